@@ -1,7 +1,7 @@
 .PHONY: demo test test-all bench docs dist check-dist packages check-packages build lint
 
-demo: ## clone a real project here and on the file systems that this machine can mount; a table
-	@scripts/demo
+demo: ## clone a real project here and on the file systems that this machine can mount; a table; ARGS=--short for less
+	@scripts/demo $(ARGS)
 
 test: ## what a change needs: lints, all tests of Rust, the packages, the commands of the README
 	@scripts/test

@@ -1,6 +1,5 @@
 import { flag, home, object, oneOf, pathBytes, texts, whole, type PathLike } from './arguments.js';
 import { done, native, type CloneRequest, type Failure } from './native.js';
-import { REMEDIES } from './remedies.js';
 import { REQUIREMENTS, STRATEGIES, type CloneReceipt, type ProbeReceipt, type Requirement, type Strategy } from './receipts.js';
 import { parent, reap, refill } from './remove.js';
 import { watched, type Progress } from './watch.js';
@@ -69,9 +68,7 @@ export function cloneFileSync(src: PathLike, dst: PathLike, options?: CloneOptio
 /** Tries what a place, or a pair of places, can do. */
 export async function probe(src: PathLike, dst: PathLike = src): Promise<ProbeReceipt> {
   const [from, to] = [pathBytes(src, 'src'), pathBytes(dst, 'dst')];
-  const receipt = JSON.parse(await watched({}, () => native().startProbe(from, to))) as ProbeReceipt;
-  for (const offer of receipt.strategies) offer.remedy &&= REMEDIES[offer.remedy] ?? null;
-  return receipt;
+  return JSON.parse(await watched({}, () => native().startProbe(from, to))) as ProbeReceipt;
 }
 
 async function clone(src: PathLike, dst: PathLike, onlyFile: boolean, options?: CloneOptions): Promise<CloneReceipt> {

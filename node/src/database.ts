@@ -4,7 +4,6 @@ import { checkText, flag, invalid, object, wrong } from './arguments.js';
 import { CalveError, fromDocument, type Document } from './errors.js';
 import { program } from './native.js';
 import type { DbServer } from './receipts.js';
-import { DATABASE_REMEDIES, REMEDIES } from './remedies.js';
 
 /** How to start a server. */
 export interface StartOptions {
@@ -155,11 +154,7 @@ function ended(file: string, words: string[], answer?: string): Promise<Done> {
 
 async function failure(done: Done): Promise<CalveError> {
   const document = parsed(done.stdout);
-  if (document.schema === 'calve.error/1') {
-    const error = document as unknown as Document;
-    const remedy = error.remedy ?? '';
-    return fromDocument({ ...error, hint: DATABASE_REMEDIES[remedy] ?? REMEDIES[remedy] ?? error.hint ?? null });
-  }
+  if (document.schema === 'calve.error/1') return fromDocument(document as unknown as Document);
   const told = done.stderr.trim();
   const version = (await ended(done.program, ['--version'])).stdout.trim();
   const own = (require('../package.json') as { version: string }).version;

@@ -1,5 +1,4 @@
 import { constants } from 'node:os';
-import { REMEDIES } from './remedies.js';
 import type { ErrorCode, ErrorReceipt, Refusal } from './receipts.js';
 
 /** What kind of error it is. `ABORT_ERR` is what Node's own functions have when a signal ends them. */
@@ -36,8 +35,7 @@ export class CalveError extends Error {
     if (document.errno != null) this.errno = -document.errno;
     if (document.errno_name != null) this.errnoName = document.errno_name;
     if (document.operation != null) this.syscall = document.operation;
-    const hint = document.hint ?? (document.remedy == null ? undefined : REMEDIES[document.remedy]);
-    if (hint !== undefined) this.hint = hint;
+    if (document.hint != null) this.hint = document.hint;
     if (document.refused != null) this.refused = document.refused;
     const path = document.path;
     if (path != null) this.path = typeof path === 'string' ? path : Buffer.from(path.bytes_base64, 'base64');

@@ -63,7 +63,6 @@ export interface WriteSession {
 /** @internal */
 export interface Native {
   Handle: new () => Handle;
-  remedyNames(): string[];
   startClone(src: Buffer, dst: Buffer, request: CloneRequest, handle: Handle, ask?: () => void): Promise<string | Failure>;
   cloneSync(src: Buffer, dst: Buffer, request: CloneRequest): string | Failure;
   startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string | Failure>;
@@ -83,8 +82,8 @@ export interface Native {
   /** What stands in for functions of `fs`. A failure has changed nothing. */
   startCopy(src: Buffer, dst: Buffer, base: Buffer, request: CopyRequest, handle: Handle): Promise<void | Failure>;
   copySync(src: Buffer, dst: Buffer, base: Buffer, request: CopyRequest): void | null | Failure;
-  startDiscard(path: Buffer, home: string, handle: Handle): Promise<boolean | Failure>;
-  discardSync(path: Buffer, home: string): boolean | Failure;
+  startDiscard(path: Buffer, home: string, handle: Handle): Promise<void | Failure>;
+  discardSync(path: Buffer, home: string): void | null | Failure;
 }
 
 /** @internal Returns the value, or throws the failure. */

@@ -104,6 +104,7 @@ export interface Warning {
     | 'set_id_dropped'
     | 'sharing_unknown'
     | 'swept'
+    | 'times_not_kept'
     | 'trash_stuck'
     | 'xattr_not_kept';
   /** The first path concerned. Absent if the warning is about no path. */
@@ -233,6 +234,7 @@ export interface UnsavedReceipt {
     | 'uncommitted'
     | 'staged'
     | 'hidden'
+    | 'in_submodule'
     | 'operation'
     | 'commits'
     | 'reflog'
@@ -354,16 +356,16 @@ export interface DbServer {
   environment?: Record<string, string | null>;
   /** The data directory. */
   data_directory: ReceiptPath;
-  /** The id of the server's first process; 0 if the server is down. */
-  pid: number;
+  /** The id of the server's first process. Null if the server is down. */
+  pid: number | null;
   /** The strategy by which the data directory was cloned; `init` if it was made anew. */
   strategy: 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink' | 'overlay' | 'init';
   /** The better strategies, and why they were not used. */
   refused: string[];
   /** Files that an overlay copies when the server first opens them for writing. */
   copied_on_first_open: DbFile[];
-  /** How long cloning took, in milliseconds. */
-  clone_ms: number;
+  /** How long cloning took, in milliseconds. Null if nothing was cloned for this start. */
+  clone_ms: number | null;
   /** The time from the start of cloning to the first answer, in milliseconds. */
   ready_ms: number;
   /** The time of the start, in seconds since 1970. */

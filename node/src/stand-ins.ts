@@ -160,17 +160,17 @@ class Removing {
   /** Whether it has been done. */
   async run(): Promise<boolean> {
     const found = loadable();
-    return found !== undefined && this.isDone(await found.startDiscard(this.path, home(), new found.Handle()));
+    return found !== undefined && this.finish(await found.startDiscard(this.path, home(), new found.Handle()));
   }
 
   runSync(): boolean {
     const found = loadable();
-    return found !== undefined && this.isDone(found.discardSync(this.path, home()));
+    return found !== undefined && this.finish(found.discardSync(this.path, home()));
   }
 
-  private isDone(answer: boolean | Failure): boolean {
-    if (typeof answer !== 'boolean') return false;
-    if (answer) reap(parent(this.path));
+  private finish(answer: unknown): boolean {
+    if (!isDone(answer)) return false;
+    reap(parent(this.path));
     return true;
   }
 }

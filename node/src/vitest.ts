@@ -45,8 +45,15 @@ export async function end({ prefix }: Provided): Promise<void> {
   await Promise.all(own.map((document) => new Database(document).stop()));
 }
 
+/** Ends this process at once. Vitest lets no worker call `process.exit`. */
+function endAlone(): void {
+  process.kill(process.pid, 'SIGKILL');
+}
+
 /** @internal In a worker, before each file. A worker is often a new process, with the number of an earlier one. */
 export async function enter({ template, prefix, ownerPid }: Provided): Promise<void> {
+  // In Vitest 3 a process whose runner was killed computes for ever: each report that fails makes another one.
+  process.removeListener('disconnect', endAlone).on('disconnect', endAlone);
   const name = `${prefix}${process.env['VITEST_POOL_ID']}`;
   lead(globalThis, process.env, await putBack(name) ?? await withHint(startDatabase(template, { name, ownerPid })));
 }

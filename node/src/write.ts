@@ -20,8 +20,8 @@ export type Entries = EntriesSync | AsyncIterable<Entry>;
 export interface WriteOptionsSync {
   /** Worker threads, 1 to 64. By default as many as processors, at most 8, two for each directory, and one for every 16 files; fewer where more gain nothing. */
   concurrency?: number | undefined;
-  /** Permission bits of new files, less the umask: 0o666. */
-  mode?: number | undefined;
+  /** Permission bits of new files, less the umask: 0o666. A string is octal. */
+  mode?: number | string | undefined;
   /** `w`: what is there is overwritten. `wx`: it is an error. */
   flag?: 'w' | 'wx' | undefined;
   /** Make directories that are missing, the root too. */
@@ -313,13 +313,19 @@ function writeRequest(options: WriteOptionsSync): WriteRequest {
   const concurrency = whole(options.concurrency, 'concurrency', 1, 64);
   return {
     ...(concurrency === undefined ? {} : { concurrency }),
-    mode: whole(options.mode, 'mode', 0, 0o7777) ?? 0o666,
+    mode: permissions(options.mode) ?? 0o666,
     exclusive: oneOf(options.flag, 'flag', ['w', 'wx'] as const, 'w') === 'wx',
     mkdir: flag(options.mkdir, 'mkdir'),
     fsync: oneOf(options.fsync, 'fsync', ['none', 'end', 'each'] as const, 'none'),
     atomic: flag(options.atomic, 'atomic'),
     collect: oneOf(options.onError, 'onError', ['throw', 'collect'] as const, 'throw') === 'collect',
   };
+}
+
+/** As in `fs`: a number, or its octal digits. */
+function permissions(mode: unknown): number | undefined {
+  if (typeof mode === 'string' && !/^[0-7]+$/.test(mode)) throw invalid('options.mode', 'must be a number or its octal digits');
+  return whole(typeof mode === 'string' ? parseInt(mode, 8) : mode, 'mode', 0, 0o7777);
 }
 
 function iterable(entries: unknown, asyncToo: boolean): Iterable<Entry> | AsyncIterable<Entry> {

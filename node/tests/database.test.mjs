@@ -72,7 +72,7 @@ test('several at once, by TCP too, end with their blocks', async (t) => {
   assert.equal(await said('psql', tcp.tcpUrl, '-qtAc', COUNT), '100');
   assert.ok(tcp.password && tcp.tcpUrl.includes(String(tcp.tcpPort)));
   const taken = await startDatabase('shop', { tcp: tcp.tcpPort }).catch((error) => error);
-  assert.equal(taken.hint, 'choose another port, or pass `tcp: true`: a free one is then taken');
+  assert.equal(taken.hint, 'choose another port, or name none to get a free one');
   // What `await using` calls.
   for (const one of all) await one[Symbol.asyncDispose]();
   assert.deepEqual(running(), []);
@@ -96,7 +96,7 @@ test('errors say what to do', async (t) => {
   assert.match(none.hint, /calve db template create none/);
   await assert.rejects(startDatabase('shop', { name: 'a b' }), { code: /^ERR_CALVE/, message: /name/ });
   const database = await startDatabase('shop');
-  await assert.rejects(database.reset({ to: 'never' }), { name: 'CalveError', hint: /`mark\(\)` has to keep/ });
+  await assert.rejects(database.reset({ to: 'never' }), { name: 'CalveError', hint: /see `calve db marks / });
   await database.stop();
   await assert.rejects(database.reset(), { name: 'CalveError', message: /there is no/ });
 });

@@ -84,7 +84,9 @@ test('wrong arguments are TypeErrors that name them', async () => {
     await assert.rejects(write(folder, [], { fsync: true }), named('options.fsync'));
     await assert.rejects(write(folder, [], { concurrency: 100 }), named('options.concurrency'));
     await assert.rejects(write(folder, [], { concurrency: '2' }), named('options.concurrency'));
-    await assert.rejects(write(folder, [], { mode: '644' }), named('options.mode'));
+    await assert.rejects(write(folder, [], { mode: '648' }), named('options.mode'));
+    await assert.rejects(write(folder, [], { mode: '' }), named('options.mode'));
+    await assert.rejects(write(folder, [], { mode: '77777' }), named('options.mode'));
     await assert.rejects(write(folder, [], { mkdir: 'yes' }), named('options.mkdir'));
     await assert.rejects(write(folder, [], { atomic: 1 }), named('options.atomic'));
     await assert.rejects(write(folder, [], { onError: 'ignore' }), named('options.onError'));
@@ -227,12 +229,13 @@ test('of two entries with one path the later wins, or is refused', async () => {
   writeFilesSync(folder, many);
   assert.equal(read('same'), '2999');
   await assert.rejects(writeFiles(folder, [['new', '1'], ['new', '2']], { flag: 'wx' }), (error) => error.errnoName === 'EEXIST');
+  assert.equal(fs.readFileSync(at('new'), 'utf8'), '1');
 });
 
 test('modes, fsync and atomic files', async () => {
   const umask = process.umask();
   for (const fsync of ['none', 'end', 'each']) {
-    await writeFiles(folder, { [`${fsync}/a`]: 'x' }, { mkdir: true, fsync, atomic: fsync === 'each', mode: 0o640 });
+    await writeFiles(folder, { [`${fsync}/a`]: 'x' }, { mkdir: true, fsync, atomic: fsync === 'each', mode: fsync === 'end' ? '640' : 0o640 });
     assert.equal(fs.statSync(at(fsync, 'a')).mode & 0o777, 0o640 & ~umask);
     assert.deepEqual(fs.readdirSync(at(fsync)), ['a']);
   }

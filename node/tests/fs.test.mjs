@@ -326,7 +326,7 @@ test('a file is copied as Node copies it', async () => {
   }
 });
 
-// The table of docs/drop-ins.md: what is different on purpose.
+// The table of docs/node-and-python.md: what is different on purpose.
 
 test('difference: a new tree appears when it is complete, also when a signal ends the process', async () => {
   for (let n = 0; n < 4; n += 1) large(at('src', `${n}`));
@@ -404,6 +404,38 @@ test('difference: `rm` takes a large tree away although what is in it cannot be 
     chmodSync('tree/locked', 0o555);
     rmSync('tree', { recursive: true });
     if (existsSync('tree')) throw new Error('it is there');`;
+  const child = spawn(process.execPath, ['--eval', program, folder], { stdio: 'inherit' });
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+});
+
+test('`rm` in a directory that may not be written to deletes no more than Node does', { skip: process.getuid() !== 0 }, async () => {
+  const program = `
+    const fs = require('node:fs');
+    const own = { rmSync: fs.rmSync, rm: fs.promises.rm };
+    const calve = { rmSync: require('calve/fs').rmSync, rm: require('calve/fs').promises.rm };
+    const [folder] = process.argv.slice(1);
+    fs.mkdirSync(folder + '/empty');
+    require('calve/fs').cpSync(folder + '/empty', folder + '/copy', { recursive: true });
+    process.chdir(folder);
+    process.setgroups([]);
+    process.setgid(65534);
+    process.setuid(65534);
+    const left = async (parent, rm) => {
+      fs.mkdirSync(parent + '/tree', { recursive: true });
+      for (let n = 0; n < 300; n += 1) fs.writeFileSync(parent + '/tree/' + n, '');
+      fs.chmodSync(parent, 0o555);
+      const code = await rm(parent + '/tree', { recursive: true }).then(() => 'none', (error) => error.code);
+      const names = fs.readdirSync(parent + '/tree').length;
+      fs.chmodSync(parent, 0o755);
+      return code + ' ' + names;
+    };
+    (async () => {
+      for (const name of ['rmSync', 'rm']) {
+        const [expected, found] = [await left('of node ' + name, async (...given) => own[name](...given)), await left('of calve ' + name, async (...given) => calve[name](...given))];
+        if (expected !== found) throw new Error(name + ': ' + expected + ', but ' + found);
+      }
+    })();`;
+  fs.chmodSync(folder, 0o777);
   const child = spawn(process.execPath, ['--eval', program, folder], { stdio: 'inherit' });
   assert.deepEqual(await once(child, 'exit'), [0, null]);
 });

@@ -76,7 +76,7 @@ export interface SkippedEntry {
 /** Something that the user should know and that is not an error. */
 export interface Warning {
     /** A stable word for programs. */
-    code: 'attribute_not_kept' | 'cache_not_written' | 'cache_unusable' | 'clonefile_drops' | 'deleted_in_place' | 'hard_link_not_kept' | 'list_truncated' | 'nested_subvolumes' | 'not_independent' | 'not_scrubbed' | 'not_swept' | 'old_not_removed' | 'owner_not_kept' | 'set_id_dropped' | 'sharing_unknown' | 'swept' | 'trash_stuck' | 'xattr_not_kept';
+    code: 'attribute_not_kept' | 'cache_not_written' | 'cache_unusable' | 'clonefile_drops' | 'deleted_in_place' | 'hard_link_not_kept' | 'list_truncated' | 'nested_subvolumes' | 'not_independent' | 'not_scrubbed' | 'not_swept' | 'old_not_removed' | 'owner_not_kept' | 'set_id_dropped' | 'sharing_unknown' | 'swept' | 'times_not_kept' | 'trash_stuck' | 'xattr_not_kept';
     /** The first path concerned. Absent if the warning is about no path. */
     path?: ReceiptPath;
     /** A sentence for people. */
@@ -162,7 +162,7 @@ export type ErrorCode = 'ERR_CALVE_ABORTED' | 'ERR_CALVE_DB' | 'ERR_CALVE_DESTIN
 /** Something in a worktree, or in its entry, that exists nowhere else. */
 export interface UnsavedReceipt {
     /** Its kind. */
-    kind: 'uncommitted' | 'staged' | 'hidden' | 'operation' | 'commits' | 'reflog' | 'reference' | 'unpushed' | 'locked' | 'repository_of' | 'orphaned' | 'unreadable' | 'misplaced' | 'inside' | 'ignored' | 'service';
+    kind: 'uncommitted' | 'staged' | 'hidden' | 'in_submodule' | 'operation' | 'commits' | 'reflog' | 'reference' | 'unpushed' | 'locked' | 'repository_of' | 'orphaned' | 'unreadable' | 'misplaced' | 'inside' | 'ignored' | 'service';
     /** The repository, worktree or submodule inside that it is in. Absent if it is in the worktree itself. */
     inside?: ReceiptPath | null;
     /** The files concerned. Absent if there are none. */
@@ -266,16 +266,16 @@ export interface DbServer {
     environment?: Record<string, string | null>;
     /** The data directory. */
     data_directory: ReceiptPath;
-    /** The id of the server's first process; 0 if the server is down. */
-    pid: number;
+    /** The id of the server's first process. Null if the server is down. */
+    pid: number | null;
     /** The strategy by which the data directory was cloned; `init` if it was made anew. */
     strategy: 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink' | 'overlay' | 'init';
     /** The better strategies, and why they were not used. */
     refused: string[];
     /** Files that an overlay copies when the server first opens them for writing. */
     copied_on_first_open: DbFile[];
-    /** How long cloning took, in milliseconds. */
-    clone_ms: number;
+    /** How long cloning took, in milliseconds. Null if nothing was cloned for this start. */
+    clone_ms: number | null;
     /** The time from the start of cloning to the first answer, in milliseconds. */
     ready_ms: number;
     /** The time of the start, in seconds since 1970. */

@@ -58,7 +58,7 @@ declare class Removing {
     /** Whether it has been done. */
     run(): Promise<boolean>;
     runSync(): boolean;
-    private isDone;
+    private finish;
 }
 /** @internal A call of `rm`: what Calve can do. */
 export declare function removing(path: unknown, options: unknown): Removing | undefined;

@@ -12,8 +12,8 @@ export type Entries = EntriesSync | AsyncIterable<Entry>;
 export interface WriteOptionsSync {
     /** Worker threads, 1 to 64. By default as many as processors, at most 8, two for each directory, and one for every 16 files; fewer where more gain nothing. */
     concurrency?: number | undefined;
-    /** Permission bits of new files, less the umask: 0o666. */
-    mode?: number | undefined;
+    /** Permission bits of new files, less the umask: 0o666. A string is octal. */
+    mode?: number | string | undefined;
     /** `w`: what is there is overwritten. `wx`: it is an error. */
     flag?: 'w' | 'wx' | undefined;
     /** Make directories that are missing, the root too. */

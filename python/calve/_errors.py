@@ -8,8 +8,6 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Literal, Optional, Sequence, Union
 
-from ._remedies import REMEDIES
-
 if TYPE_CHECKING:
     from ._receipts import ErrorCode, Refusal
 
@@ -77,6 +75,6 @@ def from_document(document: Any) -> CalveError:
     kind = Cancelled if document["code"] == "ERR_CALVE_ABORTED" else KINDS.get(number, CalveError)
     error = kind(number, document["message"], path_of(document["path"]))
     error.code = document["code"]
-    error.hint = document.get("hint") or REMEDIES.get(document.get("remedy"))
+    error.hint = document["hint"]
     error.refused = document["refused"] or []
     return error

@@ -1,7 +1,6 @@
 from typing import Optional
 
 __version__: str
-REMEDIES: list[str]
 
 class Failed(Exception): ...
 

@@ -125,6 +125,7 @@ class _Warning(TypedDict):
         "set_id_dropped",
         "sharing_unknown",
         "swept",
+        "times_not_kept",
         "trash_stuck",
         "xattr_not_kept",
     ]
@@ -273,6 +274,7 @@ class _UnsavedReceipt(TypedDict):
         "uncommitted",
         "staged",
         "hidden",
+        "in_submodule",
         "operation",
         "commits",
         "reflog",
@@ -409,16 +411,16 @@ class _DbServer(TypedDict):
     """The port on 127.0.0.1. Null without TCP."""
     data_directory: ReceiptPath
     """The data directory."""
-    pid: int
-    """The id of the server's first process; 0 if the server is down."""
+    pid: Optional[int]
+    """The id of the server's first process. Null if the server is down."""
     strategy: Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay", "init"]
     """The strategy by which the data directory was cloned; `init` if it was made anew."""
     refused: list[str]
     """The better strategies, and why they were not used."""
     copied_on_first_open: list[DbFile]
     """Files that an overlay copies when the server first opens them for writing."""
-    clone_ms: float
-    """How long cloning took, in milliseconds."""
+    clone_ms: Optional[float]
+    """How long cloning took, in milliseconds. Null if nothing was cloned for this start."""
     ready_ms: float
     """The time from the start of cloning to the first answer, in milliseconds."""
     started_unix_s: int

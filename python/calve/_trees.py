@@ -15,7 +15,6 @@ from . import _native
 from ._errors import CalveMissing, Cancelled, from_document
 from ._program import reap, refill
 from ._receipts import REQUIREMENTS, STRATEGIES, CloneReceipt, ProbeReceipt, ReceiptPath, RemoveReceipt, Requirement, Strategy
-from ._remedies import REMEDIES
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Progress = Callable[[int, int], object]
@@ -221,13 +220,6 @@ def probing(src: Path, dst: Optional[Path]) -> Operation:
     return Operation(lambda handle: _native.probe(*given, handle), None, None, given[1], False)
 
 
-def probed(receipt: Any) -> ProbeReceipt:
-    """Word the remedies of a receipt."""
-    for offer in receipt["strategies"]:
-        offer["remedy"] = REMEDIES.get(offer["remedy"])
-    return receipt  # type: ignore[no-any-return]
-
-
 def home() -> bytes:
     """It is neither removed nor replaced."""
     return os.fsencode(os.path.expanduser("~"))
@@ -311,4 +303,4 @@ def remove_tree(
 
 def probe(src: Path, dst: Optional[Path] = None) -> ProbeReceipt:
     """Find out by trying what a place, or a pair of places, supports."""
-    return probed(probing(src, dst).run())
+    return probing(src, dst).run()  # type: ignore[no-any-return]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, Sequence, Union
 from . import __version__
 from ._errors import CalveError, from_document, path_of
 from ._program import program, run
-from ._remedies import DATABASE_REMEDIES, REMEDIES
 
 if TYPE_CHECKING:
     from ._receipts import DbServer
@@ -119,7 +118,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
 def _failed(done: subprocess.CompletedProcess[bytes]) -> NoReturn:
     document = _parsed(done.stdout)
     if document.get("schema") == "calve.error/1":
-        raise from_document({**document, "hint": {**REMEDIES, **DATABASE_REMEDIES}.get(document["remedy"], document["hint"])})
+        raise from_document(document)
     said = done.stderr.decode(errors="replace").strip()
     version = subprocess.run([done.args[0], "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout.strip()
     if version != f"calve {__version__}":

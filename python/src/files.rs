@@ -5,8 +5,9 @@ use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use calve_core::{
-    Directory, Error, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, Writer,
+use calve_core::Error;
+use calve_core::bulk::{
+    Directory, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, Writer,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -134,7 +135,7 @@ fn read_files(
     options.threads = threads.and_then(NonZeroUsize::new);
     options.enough_bytes = 16 << 20;
     options.cancel = handle.cancel.clone();
-    let (read, _inside) = watched(py, handle, || calve_core::read_files(&paths, &options))?;
+    let (read, _inside) = watched(py, handle, || calve_core::bulk::read_files(&paths, &options))?;
     let each = read.into_iter().map(|contents| match contents {
         Ok(contents) => (Some(PyBytes::new(py, &contents).unbind()), None),
         Err(error) => (None, Some(calve_receipt::json(&calve_receipt::ErrorReceipt::from(&error)))),

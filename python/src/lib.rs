@@ -17,11 +17,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use calve_core::internal::Latency;
+use calve_core::options::Background;
 use calve_core::{
-    Background, CancelToken, Choice, CloneOptions, CloneVerification, Durability, Error, ExistingDestination, Latency,
-    Mounts, Progress, RemovalWait, RemoveOptions,
+    CancelToken, Choice, CloneOptions, CloneVerification, Durability, Error, ExistingDestination, Mounts, Progress,
+    RemovalWait, RemoveOptions,
 };
-use calve_receipt::{CloneReceipt, ErrorReceipt, ProbeReceipt, RemoveReceipt, json};
+use calve_receipt::{CloneReceipt, ErrorReceipt, ProbeReceipt, json};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyImportError, PyValueError};
 use pyo3::prelude::*;
@@ -88,7 +90,7 @@ impl Drop for EndTeller<'_> {
 }
 
 fn no_thread(source: std::io::Error) -> PyErr {
-    failed(&Error::Io { operation: calve_core::Operation::StartThread, path: ".".into(), source })
+    failed(&Error::Io { operation: calve_core::error::Operation::StartThread, path: ".".into(), source })
 }
 
 fn builder() -> std::thread::Builder {
@@ -175,17 +177,17 @@ fn clone_tree(
     options.mounts = if one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.durability = if sync { Durability::Synced } else { Durability::Cached };
     // Event loops run in the same process.
-    options.latency = Latency::Low;
+    options.internal.latency = Latency::Low;
     options.verify = if verify { CloneVerification::Contents } else { CloneVerification::No };
     options.threads = threads.and_then(NonZeroUsize::new);
     options.protect = vec![path(home)];
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();
     // Asked for on the thread that calls: another one may not read the environment while Python changes it.
-    let kept = calve_core::home_directory(|name| std::env::var_os(name), std::env::home_dir());
-    options.spares = kept.as_deref().ok().map(calve_core::SpareUse::in_home);
+    let kept = calve_core::internal::home_directory(|name| std::env::var_os(name), std::env::home_dir());
+    options.spares = kept.as_deref().ok().map(calve_core::options::SpareUse::in_home);
     Work::start(handle, move || {
-        let mut report = calve_core::with_source(
+        let mut report = calve_core::internal::with_source(
             &src,
             &options,
             || kept,
@@ -193,7 +195,7 @@ fn clone_tree(
                 if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
                     let source = std::io::ErrorKind::IsADirectory.into();
                     return Err(Error::Io {
-                        operation: calve_core::Operation::CloneFile,
+                        operation: calve_core::error::Operation::CloneFile,
                         path: src.to_path_buf(),
                         source,
                     });
@@ -202,7 +204,8 @@ fn clone_tree(
             },
         )?;
         report.src.clone_from(&src);
-        Ok(format!("[{},{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits, report.spares_wanted))
+        let (trash_waits, spares_wanted) = (report.trash_waits, report.spares_wanted);
+        Ok(format!("[{},{trash_waits},{spares_wanted}]", json(&CloneReceipt { report })))
     })
 }
 
@@ -217,7 +220,7 @@ fn remove_tree(what: Vec<u8>, wait: bool, home: Vec<u8>, handle: &Handle) -> PyR
     options.cancel = handle.cancel.clone();
     Work::start(handle, move || {
         let report = calve_core::remove_tree(&what, &options)?;
-        Ok(format!("[{},{}]", json(&RemoveReceipt::from(&report)), report.trashed.is_some()))
+        Ok(format!("[{},{}]", json(&report), report.trashed.is_some()))
     })
 }
 
@@ -227,7 +230,7 @@ fn probe(src: Vec<u8>, dst: Vec<u8>, handle: &Handle) -> PyResult<Work> {
     let (src, dst) = (path(src), path(dst));
     Work::start(handle, move || {
         let report = calve_core::probe(&src, &dst)?;
-        Ok(format!("[{},false]", json(&ProbeReceipt::new(&report, |remedy| remedy.name().to_owned()))))
+        Ok(format!("[{},false]", json(&ProbeReceipt::new(&report, calve_core::error::Remedy::to_string))))
     })
 }
 
@@ -242,8 +245,11 @@ fn reap(directory: Vec<u8>) -> PyResult<()> {
 }
 
 fn reap_in(directory: &Path, cancel: &CancelToken) -> Result<(), Error> {
-    let failed =
-        |source| Error::Io { operation: calve_core::Operation::OpenDirectory, path: directory.to_path_buf(), source };
+    let failed = |source| Error::Io {
+        operation: calve_core::error::Operation::OpenDirectory,
+        path: directory.to_path_buf(),
+        source,
+    };
     let open = fs_err::File::open(directory).map_err(failed)?.into_file();
     calve_core::reap(open.into(), directory, Background::No, cancel).map(|_| ())
 }
@@ -262,7 +268,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         return Err(PyImportError::new_err("calve._native does not work in a subinterpreter"));
     }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("REMEDIES", calve_core::Remedy::NAMES)?;
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add_class::<Handle>()?;
     module.add_class::<Work>()?;

@@ -7,10 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{
-    CloneOptions, Decision, InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, LastLook, Latency, LeftLinks, PlainCopy,
-    RemoveOptions, Selection,
+use calve_core::internal::{
+    BeforePublish, InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, Latency, LeftLinks, PlainCopy,
 };
+use calve_core::options::Decision;
+use calve_core::{CloneOptions, RemoveOptions, Selection};
 use calve_receipt::json;
 use pyo3::prelude::*;
 
@@ -31,15 +32,15 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
     let mut options = CloneOptions::default();
     let followed = LeftLinks::default();
     let links = if symlinks { KeptLinks::Verbatim } else { KeptLinks::Listed(followed.clone()) };
-    options.plain = Some(PlainCopy { times: KeptTimes::OfAll, xattrs: KeptXattrs::Yes, links });
+    options.internal.plain = Some(PlainCopy { times: KeptTimes::OfAll, xattrs: KeptXattrs::Yes, links });
     let (looked, root, cancel) = (followed.clone(), src.clone(), handle.cancel.clone());
-    options.last_look = Some(LastLook::new(move || {
+    options.internal.before_publish = Some(BeforePublish::new(move || {
         if !may_be_added(&root, &looked.paths()) {
             cancel.cancel();
         }
     }));
     // Nobody is told.
-    options.inlined = InlinedBytes::WithShared;
+    options.internal.inlined = InlinedBytes::WithShared;
     if !left_out.is_empty() {
         let left_out: HashSet<PathBuf> = left_out.into_iter().map(path).collect();
         let decide = move |path: &std::path::Path, _| match left_out.contains(path) {
@@ -48,7 +49,7 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
         };
         options.select = Some(Selection::new(decide));
     }
-    options.latency = Latency::Low;
+    options.internal.latency = Latency::Low;
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();
     Work::start(handle, move || {
@@ -78,5 +79,7 @@ fn delete_tree(what: Vec<u8>, handle: &Handle) -> PyResult<Work> {
     let mut options = RemoveOptions::default();
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();
-    Work::start(handle, move || calve_core::delete_in_place(&what, &options).map(|()| "[null,false]".to_owned()))
+    Work::start(handle, move || {
+        calve_core::internal::delete_in_place(&what, &options).map(|()| "[null,false]".to_owned())
+    })
 }

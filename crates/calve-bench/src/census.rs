@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, Error, ShownPath};
+use calve_core::internal::ShownPath;
+use calve_core::{CancelToken, Error};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -18,7 +19,6 @@ use crate::space::Room;
 use calve_receipt::bench::TreeFact;
 use calve_receipt::human::{count, size};
 
-/// A tree at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Census {
     pub(crate) files: u64,
@@ -65,18 +65,18 @@ impl Census {
 
 /// Whether contents are read as well, which brings them into memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum ContentReading {
     Read,
     Leave,
 }
 
-pub(crate) fn take(root: &Path, contents: Contents, cancel: &CancelToken) -> Result<Census, BenchError> {
+pub(crate) fn take(root: &Path, contents: ContentReading, cancel: &CancelToken) -> Result<Census, BenchError> {
     let mut census = Census::default();
     let mut buffer = vec![0; 256 * 1024];
     walk(root, cancel, &mut |path, metadata| {
         let kind = metadata.file_type();
         let (number, size) = if kind.is_file() {
-            if contents == Contents::Read {
+            if contents == ContentReading::Read {
                 read(path, &mut buffer)?;
             }
             (&mut census.files, metadata.len())
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn census(root: &Path) -> Census {
-        take(root, Contents::Read, &CancelToken::default()).unwrap()
+        take(root, ContentReading::Read, &CancelToken::default()).unwrap()
     }
 
     #[test]

@@ -1,22 +1,23 @@
 //! The report of a bench that compares commands: a section for each group, and a sentence for each about who is faster.
 
 use calve_receipt::bench::{
-    BenchFailure, BenchResult, CommandConditions, CommandResult, NotRun, NotRunReason, ResultDetails, Side,
+    BenchFailure, BenchResult, BenchSide, CommandConditions, CommandResult, Conditions, NotRun, NotRunReason,
+    ResultDetails,
 };
 
 use calve_receipt::human::counted;
 
-use crate::remedy::{ProgramSource, Remedy};
+use crate::remedy::ProgramSource;
 use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_bytes, times};
 use crate::runs::Runs;
 use crate::stats::Ratio;
-use crate::workload::{Group, Role, Row, Sample, Workload};
+use crate::workload::{Group, Role, Sample, Workload, WorkloadRuns};
 
 /// The rows of one group: those that were measured, the fastest first.
 struct Ranking<'a> {
     group: &'a Group,
-    rows: Vec<&'a Row>,
-    failed: Vec<&'a Row>,
+    rows: Vec<&'a WorkloadRuns>,
+    failed: Vec<&'a WorkloadRuns>,
 }
 
 /// Adds the runs to a report that has its own facts already.
@@ -30,7 +31,7 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs) {
         report.document.conclusions.extend(ranking.conclusion());
         for row in &ranking.rows {
             let (command, side) = (&row.workload.command, row.workload.role.side());
-            if side == Side::Calve && !row.said.is_empty() {
+            if side == BenchSide::Calve && !row.said.is_empty() {
                 report.notes.push(format!("`{command}` said: {}", row.said));
             }
             report.notes.extend(row.remarks.iter().map(|remark| format!("`{command}` {remark}")));
@@ -63,11 +64,10 @@ fn describe(report: &mut Report, runs: &Runs) {
         "to the fastest of the table, taken within each round: the median, the least and the most of the rounds";
     report.circumstance("Ratios", ratios);
     report.document.rounds = runs.rounds;
-    let deletions = runs.deletions.clone();
-    report.command_conditions(CommandConditions { deletions });
+    report.document.conditions = Conditions::Commands(CommandConditions { deletions: runs.deletions.clone() });
 }
 
-fn rankings(rows: &[Row]) -> Vec<Ranking<'_>> {
+fn rankings(rows: &[WorkloadRuns]) -> Vec<Ranking<'_>> {
     let mut rankings: Vec<Ranking<'_>> = Vec::new();
     for row in rows {
         let group = &row.workload.group;
@@ -86,24 +86,24 @@ fn rankings(rows: &[Row]) -> Vec<Ranking<'_>> {
 
 impl Ranking<'_> {
     /// Returns the time of a row as a multiple of the fastest row's.
-    fn ratio(&self, row: &Row) -> Ratio {
-        Ratio::of(&row.times(), &self.rows[0].times())
+    fn ratio(&self, row: &WorkloadRuns) -> Ratio {
+        Ratio::from_times(&row.times(), &self.rows[0].times())
     }
 
     /// Returns the result that the peers are compared with, when it was measured.
-    fn reference(&self) -> Option<&Row> {
+    fn reference(&self) -> Option<&WorkloadRuns> {
         self.rows.iter().copied().find(|row| row.workload.role == Role::Reference)
     }
 
     /// Returns the command of Calve's that this peer is faster than.
-    fn beaten_by(&self, row: &Row) -> Option<&str> {
+    fn beaten_by(&self, row: &WorkloadRuns) -> Option<&str> {
         let reference = self.reference()?;
         let is_faster = row.workload.role == Role::Peer && row.median() < reference.median();
         is_faster.then_some(reference.workload.command.as_str())
     }
 
-    fn result(&self, row: &Row) -> Option<BenchResult> {
-        fn each<T>(row: &Row, value: impl Fn(&Sample) -> T) -> Vec<T> {
+    fn result(&self, row: &WorkloadRuns) -> Option<BenchResult> {
+        fn each<T>(row: &WorkloadRuns, value: impl Fn(&Sample) -> T) -> Vec<T> {
             row.samples.iter().map(value).collect()
         }
         let ratio = self.ratio(row);
@@ -126,22 +126,23 @@ impl Ranking<'_> {
         })
     }
 
-    fn section(&self, memory_floor_bytes: u64) -> Section {
-        let command = |row: &Row| format!("`{}`", row.workload.command);
-        let faster = |row: &Row| self.beaten_by(row).map_or_else(String::new, |ours| format!("faster than `{ours}`"));
+    fn section(&self, memory_floor_bytes: Option<u64>) -> Section {
+        let command = |row: &WorkloadRuns| format!("`{}`", row.workload.command);
+        let faster =
+            |row: &WorkloadRuns| self.beaten_by(row).map_or_else(String::new, |ours| format!("faster than `{ours}`"));
         let mut head: Vec<&str> =
             vec!["command", "median", "min", "max", "ratio", "in rounds", "user", "system", "memory", "disk used"];
         let stalls = self.rows.iter().any(|row| row.longest_stall().is_some());
         head.extend(stalls.then_some("stall"));
         let beaten = self.rows.iter().any(|row| self.beaten_by(row).is_some());
         head.extend(beaten.then_some(""));
-        let line = |row: &&Row| {
+        let line = |row: &&WorkloadRuns| {
             let (ratio, values) = (self.ratio(row), row.seconds());
             let bounds =
                 [values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max)];
             let memory = row.middle(|sample| sample.usage.peak_memory_bytes as f64);
             // The bench's own size is where the kernel begins to count, so that a smaller peak cannot be told.
-            let floor = memory_floor_bytes as f64;
+            let floor = memory_floor_bytes.unwrap_or(0) as f64;
             let memory = if memory <= floor { format!("≤ {}", shown_bytes(floor)) } else { shown_bytes(memory) };
             let mut cells = vec![
                 command(row),
@@ -174,17 +175,18 @@ impl Ranking<'_> {
         }
     }
 
-    /// Says who is faster than Calve, or that nobody is.
+    /// Names the programs that are faster than Calve, if any.
     fn conclusion(&self) -> Option<String> {
         let name = &self.group.name;
         let Some(ours) = self.reference() else {
             let failed = self.failed.iter().find(|row| row.workload.role == Role::Reference)?;
             return Some(format!("{name}: `{}` failed, so that nothing is compared with it.", failed.workload.command));
         };
-        let named = |row: &Row| format!("`{}` ({}", row.workload.command, shown(row.median()));
-        let peers: Vec<&Row> = self.rows.iter().copied().filter(|row| row.workload.role == Role::Peer).collect();
-        let compared = |row: &&Row| {
-            let ratio = Ratio::of(&ours.times(), &row.times());
+        let named = |row: &WorkloadRuns| format!("`{}` ({}", row.workload.command, shown(row.median()));
+        let peers: Vec<&WorkloadRuns> =
+            self.rows.iter().copied().filter(|row| row.workload.role == Role::Peer).collect();
+        let compared = |row: &&WorkloadRuns| {
+            let ratio = Ratio::from_times(&ours.times(), &row.times());
             let (slower, rounds) = (ratio.values.iter().filter(|ratio| **ratio > 1.0).count(), ratio.values.len());
             let times = format!("{:.2} times as long, and longer in {slower} of {rounds} rounds", ratio.median);
             format!("{}; Calve takes {times})", named(row))
@@ -201,23 +203,18 @@ impl Ranking<'_> {
 }
 
 /// Makes the entry of a command whose program is not installed.
-pub(crate) fn missing(
-    command: impl Into<String>,
-    program: &str,
-    source: ProgramSource,
-    hint: fn(&Remedy) -> String,
-) -> NotRun {
-    let (reason, remedy) = (format!("`{program}` is not installed"), Some(hint(&Remedy::Install(source))));
-    NotRun { command: command.into(), why: NotRunReason::Missing, reason, remedy }
+pub(crate) fn missing(command: impl Into<String>, program: &str, source: ProgramSource) -> NotRun {
+    let reason = format!("`{program}` is not installed");
+    NotRun { command: command.into(), why: NotRunReason::Missing, reason, remedy: Some(source.to_string()) }
 }
 
 /// Makes the entry of a command that is not possible here. `hint` words a remedy.
 pub(crate) fn refused(
     command: impl Into<String>,
     refusal: &calve_core::Refusal,
-    hint: fn(&Remedy) -> String,
+    hint: fn(&calve_core::error::Remedy) -> String,
 ) -> NotRun {
-    let remedy = refusal.remedy.clone().map(|remedy| hint(&Remedy::Engine(remedy)));
+    let remedy = refusal.remedy.as_ref().map(hint);
     NotRun { command: command.into(), why: NotRunReason::Refused, reason: refusal.reason.clone(), remedy }
 }
 
@@ -229,13 +226,13 @@ mod tests {
 
     const GROUP: Group = Group { name: Cow::Borrowed("copies"), note: "" };
 
-    fn row(command: &str, role: Role, seconds: &[f64]) -> Row {
+    fn row(command: &str, role: Role, seconds: &[f64]) -> WorkloadRuns {
         let sample = |(position, &seconds): (usize, &f64)| Sample {
             round: position as u32 + 1,
             usage: Usage { seconds, ..Usage::default() },
             ..Sample::default()
         };
-        let mut row = Row::new(Workload::new(command, role, GROUP, |_| Vec::new()));
+        let mut row = WorkloadRuns::new(Workload::new(command, role, GROUP, |_| Vec::new()));
         row.samples = seconds.iter().enumerate().map(sample).collect();
         row
     }

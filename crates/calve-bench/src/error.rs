@@ -15,7 +15,6 @@ pub enum BenchError {
     Git(#[from] calve_git::Error),
     #[error(transparent)]
     Db(#[from] calve_db::Error),
-    /// An I/O error of the bench itself.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// Something else did not work.

@@ -1,6 +1,6 @@
-//! The bench: commands that take turns, each run into a new place, what was measured, and the report of it.
+//! The bench: commands that take turns, each run into a new place, the measurements, and the report of them.
 //!
-//! One subject, one folder: `copy`, `db`, `git` and `write` say what is compared and what of; everything else here knows nothing of
+//! One subject, one folder: `copy`, `db`, `git` and `write` have the commands and their data; everything else here knows nothing of
 //! them. Unix only: it measures programs by what Unix tells of processes.
 
 mod census;

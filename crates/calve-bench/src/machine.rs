@@ -11,7 +11,7 @@ pub(crate) fn here() -> Machine {
     Machine {
         cpu: first_field("/proc/cpuinfo", "model name").unwrap_or_else(|| text(uname.machine())),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
-        memory_bytes: kibibytes("/proc/meminfo", "MemTotal").unwrap_or(0),
+        memory_bytes: kibibytes("/proc/meminfo", "MemTotal"),
         kernel: format!("{} {}", text(uname.sysname()), text(uname.release())),
         load_average_before: load(),
     }
@@ -67,8 +67,7 @@ fn unescaped(field: &str) -> String {
     named.iter().fold(field.to_owned(), |text, (code, character)| text.replace(code, character))
 }
 
-/// The processors' clock of work for programs, and of work for other virtual machines. Work of the kernel is left out: it is done for
-/// the measured programs as well (writing back, loop devices).
+/// The processors' clock of work for programs and other virtual machines. Not of the kernel's: that works for the measured programs as well.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clocks {
     user_seconds: f64,

@@ -20,11 +20,9 @@ use crate::report::Usage;
 
 pub(crate) struct ProcessResult {
     pub(crate) status: ExitStatus,
-    /// From before it was started until it had ended; processor time with that of the children that it waited for; memory at least as
-    /// much as the bench had when it started it: the kernel begins to count there.
+    /// Time from before its start to its end, CPU with that of its children; memory at least the bench's own, where the kernel begins to count.
     pub(crate) usage: Usage,
-    /// The processors that other programs, or other machines on the same processors, used meanwhile. `None` where the system does
-    /// not tell, and for a run too short to tell.
+    /// The processors that others, or other virtual machines, used meanwhile. `None` where the system does not tell, and for a short run.
     pub(crate) others: Option<f64>,
 }
 
@@ -52,8 +50,7 @@ pub(crate) fn measure(
     measure_command(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr), cancel)
 }
 
-/// Runs a program that is asked for something, such as its version, as [`measure`] does: what it prints goes to `stdout`, and it is killed
-/// when it has not ended after `patience`.
+/// Asks a program for something, such as its version, as [`measure`] does. Its output goes to `stdout`; it is killed after `patience`.
 pub(super) fn ask(
     argv: &[OsString],
     stdout: Stdio,
@@ -72,15 +69,7 @@ pub(crate) fn measure_command(command: &mut Command, cancel: &CancelToken) -> io
 }
 
 /// Measures a command that is ready but for its process group, with `watch` on a thread beside it.
-pub(crate) fn guard_command(
-    command: &mut Command,
-    cancel: &CancelToken,
-    watch: impl FnOnce(Pid, &AtomicBool) + Send,
-) -> io::Result<ProcessResult> {
-    run_command(command, None, cancel, watch)
-}
-
-fn run_command(
+pub(crate) fn run_command(
     command: &mut Command,
     patience: Option<Duration>,
     cancel: &CancelToken,

@@ -21,8 +21,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns the first line that each program says of its version, Calve first. It is "unknown" for a program that does not say so, or not
-/// soon.
+/// Returns the first line that each program says of its version, Calve first; "unknown" if it does not say so soon.
 pub(crate) fn versions(
     calve: &Path,
     names: Vec<&'static str>,
@@ -46,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST: u64 = 4096;
 
 fn version(program: &Path, cancel: &CancelToken) -> Option<String> {
-    // A pipe holds more than the part that is read, and whoever writes more than that is ended when its patience is over.
+    // A pipe holds more than the part that is read. A program that writes more than that is ended after a while.
     let (mut reader, writer) = std::io::pipe().ok()?;
     // The output that is there when it has ended counts. A child that has left its group may keep the other end open for long.
     rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK).ok()?;

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 use calve_receipt::bench::BenchFailure;
 use calve_receipt::human::{duration, size};
 
@@ -14,16 +15,15 @@ use crate::remedy::Remedy;
 use crate::scratch::Scratch;
 use crate::setup::{BenchSetup, Rounds, check_cancelled};
 use crate::space::Room;
-use crate::workload::{Leftovers, OwnTimes, Row, Sample, Workload};
+use crate::workload::{Leftovers, OwnTimes, Sample, Workload, WorkloadRuns};
 
-/// How the runs go.
 pub(crate) struct Schedule<'a> {
     pub(crate) rounds: Rounds,
     /// The most that one run makes.
     needs: Room,
     /// The machine's; 0 where that is not known.
-    memory_bytes: u64,
-    /// Looks at the result of a workload's first run, and says what is to be known about it.
+    memory_bytes: Option<u64>,
+    /// Looks at the result of a workload's first run, and returns notes about it.
     inspect: &'a dyn Fn(&Path) -> Vec<String>,
     /// Called with each line of progress.
     say: &'a dyn Fn(&str),
@@ -35,16 +35,15 @@ impl<'a> Schedule<'a> {
         setup: &BenchSetup<'a>,
         rounds: Rounds,
         needs: Room,
-        memory_bytes: u64,
+        memory_bytes: Option<u64>,
         inspect: &'a dyn Fn(&Path) -> Vec<String>,
     ) -> Self {
         Self { rounds, needs, memory_bytes, inspect, say: setup.say, cancel: setup.cancel }
     }
 }
 
-/// The runs that were made.
 pub(crate) struct Runs {
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<WorkloadRuns>,
     pub(crate) rounds: u32,
     /// When earlier results were deleted to make room: "before round 2".
     pub(crate) deletions: Vec<String>,
@@ -82,11 +81,11 @@ pub(crate) fn run(
     schedule: &Schedule<'_>,
     scratch: &mut Scratch<'_>,
 ) -> Result<Runs, BenchError> {
-    let rows: Vec<Row> = workloads.into_iter().map(Row::new).collect();
+    let rows: Vec<WorkloadRuns> = workloads.into_iter().map(WorkloadRuns::new).collect();
     let (count, needs) = (rows.len(), schedule.needs);
     let mut bench = Bench { schedule, scratch, rows, needs, deletions: Vec::new() };
     let rounds = take_turns(count, schedule.rounds, |index, round| {
-        bench.one(index, round)?;
+        bench.run_once(index, round)?;
         Ok(if bench.rows[index].failed.is_some() { Turn::Last } else { Turn::More })
     })?;
     Ok(Runs { rows: bench.rows, rounds, deletions: bench.deletions })
@@ -95,14 +94,14 @@ pub(crate) fn run(
 struct Bench<'a, 's, 'h> {
     schedule: &'a Schedule<'a>,
     scratch: &'s mut Scratch<'h>,
-    rows: Vec<Row>,
+    rows: Vec<WorkloadRuns>,
     /// The known need of one run: as estimated, or more when a run took more.
     needs: Room,
     deletions: Vec<String>,
 }
 
 impl Bench<'_, '_, '_> {
-    fn one(&mut self, index: usize, round: u32) -> Result<(), BenchError> {
+    fn run_once(&mut self, index: usize, round: u32) -> Result<(), BenchError> {
         self.ensure_room(round)?;
         let dst = self.scratch.next_run();
         if let Some(prepare) = &self.rows[index].workload.prepare {
@@ -110,7 +109,7 @@ impl Bench<'_, '_, '_> {
                 self.fail(index, BenchFailure { round, reason, ..BenchFailure::default() });
                 return self.scratch.delete_last_run(self.schedule.cancel);
             }
-            self.scratch.settle()?;
+            self.scratch.wait_for_freed_space()?;
         }
         let stderr = self.scratch.stderr()?;
         self.scratch.flush()?;
@@ -121,8 +120,8 @@ impl Bench<'_, '_, '_> {
         check_cancelled(self.schedule.cancel)?;
         self.scratch.flush()?;
         if self.rows[index].workload.prepare.is_some() {
-            // Space that became free of what was there before counts too.
-            self.scratch.settle()?;
+            // Space that earlier runs have freed counts too.
+            self.scratch.wait_for_freed_space()?;
         }
         let disk_bytes = self.scratch.used_bytes()?.cast_signed() - used_before.cast_signed();
 
@@ -153,7 +152,7 @@ impl Bench<'_, '_, '_> {
         }
         if self.rows[index].workload.leftovers == Leftovers::DeleteAtOnce {
             self.scratch.delete_last_run(self.schedule.cancel)?;
-            self.scratch.settle()?;
+            self.scratch.wait_for_freed_space()?;
         }
         Ok(())
     }
@@ -171,16 +170,16 @@ impl Bench<'_, '_, '_> {
 
     /// Reports whether results fill the memory: their names, inodes and contents stay in memory, and would push out the source's.
     fn fills_memory(&self) -> bool {
-        let kept = self.scratch.runs() as u64 * self.schedule.needs.bytes;
-        self.schedule.memory_bytes > 0 && kept > self.schedule.memory_bytes / 2
+        let kept = self.scratch.runs.len() as u64 * self.schedule.needs.bytes;
+        self.schedule.memory_bytes.is_some_and(|memory| kept > memory / 2)
     }
 
     /// Deletes the results of earlier runs when they are in the way.
     fn ensure_room(&mut self, round: u32) -> Result<(), BenchError> {
-        if self.scratch.has_runs() && (self.is_full()? || self.fills_memory()) {
+        if !self.scratch.runs.is_empty() && (self.is_full()? || self.fills_memory()) {
             (self.schedule.say)("deleting the results of earlier runs, to make room");
             self.scratch.delete_runs(self.schedule.cancel)?;
-            self.scratch.settle()?;
+            self.scratch.wait_for_freed_space()?;
             self.deletions.push(format!("in round {round}"));
         }
         if self.is_full()? { Err(no_room(self.scratch, self.needs)?) } else { Ok(()) }
@@ -195,7 +194,7 @@ pub(crate) fn check_room(scratch: &Scratch<'_>, needs: Room) -> Result<(), Bench
 
 fn no_room(scratch: &Scratch<'_>, needs: Room) -> Result<BenchError, BenchError> {
     let free = scratch.free()?;
-    let into = scratch.path().parent().unwrap_or(scratch.path());
+    let into = scratch.path.parent().unwrap_or(&scratch.path);
     let (needed, available) = if free.bytes < needs.bytes {
         (size(needs.bytes), size(free.bytes))
     } else {
@@ -221,8 +220,7 @@ fn failure(ran: &std::io::Result<ProcessResult>, round: u32, dst: &Path, said: &
     Some(BenchFailure { round, exit_code, signal, reason, ..BenchFailure::default() })
 }
 
-/// Returns the turns of a round. A workload has different ones before it in every round; and each second round goes backwards through the
-/// one before it, so that a machine that becomes slower and slower is as hard on the first as on the last.
+/// Returns the turns of a round, each in another order. Each second one goes backwards, so that a slowing machine is as hard on the first as the last.
 fn order(count: usize, round: u32) -> Vec<usize> {
     let mut order = shuffled(count, u64::from(round.div_ceil(2)));
     if round > 0 && round.is_multiple_of(2) {

@@ -7,7 +7,9 @@ use std::process::{Stdio, id};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::{CancelToken, Error, Operation, RemovalWait, RemoveOptions, ShownPath, probe, remove_tree};
+use calve_core::error::Operation;
+use calve_core::internal::ShownPath;
+use calve_core::{CancelToken, Error, RemovalWait, RemoveOptions, probe, remove_tree};
 use calve_receipt::bench::Location;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,21 +22,19 @@ use crate::space::{self, Room};
 
 /// Dropping it removes it, and so do all ends of the bench but `kill -9`.
 pub(crate) struct Scratch<'a> {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     directory: OwnedFd,
     next: u32,
-    runs: Vec<PathBuf>,
+    pub(crate) runs: Vec<PathBuf>,
     removed: bool,
     /// Hears what could not be removed, and what earlier benches left.
     say: &'a dyn Fn(&str),
 }
 
-/// How its name begins.
 const PREFIX: &str = ".calve-bench-";
 const STDERR: &str = "stderr";
 
 impl<'a> Scratch<'a> {
-    /// Makes a new one in the directory `into`.
     pub(crate) fn make(into: &Path, say: &'a dyn Fn(&str)) -> Result<Self, BenchError> {
         let into = real_path(into)?;
         if !into.is_dir() {
@@ -44,7 +44,7 @@ impl<'a> Scratch<'a> {
         tell_of_earlier_ones(&into, say);
         let path = reserve(&into)?;
         let directory = open(&path).map_err(|errno| {
-            // Nothing is in it yet, and nobody would remove it.
+            // Nothing is in it yet, and nothing else would remove it.
             let _ = rustix::fs::rmdir(&path);
             unusable(&path, errno)
         })?;
@@ -57,24 +57,12 @@ impl<'a> Scratch<'a> {
         Ok(scratch)
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Returns a path in it that is not there yet. [`Self::delete_runs`] deletes what a run makes of it.
     pub(crate) fn next_run(&mut self) -> PathBuf {
         self.next += 1;
         let path = self.path.join(format!("run-{}", self.next));
         self.runs.push(path.clone());
         path
-    }
-
-    pub(crate) fn has_runs(&self) -> bool {
-        !self.runs.is_empty()
-    }
-
-    pub(crate) fn runs(&self) -> usize {
-        self.runs.len()
     }
 
     pub(crate) fn delete_runs(&mut self, cancel: &CancelToken) -> Result<(), BenchError> {
@@ -109,7 +97,6 @@ impl<'a> Scratch<'a> {
         space::used_bytes(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }
 
-    /// Returns the space that may still be written.
     pub(crate) fn free(&self) -> Result<Room, BenchError> {
         space::free(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }
@@ -120,7 +107,7 @@ impl<'a> Scratch<'a> {
     }
 
     /// Waits after a deletion until the number of used bytes stands still: file systems give the space back in the background.
-    pub(crate) fn settle(&self) -> Result<(), BenchError> {
+    pub(crate) fn wait_for_freed_space(&self) -> Result<(), BenchError> {
         let give_up = Instant::now() + Duration::from_secs(20);
         let mut before = None;
         while Instant::now() < give_up {
@@ -135,20 +122,12 @@ impl<'a> Scratch<'a> {
         Ok(())
     }
 
-    /// Describes where it is.
-    pub(crate) fn location(&self) -> Result<Location, BenchError> {
-        let into = self.path.parent().unwrap_or(&self.path);
-        let file_system = probe(&self.path, &self.path)?.dst.file_system;
-        Ok(Location { path: calve_receipt::path(into), file_system, mount_options: mount_options(into) })
-    }
-
-    /// Adds where it is to a report.
     pub(crate) fn add_to(&self, report: &mut Report, label: &'static str) -> Result<(), BenchError> {
-        let location = self.location()?;
-        let Location { file_system, mount_options, .. } = &location;
         let into = self.path.parent().unwrap_or(&self.path);
+        let (file_system, mount_options) = (probe(&self.path, &self.path)?.dst.file_system, mount_options(into));
         report.circumstance(label, format!("`{}`, {file_system}, mounted {mount_options}", ShownPath(into)));
-        report.document.facts.target = Some(location);
+        let path = calve_receipt::path(into);
+        report.document.facts.target = Some(Location { path, file_system, mount_options });
         Ok(())
     }
 
@@ -169,7 +148,7 @@ impl Drop for Scratch<'_> {
         if !self.removed
             && let Err(failure) = delete(&self.path, &CancelToken::default())
         {
-            (self.say)(&format!("error: {failure}"));
+            (self.say)(&failure.to_string());
         }
     }
 }
@@ -204,15 +183,14 @@ fn unusable(path: &Path, errno: Errno) -> BenchError {
     BenchError::failed(text, hint)
 }
 
-/// Tells of benches that were killed: a directory that nobody holds was left by one. Its files belong to the user, who may want to know
-/// before they go.
+/// Reports directories of killed benches, which no process holds: the user may want to know of the files before they go.
 fn tell_of_earlier_ones(into: &Path, say: &dyn Fn(&str)) {
     for entry in std::iter::once(fs_err::read_dir(into)).flatten().flatten().flatten() {
         let path = entry.path();
         if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && open(&path).is_ok_and(|it| hold(&it))
         {
             let shown = ShownPath(&path);
-            say(&format!("note: a bench that was killed left `{shown}`, which you may delete"));
+            say(&format!("a bench that was killed left `{shown}`, which you may delete"));
         }
     }
 }
@@ -222,7 +200,7 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(CWD, path, flags, Mode::empty())
 }
 
-/// Returns whether nobody else holds it. Ends with the process, however that ends.
+/// Holds it until this process ends. Returns whether no other process does.
 fn hold(directory: &OwnedFd) -> bool {
     rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive).is_ok()
 }

@@ -4,16 +4,14 @@ use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::report::Report;
 
-/// Which commands are wanted.
 pub(super) struct Selection {
     /// Without the places. `None`: all.
     names: Option<Vec<String>>,
 }
 
 impl Selection {
-    /// Chooses the commands with these names. A name is a command without its places (`cp -a`, `calve cp --strategy copy`), or else a
-    /// program, for all commands of it.
-    pub(super) fn of(names: &[String], known: &[String]) -> Result<Self, BenchError> {
+    /// Chooses commands by name: a command without its places (`cp -a`, `calve cp --strategy copy`), or else a program, for all of its commands.
+    pub(super) fn new(names: &[String], known: &[String]) -> Result<Self, BenchError> {
         let mut labels: Vec<String> = Vec::new();
         for command in known {
             let label = label(command);
@@ -39,7 +37,6 @@ impl Selection {
         Ok(Self { names: (!names.is_empty()).then_some(wanted) })
     }
 
-    /// Says in the report that it is a part, if it is.
     pub(super) fn add_to(&self, report: &mut Report) {
         let Some(names) = &self.names else { return };
         let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -61,7 +58,6 @@ fn program(label: &str) -> &str {
     label.split(' ').next().unwrap_or(label)
 }
 
-/// Lists the programs that have several commands, and each command.
 fn list(known: &[String]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for label in known {
@@ -81,7 +77,7 @@ mod tests {
 
     fn taken(names: &[&str]) -> Vec<String> {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        let selection = Selection::of(&names, &known_commands()).unwrap();
+        let selection = Selection::new(&names, &known_commands()).unwrap();
         known_commands().into_iter().filter(|command| selection.takes(command)).collect()
     }
 
@@ -107,7 +103,7 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         for name in ["cq", "", "cp -x", "calve cp --strategy overlay"] {
             let Err(BenchError::Usage { remedy: Remedy::NameCommand(names), .. }) =
-                Selection::of(&["cp".into(), name.into()], &known_commands())
+                Selection::new(&["cp".into(), name.into()], &known_commands())
             else {
                 panic!("{name}")
             };

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use calve_core::{CancelToken, Error, ShownPath};
+use calve_core::internal::ShownPath;
+use calve_core::{CancelToken, Error};
 
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::scratch::{Scratch, real_path};
 
-/// The options that all benches have.
 pub struct BenchSetup<'a> {
     /// The directory that everything is made in.
     pub into: &'a Path,
@@ -17,13 +17,10 @@ pub struct BenchSetup<'a> {
     pub say: &'a dyn Fn(&str),
     /// Called with what should be known even by those who want no progress.
     pub warn: &'a dyn Fn(&str),
-    /// Words a remedy for the report.
-    pub hint: fn(&Remedy) -> String,
-    /// Ends the bench early.
+    pub hint: fn(&calve_core::error::Remedy) -> String,
     pub cancel: &'a CancelToken,
 }
 
-/// How many rounds count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
     Exactly(u32),
@@ -54,7 +51,7 @@ impl BenchSetup<'_> {
     ) -> Result<T, BenchError> {
         let mut scratch = Scratch::make(self.into, self.warn)?;
         let measured = measure(&mut scratch);
-        if scratch.has_runs() {
+        if !scratch.runs.is_empty() {
             (self.say)("removing everything that was made");
         }
         scratch.remove()?;
@@ -77,7 +74,6 @@ impl BenchSetup<'_> {
     }
 }
 
-/// Fails when the bench was interrupted.
 pub(crate) fn check_cancelled(cancel: &CancelToken) -> Result<(), BenchError> {
     if cancel.is_cancelled() { Err(Error::Interrupted.into()) } else { Ok(()) }
 }

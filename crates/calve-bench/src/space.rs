@@ -2,20 +2,17 @@
 
 use std::os::fd::AsFd;
 
-/// Returns the used space that `df` shows, in bytes.
 pub(crate) fn used_bytes(directory: impl AsFd) -> rustix::io::Result<u64> {
     let stat = rustix::fs::fstatvfs(directory)?;
     Ok(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize)
 }
 
-/// Room on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) bytes: u64,
     pub(crate) inodes: u64,
 }
 
-/// Returns the space that this user may still write.
 pub(crate) fn free(directory: impl AsFd) -> rustix::io::Result<Room> {
     let stat = rustix::fs::fstatvfs(directory)?;
     // btrfs has no number of inodes to tell.
@@ -23,7 +20,6 @@ pub(crate) fn free(directory: impl AsFd) -> rustix::io::Result<Room> {
     Ok(Room { bytes: stat.f_bavail * stat.f_frsize, inodes })
 }
 
-/// Writes everything of that file system onto the disk.
 pub(crate) fn flush(directory: impl AsFd) -> rustix::io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(directory)?;

@@ -18,11 +18,9 @@ pub(crate) const SPARES: Group = Group {
     note: "The clones were made before the time began, and are handed over. That took the time and the disk space of the strategy that is Calve's own choice.",
 };
 
-/// The spares of one command.
 pub(crate) struct Store {
     calve: PathBuf,
     home: PathBuf,
-    /// The directory that they are spares of.
     of: PathBuf,
     stderr: PathBuf,
     cancel: CancelToken,
@@ -31,7 +29,7 @@ pub(crate) struct Store {
 impl Store {
     /// Keeps spares of `of` in the scratch directory.
     pub(crate) fn new(calve: &Path, scratch: &Scratch<'_>, of: PathBuf, cancel: &CancelToken) -> Self {
-        let (calve, home, stderr) = (calve.into(), scratch.path().join("spares"), scratch.path().join("stderr"));
+        let (calve, home, stderr) = (calve.into(), scratch.path.join("spares"), scratch.path.join("stderr"));
         Self { calve, home, of, stderr, cancel: cancel.clone() }
     }
 

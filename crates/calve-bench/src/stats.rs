@@ -1,5 +1,3 @@
-//! Statistics of measured times.
-
 /// Statistics of at least one value, in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
@@ -12,8 +10,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Summarizes the values. `None` if there are none.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn from_values(values: &[f64]) -> Option<Self> {
         let median = median(values)?;
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -50,10 +47,10 @@ pub(crate) struct Ratio {
 
 impl Ratio {
     /// Compares rounds and their seconds. Is not a number for commands without a common round.
-    pub(crate) fn of(times: &[(u32, f64)], base: &[(u32, f64)]) -> Self {
+    pub(crate) fn from_times(times: &[(u32, f64)], base: &[(u32, f64)]) -> Self {
         let of_base = |round: u32| base.iter().find(|(other, _)| *other == round).map(|(_, seconds)| seconds.max(1e-9));
         let values: Vec<f64> = times.iter().filter_map(|(round, seconds)| Some(seconds / of_base(*round)?)).collect();
-        let summary = Summary::of(&values);
+        let summary = Summary::from_values(&values);
         let of = |value: fn(&Summary) -> f64| summary.as_ref().map_or(f64::NAN, value);
         Self { median: of(|it| it.median), min: of(|it| it.min), max: of(|it| it.max), values }
     }
@@ -66,7 +63,7 @@ mod tests {
     #[test]
     fn of_an_odd_number_of_values() {
         // Mean 22 / 5; median 4.
-        let summary = Summary::of(&[1.0, 2.0, 4.0, 5.0, 10.0]).unwrap();
+        let summary = Summary::from_values(&[1.0, 2.0, 4.0, 5.0, 10.0]).unwrap();
         // (1 - 4.4)² + (2 - 4.4)² + (4 - 4.4)² + (5 - 4.4)² + (10 - 4.4)² = 11.56 + 5.76 + 0.16 + 0.36 + 31.36 = 49.2
         assert!((summary.mean - 4.4).abs() < 1e-12);
         assert!((summary.stddev.unwrap() - (49.2_f64 / 4.0).sqrt()).abs() < 1e-12);
@@ -77,7 +74,7 @@ mod tests {
     #[test]
     fn of_an_even_number_in_any_order() {
         // Median (3 + 5) / 2 = 4.
-        let summary = Summary::of(&[9.0, 3.0, 1.0, 5.0]).unwrap();
+        let summary = Summary::from_values(&[9.0, 3.0, 1.0, 5.0]).unwrap();
         assert_eq!((summary.mean, summary.median), (4.5, 4.0));
         // 4.5² + 1.5² + 3.5² + 0.5² = 20.25 + 2.25 + 12.25 + 0.25 = 35, over 3.
         assert!((summary.stddev.unwrap() - (35.0_f64 / 3.0).sqrt()).abs() < 1e-12);
@@ -85,18 +82,18 @@ mod tests {
 
     #[test]
     fn of_one_value_and_of_none() {
-        let summary = Summary::of(&[2.5]).unwrap();
+        let summary = Summary::from_values(&[2.5]).unwrap();
         assert_eq!((summary.mean, summary.median, summary.min, summary.max), (2.5, 2.5, 2.5, 2.5));
         assert_eq!(summary.stddev, None);
-        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Summary::from_values(&[]), None);
     }
 
     #[test]
     fn a_slow_round_does_not_change_a_ratio() {
         // Twice as slow, but for one disturbed run; everything takes five times as long in round 2.
         let (times, base) = ([(1, 2.0), (2, 10.0), (3, 9.0)], [(1, 1.0), (2, 5.0), (3, 1.0), (4, 7.0)]);
-        let ratio = Ratio::of(&times, &base);
+        let ratio = Ratio::from_times(&times, &base);
         assert_eq!((ratio.median, ratio.min, ratio.max, ratio.values), (2.0, 2.0, 9.0, vec![2.0, 2.0, 9.0]));
-        assert!(Ratio::of(&times, &[]).median.is_nan());
+        assert!(Ratio::from_times(&times, &[]).median.is_nan());
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use calve_receipt::bench::{BenchFailure, Side};
+use calve_receipt::bench::{BenchFailure, BenchSide};
 
 use crate::error::BenchError;
 use crate::report::Usage;
@@ -18,10 +18,8 @@ pub(crate) struct Workload {
     pub(crate) group: Group,
     /// The program and its arguments for a run that makes the new path given.
     pub(crate) argv: Argv,
-    /// Variables of its environment.
     pub(crate) environment: Vec<(&'static str, PathBuf)>,
-    /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
-    /// Its result says why the command cannot be run after all.
+    /// Makes a run's input at its new path, before its time begins. Returns why the command cannot run after all. `None`: it makes the path itself.
     pub(crate) prepare: Option<PrepareFunction>,
     /// Checks a run that ended well. Returns the times that the program measured itself, or why the run is a failure all the same.
     pub(crate) check: Option<CheckFunction>,
@@ -63,14 +61,13 @@ pub(crate) struct OwnTimes {
 pub(crate) enum Role {
     /// The command that peers of the group are compared with: a user of Calve would run it.
     Reference,
-    /// Calve with other options.
     Calve,
     Peer,
 }
 
 impl Role {
-    pub(crate) fn side(self) -> Side {
-        if self == Self::Peer { Side::Peer } else { Side::Calve }
+    pub(crate) fn side(self) -> BenchSide {
+        if self == Self::Peer { BenchSide::Peer } else { BenchSide::Calve }
     }
 }
 
@@ -87,8 +84,7 @@ pub(crate) struct Group {
     pub(crate) note: &'static str,
 }
 
-/// A workload with its runs.
-pub(crate) struct Row {
+pub(crate) struct WorkloadRuns {
     pub(crate) workload: Workload,
     /// The counted runs, in order.
     pub(crate) samples: Vec<Sample>,
@@ -96,11 +92,10 @@ pub(crate) struct Row {
     pub(crate) failed: Option<BenchFailure>,
     /// The first line that its first run printed on stderr.
     pub(crate) said: String,
-    /// Facts to know about its result.
     pub(crate) remarks: Vec<String>,
 }
 
-impl Row {
+impl WorkloadRuns {
     pub(crate) fn new(workload: Workload) -> Self {
         Self { workload, samples: Vec::new(), failed: None, said: String::new(), remarks: Vec::new() }
     }
@@ -122,12 +117,10 @@ impl Row {
         self.middle(|sample| sample.usage.seconds)
     }
 
-    /// Returns the longest stall of all runs.
     pub(crate) fn longest_stall(&self) -> Option<f64> {
         self.samples.iter().filter_map(|sample| sample.stall_seconds).reduce(f64::max)
     }
 
-    /// Returns the median of a value of its runs.
     pub(crate) fn middle(&self, value: impl Fn(&Sample) -> f64) -> f64 {
         median(&self.samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
     }

@@ -1,4 +1,4 @@
-//! Processes that go on when this one has ended.
+//! Processes that go on when this one has ended, and threads that others do not feel.
 
 use std::io;
 use std::path::Path;
@@ -9,25 +9,30 @@ use rustix::fs::{CWD, Mode, OFlags};
 use crate::sys::open_at;
 
 /// Starts `program __reap` in the background, which is expected to call [`reap`](crate::reap) with its standard input: the directory
-/// `parent`, open, so that nothing can be put in its place. Whoever runs for long waits for the child when it has ended.
+/// `parent`, open, so that nothing can be put in its place. A caller that runs for long waits for the child when it has ended.
 pub fn start_reaper(program: &Path, parent: &Path) -> io::Result<Child> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = open_at(CWD, parent, flags, Mode::empty())?;
     start(program, "__reap", directory.into())
 }
 
-/// Starts `program __refill` in the background, which is expected to call [`Spares::refill`](crate::Spares::refill).
+/// Starts `program __refill` in the background, which is expected to call [`Spares::refill`](crate::spares::Spares::refill).
 pub fn start_refill(program: &Path) -> io::Result<Child> {
     start(program, "__refill", Stdio::null())
 }
 
-/// Starts `program __watch` in the background, which is expected to call [`Spares::watch`](crate::Spares::watch).
+/// Starts `program __watch` in the background, which is expected to call [`Spares::watch`](crate::spares::Spares::watch).
 pub fn start_watcher(program: &Path) -> io::Result<Child> {
     start(program, "__watch", Stdio::null())
 }
 
-/// Starts `program what`, detached from this process's output. Does nothing between fork and exec, so that the kernel need not copy this
-/// process's memory, which takes 10 ms in a large process. The child leaves this process's session by itself.
+/// Starts `program what` detached. Does nothing between fork and exec, so the kernel need not copy this process's memory (10 ms in a large one).
 fn start(program: &Path, what: &str, input: Stdio) -> io::Result<Child> {
     Command::new(program).arg(what).stdin(input).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/").spawn()
+}
+
+/// Makes the calling thread, and those that it starts, ones that are not felt: they run when nothing else does, and get the disk when
+/// no other process wants it. Where a system knows that for processes only, as macOS does, it is the whole process.
+pub fn lower_priority() {
+    crate::sys::lower_priority();
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Returns CALVE_HOME, by default a directory in the user's data directory (XDG Base Directory Specification), which need not exist; or
-/// why there is none. `variable` looks up an environment variable; `user` is the user's home directory.
+/// the reason why it is missing. `variable` looks up an environment variable; `user` is the user's home directory.
 pub fn home_directory(
     variable: impl Fn(&str) -> Option<OsString>,
     user: Option<PathBuf>,
@@ -17,8 +17,11 @@ pub fn home_directory(
     if let Some(data) = set("XDG_DATA_HOME").filter(|data| data.is_absolute()) {
         return Ok(data.join("calve"));
     }
-    let user = user.filter(|user| user.is_absolute());
-    user.map(|user| user.join(".local/share/calve")).ok_or("HOME is not set")
+    match user.filter(|user| !user.as_os_str().is_empty()) {
+        Some(user) if user.is_absolute() => Ok(user.join(".local/share/calve")),
+        Some(_) => Err("HOME is not an absolute path"),
+        None => Err("HOME is not set"),
+    }
 }
 
 #[cfg(test)]
@@ -36,6 +39,7 @@ mod tests {
         assert_eq!(of(&both[1..], Some("/u")), Ok("/d/calve".into()));
         assert_eq!(of(&[("CALVE_HOME", ""), ("XDG_DATA_HOME", "x")], Some("/u")), Ok("/u/.local/share/calve".into()));
         assert!(of(&[("CALVE_HOME", "x")], Some("/u")).is_err());
-        assert!(of(&[], None).is_err());
+        assert_eq!(of(&[], Some("x")), Err("HOME is not an absolute path"));
+        assert!([None, Some("")].into_iter().all(|user| of(&[], user) == Err("HOME is not set")));
     }
 }

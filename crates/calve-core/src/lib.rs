@@ -22,95 +22,52 @@
 //! that it runs in.
 
 mod background;
-mod bulk;
-mod choice;
-mod choose;
+#[warn(missing_docs)]
+pub mod bulk;
+mod claim;
+#[warn(missing_docs)]
 mod clone;
-mod error;
-mod file_set;
-mod held_lock;
-mod hidden;
+pub mod error;
 mod home;
-mod operation;
-mod options;
-mod own;
+#[doc(hidden)]
+pub mod internal;
+mod json;
+#[warn(missing_docs)]
+pub mod options;
+#[warn(missing_docs)]
+pub mod overlay_run;
+#[warn(missing_docs)]
 mod patterns;
-mod private;
+#[warn(missing_docs)]
 mod probe;
+#[warn(missing_docs)]
 mod progress;
-mod reap;
-mod reason;
-mod remedy;
+#[warn(missing_docs)]
 mod remove;
-mod replaced;
-mod report;
+#[warn(missing_docs)]
+pub mod report;
 mod scan;
-mod space;
-mod spare;
-mod spares;
+#[warn(missing_docs)]
+pub mod space;
+#[warn(missing_docs)]
+pub mod spares;
 mod staging;
 mod strategy;
-mod strategy_run;
 mod sys;
-mod template;
+#[warn(missing_docs)]
+pub mod template;
 mod tree;
+mod vocabulary;
 
-pub use choice::{Choice, Refusal, Requirement, Strategy};
 pub use clone::{clone_tree, plan};
-pub use error::{Error, PrivateError, Protection, RoomUnit, ShownPath, StatedRequirement, TemplateError, without_path};
-pub use file_set::FileSet;
-pub use hidden::is_trash;
-pub use home::home_directory;
-pub use operation::Operation;
+pub use error::Error;
 pub use options::{
-    Background, CloneOptions, CloneVerification, Decision, Durability, EntryDecider, EntrySelector,
-    ExistingDestination, FrozenSince, InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, LastLook, Latency, LeftLinks,
-    Mounts, PlainCopy, RemovalWait, RemoveOptions, Selection, SpareUse, UnreadableEntry, lower_priority,
+    CloneOptions, CloneVerification, Durability, ExistingDestination, Mounts, RemovalWait, RemoveOptions, Selection,
+    UnreadableEntry,
 };
 pub use patterns::Patterns;
+pub use probe::probe;
 pub use progress::{CancelToken, Progress};
-pub use reason::{LeftReason, SkipReason, WarningCode};
-pub use remedy::Remedy;
-pub use report::{
-    Bytes, ClonePlan, CloneReport, Entries, Fallback, FileSystemReport, Offer, ProbeReport, ReapReport, RemoveReport,
-    SkippedEntry, SpareCheck, SpareReport, TrashedTree, Warning,
-};
-
-pub use {
-    background::{start_reaper, start_refill, start_watcher},
-    bulk::{
-        Directory, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteFailure, WriteOptions,
-        WriteReport, Writer, read_files, write_files,
-    },
-    clone::build::{BuildPaths, build_tree},
-    clone::follow::FollowedSource,
-    clone::merge::{OverwriteRule, merge_tree},
-    clone::revert::{CloneState, RevertReport, revert},
-    clone::stage::{StageReport, StagedTree, is_subvolume, stage, stage_in, supersede},
-    own::is_own,
-    private::{Beginning, Change, Changes, ChangesUse, PrivateOverlay, StartRefusal, Version},
-    probe::probe,
-    remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
-    replaced::{KeptOwner, ReplacedFile},
-    scan::{ScanOptions, scan_tree},
-    space::{
-        DedupeMode, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, LeftFiles, PathUsage, Usage, dedupe,
-        disk_usage,
-    },
-    spare::{names::SpareNames, record::KnownState, store::SpareSource},
-    spares::{
-        KnownEntry, KnownSource, Readiness, RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet,
-        SpareState, Spares, UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome, WatcherStart,
-    },
-    strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
-    template::{
-        CheckedFiles, CreatedTemplate, Difference, DifferenceKind, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
-        PortabilityObstacle, PortableDelta, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate,
-        SweptTemplates, Template, TemplateOptions, Templates, Verification, is_template_name, split_name, sync_during,
-        template_name, with_source,
-    },
-    tree::fill::room::NewEntries,
-    tree::set_state::FileSetState,
-    tree::stable::set_clock_back_with,
-    tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor},
-};
+pub use remove::{reap, remove_tree};
+pub use report::{ClonePlan, CloneReport, ProbeReport, RemoveReport};
+pub use vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};

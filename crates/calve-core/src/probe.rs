@@ -1,7 +1,5 @@
 //! Finds out what two places can really do, by doing it between them. The source is only ever read.
 
-#![warn(missing_docs)]
-
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
@@ -9,15 +7,16 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::error::{Error, ShownPath};
-use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::report::{FileSystemReport, Offer, ProbeReport};
 use crate::staging::{RootKind, Staging};
+use crate::strategy::criteria::{Criteria, RefusalReason};
 use crate::strategy::facts::Facts;
-use crate::strategy::{Criteria, IN_ORDER, RefusalReason};
+use crate::strategy::select::{IN_ORDER, choose};
 use crate::sys;
 use crate::tree::location::{Location, identity};
 use crate::tree::source::Source;
+use crate::vocabulary::operation::Operation;
 
 /// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.
 ///
@@ -37,9 +36,9 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         }
         Err(error) => return Err(error),
     };
-    let criteria = Criteria::of(&CloneOptions::default());
+    let criteria = Criteria::new(&CloneOptions::default());
     let chosen = match unwritable {
-        None => Some(crate::strategy::choose(&facts, &criteria, &[])?.0.strategy()),
+        None => Some(choose(&facts, &criteria, &[])?.0.strategy()),
         Some(_) => None,
     };
     if let Some(reason) = &unwritable {

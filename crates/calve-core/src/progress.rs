@@ -1,7 +1,5 @@
 //! Counters to look at, and a token to cancel by, from another thread.
 
-#![warn(missing_docs)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,7 +11,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Counts what was done.
+    /// Counts the work done.
     pub fn add(&self, entries: u64, bytes: u64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

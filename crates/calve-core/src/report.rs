@@ -1,21 +1,24 @@
 //! Results: the plain data behind a receipt.
 
-#![warn(missing_docs)]
-
 use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::choice::{Refusal, Strategy};
-use crate::error::Error;
-use crate::reason::{SkipReason, WarningCode};
+use serde::Serialize;
+use strum::{Display, VariantNames};
 
-/// How many entries of each kind a clone has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+use crate::error::Error;
+use crate::json::{As, ErrorName, FromReport, Milliseconds, ReceiptPath, Seconds, Text};
+pub use crate::vocabulary::reason::{LeftReason, SkipReason, WarningCode};
+use crate::vocabulary::strategy::{Refusal, Strategy};
+
+/// The number of entries of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Entries {
-    /// Directories, the root included.
+    /// Directories, with the root.
     pub directories: u64,
-    /// Regular files, each inode once.
+    /// Regular files. Each inode counts once.
     pub files: u64,
     /// Symbolic links.
     pub symlinks: u64,
@@ -23,7 +26,7 @@ pub struct Entries {
     pub fifos: u64,
     /// Character and block devices.
     pub devices: u64,
-    /// Further names of a file counted already.
+    /// Further names of files that `files` counts.
     pub hard_links: u64,
 }
 
@@ -45,17 +48,17 @@ impl AddAssign for Entries {
     }
 }
 
-/// The fate of the contents of regular files, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The contents of regular files, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bytes {
     /// The sum of the files' sizes.
     pub apparent: u64,
-    /// Shared with the source. Holes do not count.
+    /// Bytes that the clone shares with the source.
     pub shared: u64,
-    /// Written by Calve.
+    /// Bytes that Calve wrote, without holes.
     pub written: u64,
-    /// Written by the kernel although a reflink was asked for: contents that the file system keeps inside its metadata.
-    /// `None` where they were not told from the shared ones, with which they are counted: [`crate::InlinedBytes::WithShared`].
+    /// Bytes that the file system copied because it keeps them inside its metadata. Null if `shared` contains them.
     pub inlined: Option<u64>,
 }
 
@@ -68,38 +71,50 @@ impl AddAssign for Bytes {
     }
 }
 
-/// Files that got another treatment than the strategy's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
+/// Files that were made in another way than the strategy's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "FallBack")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fallback {
-    /// The treatment that was refused.
+    /// The way that was refused.
     pub from: Strategy,
-    /// The one that was used.
+    /// The way that was used.
     pub to: Strategy,
-    /// The operating system's reason.
+    /// The name of the system's error, such as `EXDEV`.
+    #[serde(with = "As::<ErrorName>")]
     pub errno: i32,
+    /// The number of files.
     pub files: u64,
     /// The first of them, relative to the source.
+    #[serde(with = "As::<ReceiptPath>")]
     pub first_path: PathBuf,
 }
 
-/// An entry that is not in the clone, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
+/// An entry that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SkippedEntry {
-    /// Relative to the source.
+    /// The entry's path.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
+    /// The reason in a few words.
+    #[serde(with = "As::<Text>")]
     pub reason: SkipReason,
 }
 
-/// Something the user should know that is not an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
+/// Something that the user should know and that is not an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Warning {
+    /// A stable word for programs.
+    #[serde(with = "As::<Text>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = WarningCode::CODES)))]
     pub code: WarningCode,
-    /// The first path concerned.
+    /// The first path concerned. Absent if the warning is about no path.
+    #[serde(with = "As::<Option<ReceiptPath>>", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "ReceiptPath"))]
     pub path: Option<PathBuf>,
-    /// For people.
+    /// A sentence for people.
     pub message: String,
 }
 
@@ -112,100 +127,125 @@ pub struct TrashedTree {
     pub name: std::ffi::OsString,
 }
 
+impl FromReport<TrashedTree> for ReceiptPath {
+    fn from_report(tree: &TrashedTree) -> Self {
+        Self::new(&tree.parent.join(&tree.name))
+    }
+}
+
 /// The report of one clone.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CloneReport {
-    /// As given.
+    /// The source as given.
+    #[serde(with = "As::<ReceiptPath>")]
     pub src: PathBuf,
-    /// As given.
+    /// The destination as given.
+    #[serde(with = "As::<ReceiptPath>")]
     pub dst: PathBuf,
     /// The strategy that was used.
     pub strategy: Strategy,
-    /// The better ones, and why they were not used.
+    /// The better strategies that were not used.
     pub refused: Vec<Refusal>,
-    /// The spare that was handed over, if one was.
+    /// The spare that was handed over. Absent if the clone was made when it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "SpareReport"))]
     pub spare: Option<SpareReport>,
-    /// Whether there is room for another spare of this source: work for [`crate::Spares::refill`].
+    /// Whether there is room for another spare of this source: work for [`crate::spares::Spares::refill`].
+    #[serde(skip)]
     pub spares_wanted: bool,
-    /// `None` when the strategy did not walk the tree.
+    /// The entries of the clone. Null if the strategy did not walk the tree.
     pub entries: Option<Entries>,
-    /// `None` when the strategy did not walk the tree.
+    /// The contents of the regular files. Null if the strategy did not walk the tree.
     pub bytes: Option<Bytes>,
-    /// Files that got another treatment.
+    /// Files that were made in another way than the strategy's own.
     pub fell_back: Vec<Fallback>,
-    /// Entries that are not in the clone.
+    /// Entries that are not in the clone, with paths relative to the source. At most 10,000.
     pub skipped: Vec<SkippedEntry>,
-    /// Entries of the source that changed while they were cloned, relative to the source.
+    /// Entries of the source that changed while they were cloned, relative to the source. At most 10,000.
+    #[serde(with = "As::<Vec<ReceiptPath>>")]
     pub changed: Vec<PathBuf>,
     /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
     /// The entry that [`crate::ExistingDestination::Replace`] moved away.
+    #[serde(skip)]
     pub trashed: Option<TrashedTree>,
     /// Whether there is trash beside the destination, of this run or of earlier ones: work for [`crate::reap`].
+    #[serde(skip)]
     pub trash_waits: bool,
-    /// From the call to its return.
+    /// The time in milliseconds from the start to the published clone.
+    #[serde(rename = "elapsed_ms", with = "As::<Milliseconds>")]
     pub elapsed: Duration,
 }
 
-/// A spare that was handed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A clone that was made ahead of time and handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "Spare")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct SpareReport {
+    /// When it was built, in seconds since 1970.
+    #[serde(rename = "built_at", with = "As::<Seconds>")]
     pub built: SystemTime,
-    /// How it was made sure that it equals its source.
+    /// How it was made sure that it equals the source: `frozen` (the source is a template), `watched` (a watcher knows what has changed),
+    /// `walked` (every entry was compared with what was recorded of it).
+    #[serde(with = "As::<Text>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = SpareCheck::VARIANTS)))]
     pub checked: SpareCheck,
-    /// How many entries were looked at for that.
+    /// The number of entries that were looked at for that.
     pub entries_checked: u64,
-    /// How many differed and were made again.
+    /// The number of entries that differed and were cloned again.
     pub entries_updated: u64,
 }
 
 /// How it is made sure that a spare equals its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum SpareCheck {
     /// The source is a template, which does not change.
     Frozen,
     /// A watcher knows what has changed.
     Watched,
-    /// Every entry was compared with what was recorded of it.
+    /// Every entry was compared with its record.
     Walked,
 }
 
-impl SpareCheck {
-    /// Returns a stable word for programs.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Frozen => "frozen",
-            Self::Watched => "watched",
-            Self::Walked => "walked",
-        }
-    }
-}
-
 /// The report of one removal.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename = "RemoveReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RemoveReport {
-    /// As given.
+    /// The path as given.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
-    /// Where the tree waits for [`crate::reap`]; `None` when it is gone.
+    /// The path at which the tree waits to be deleted. Null if it is deleted.
+    #[serde(rename = "trash", with = "As::<Option<ReceiptPath>>")]
     pub trashed: Option<TrashedTree>,
-    /// How many entries were deleted before returning.
+    /// The number of entries that were deleted so far.
+    #[serde(rename = "deleted_entries")]
     pub deleted: u64,
     /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
-    /// From the call to its return.
+    /// The time that the removal took in milliseconds, without deletion in the background.
+    #[serde(rename = "elapsed_ms", with = "As::<Milliseconds>")]
     pub elapsed: Duration,
 }
 
-/// The answer of [`crate::plan`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The dry run of one clone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClonePlan {
+    /// The source as given.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub src: PathBuf,
+    /// The destination as given.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub dst: PathBuf,
     /// The strategy that would be used.
     pub strategy: Strategy,
-    /// The better ones, and why they would not be.
+    /// The better strategies that would not be used.
     pub refused: Vec<Refusal>,
 }
 
@@ -222,8 +262,8 @@ pub struct FileSystemReport {
 
 /// One strategy, and whether it can be used between the two paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Offer {
+    /// The strategy.
     pub strategy: Strategy,
     /// `None` when it is available.
     pub refused: Option<Refusal>,

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::claim::names::SpareNames;
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::progress::CancelToken;
 use crate::report::SkippedEntry;
-use crate::spare::names::SpareNames;
 use crate::sys;
 use crate::tree::pool::thread_count;
 use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, Walker, reason, start_at, walk, whole_tree};
+use crate::vocabulary::operation::Operation;
 
 /// How [`scan_tree`] goes through a tree.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ pub struct ScanOptions {
 }
 
 /// Visits every entry below `root`, each once, by several threads. Follows no symlink, crosses no mount, and opens nothing but
-/// directories. Passes over what is not there any more.
+/// directories. Passes over entries that have gone.
 pub fn scan_tree<V: Visitor>(
     root: &Path,
     options: &ScanOptions,

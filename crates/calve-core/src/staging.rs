@@ -12,7 +12,6 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::options::ExistingDestination;
 use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete_directory};
@@ -23,13 +22,14 @@ use crate::report::TrashedTree;
 use crate::sys;
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose};
+use crate::vocabulary::operation::Operation;
 
 /// The kind of directory that is made under the hidden name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootKind {
     /// A directory that takes nothing over from the one that it is in: the tree gets everything from its source.
     Closed,
-    /// A directory with its parent's default ACLs, set-group-ID bit and attributes: what is made in it is as if made beside it.
+    /// A directory with its parent's default ACLs, set-group-ID bit and attributes: entries made in it are as if made beside it.
     Inheriting,
     /// As `Closed`, but on btrfs a subvolume.
     Subvolume,
@@ -43,7 +43,7 @@ pub(crate) struct Staging<'p> {
     /// The staged directory, when one has been made.
     root: Option<OwnedFd>,
     /// The entry of the staged directory that is to be published instead of the directory.
-    inside: Option<CString>,
+    pub(crate) inside: Option<CString>,
 }
 
 impl<'p> Staging<'p> {
@@ -139,28 +139,17 @@ impl<'p> Staging<'p> {
         Error::StagingLost(self.location.parent_path().to_path_buf())
     }
 
-    /// Returns `StagingLost` for ENOENT: somebody has removed the staged entry.
+    /// Returns `StagingLost` for ENOENT: another process has removed the staged entry.
     fn lost_or(&self, errno: Errno, failed: impl FnOnce(Errno) -> Error) -> Error {
         if errno == Errno::NOENT { self.lost() } else { failed(errno) }
     }
 
-    /// Returns the staged directory, once it is made.
     pub(crate) fn root(&self) -> Option<BorrowedFd<'_>> {
         self.root.as_ref().map(|root| root.as_fd())
     }
 
-    /// Makes the entry `name` of the staged directory the one to publish (a file, for which moving to another directory needs no permission
-    /// on itself).
-    pub(crate) fn publish_inside(&mut self, name: CString) {
-        self.inside = Some(name);
-    }
-
-    pub(crate) fn is_published_inside(&self) -> bool {
-        self.inside.is_some()
-    }
-
-    /// Gives the staged tree its name. With [`ExistingDestination::Replace`] what was there is exchanged for it in the same step, and goes
-    /// to the trash, unless `oversight` decides otherwise about the two trees.
+    /// Gives the staged tree its name. With [`ExistingDestination::Replace`] the old entry is exchanged for it, and goes to the trash, unless
+    /// `oversight` decides otherwise about the two trees.
     pub(crate) fn publish(
         self,
         existing: ExistingDestination,
@@ -180,7 +169,7 @@ impl<'p> Staging<'p> {
         let replaced = self.rename(from, from_name, existing, protect, noted_on)?;
         match oversight {
             Some(oversight) if replaced => self.decide(oversight),
-            _ => Ok(self.settle(replaced)),
+            _ => Ok(self.finish(replaced)),
         }
     }
 
@@ -191,7 +180,7 @@ impl<'p> Staging<'p> {
         let failed = |errno| Error::io(Operation::ExchangeBack, location.path(), errno);
         let verdict = (oversight.judge)(self.name());
         if verdict == Verdict::Settle {
-            return Ok(self.settle(true));
+            return Ok(self.finish(true));
         }
         let is_undone = verdict == Verdict::Undo && sys::rename_exchange(parent, self.name(), parent, dst).is_ok();
         if is_undone && (oversight.may_drop)() {
@@ -248,7 +237,8 @@ impl<'p> Staging<'p> {
             match sys::rename_exchange(from, name, parent, dst) {
                 Ok(()) => return Ok(true),
                 Err(Errno::NOENT) => {}
-                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                // EXDEV: an overlay moves no directory that a lower layer has.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::XDEV) => {
                     return Err(Error::ReplaceUnsupported(self.location.path().to_path_buf()));
                 }
                 Err(errno) => return Err(failed(errno)),
@@ -287,7 +277,7 @@ impl<'p> Staging<'p> {
     }
 
     /// Removes what the rename left under the hidden name. The clone is published, so nothing here is a failure of it.
-    fn settle(mut self, replaced: bool) -> Publication {
+    fn finish(mut self, replaced: bool) -> Publication {
         let parent = self.location.parent();
         let Some(lock) = self.lock.take() else { return Publication::default() };
         if !replaced {
@@ -315,7 +305,7 @@ impl<'p> Staging<'p> {
         }
     }
 
-    /// Moves what was replaced, now under the hidden name, to the trash; what is no directory goes at once.
+    /// Moves the replaced entry, now under the hidden name, to the trash. Anything but a directory goes at once.
     fn trash(&self, lock: &Lock) -> Result<Option<TrashedTree>, Error> {
         let parent = self.location.parent();
         match rustix::fs::unlinkat(parent, lock.name(), AtFlags::empty()) {
@@ -330,19 +320,17 @@ impl<'p> Staging<'p> {
 }
 
 /// Takes away what the parent bequeaths: default ACLs, the set-group-ID bit, and on btrfs what keeps files from being shared.
-fn inherit_nothing(root: BorrowedFd<'_>) -> sys::Result<()> {
+pub(crate) fn inherit_nothing(root: BorrowedFd<'_>) -> sys::Result<()> {
     sys::drop_inherited_acls(root);
     let _ = sys::clear_nocow(root);
     rustix::fs::fchmod(root, Mode::RWXU)
 }
 
-/// The fate of the entry that a published clone replaced.
 #[derive(Default)]
 pub(crate) struct Publication {
     pub(crate) trashed: Option<TrashedTree>,
     /// Why it is still there, under the hidden name.
     pub(crate) left: Option<Error>,
-    /// The two were exchanged back.
     pub(crate) is_undone: bool,
     /// The path of the other tree, if it was neither put back nor removed.
     pub(crate) kept: Option<PathBuf>,
@@ -356,7 +344,6 @@ pub(crate) struct Oversight<'a> {
     pub(crate) may_drop: &'a dyn Fn() -> bool,
 }
 
-/// The fate of two trees that were exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The old one goes to the trash.

@@ -16,65 +16,51 @@
 //! options.owner = Ownership::Caller;
 //! let supervisor = ["calve".into(), "__supervise".into()];
 //! let server = calve_db::start(&home, "shop", &options, &supervisor)?;
-//! println!("{}", server.record.address.url);
+//! println!("{}", server.record.server.address.url);
 //! # Ok(())
 //! # }
 //! ```
 
-mod address;
-mod bare;
 mod build;
-mod container;
-mod control;
-mod copy_up;
-mod end_reason;
 mod engine;
 mod error;
 mod files;
-mod launch;
-mod log;
-mod mark;
-mod messages;
-mod operation;
 mod registry;
-mod remedy;
-mod runtime;
 mod server;
 mod service;
-mod standby;
-mod start;
 mod supervise;
-mod sweep;
 mod sys;
-mod template;
 
-pub use address::{Address, check_option_files};
-pub use bare::{BareServer, BareServers, PreparedBareServer};
 pub use build::{
     BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, NameLock, ReceiveOptions, ReceiveOutcome,
     ReceivePaths, TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
     remove_unused as remove_unused_templates,
 };
-pub use container::RUNTIMES;
-pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
-pub use copy_up::LargeFile;
-pub use end_reason::EndReason;
-pub use engine::{EngineKind, MysqlSession, PostgresSession, names as engines};
+pub use engine::address::Address;
+pub use engine::container::RUNTIMES;
+pub use engine::{EngineKind, MysqlSession, PostgresSession};
+pub use error::end_reason::EndReason;
+pub use error::operation::Operation;
+pub use error::remedy::Remedy;
 pub use error::{Error, Result, UnusableData};
-pub use mark::marks;
-pub use operation::Operation;
-pub use registry::{Ending, Home, Log, Record, endings, find, list, log};
-pub use remedy::Remedy;
-pub use server::{OwnedServer, first_process, memory_bytes};
-pub use service::{
-    DoomedService, NewService, Service, ServiceData, ServiceOrigin, UnsavedDataRule, WrittenDataRule,
-    create as create_service, doom, find as find_service, is_written, new_keeper_id, reset as reset_service, services,
-    set_keeper, start as start_service, stop as stop_service, sweep_doomed, usable_template as service_template,
+pub use files::large_files::LargeFile;
+pub use registry::mark::marks;
+pub use registry::template::key::recipe_word;
+pub use registry::template::{DatabaseTemplate, ImageOrigin, list as list_templates};
+pub use registry::{Ending, Home, LaunchReport, Log, Record, Server, endings, find, list, log};
+pub use server::baseline::{BaselineServer, BaselineServers, PreparedBaselineServer};
+pub use server::control::{ResetReport, StopReport, mark, reset, stop, unmark};
+pub use server::standby::{
+    Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool,
 };
-pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool};
-pub use start::{Ownership, StartOptions, start};
+pub use server::start::{Ownership, StartOptions, start};
+pub use server::starter::{OwnedServer, first_process, memory_bytes};
+pub use server::sweep::{ServerSweepReport, delete_trash, sweep};
+pub use service::{
+    NewService, PendingRemoval, Service, ServiceData, ServiceOrigin, ServiceWorktree, UnsavedDataRule, WrittenDataRule,
+    begin_removal, create as create_service, find as find_service, finish_removals, has_newer_template, is_written,
+    new_worktree_id, reset as reset_service, services, services_of, set_worktree, start as start_service,
+    stop as stop_service, template_with_program, unreadable::unreadable, usable_template as service_template,
+};
 pub use supervise::supervise;
-pub use sweep::{ServerSweepReport, delete_trash, sweep};
 pub use sys::ProcessEnd;
-pub use template::key::recipe_word;
-pub use template::{DatabaseTemplate, ImageOrigin, list as list_templates};

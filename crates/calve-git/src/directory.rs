@@ -1,5 +1,4 @@
-//! A directory of a worktree, read without following a link. Its files come from a repository or from packages, so none is trusted to be
-//! small, regular or there.
+//! A directory of a worktree, read without following a link. A repository or a package made its files: none is trusted to be small or regular.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -20,7 +19,6 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory of a worktree, if it is one and no link leads to it.
     pub(crate) fn open(worktree: &Path, path: &Path) -> Option<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Directory { directory: openat(CWD, worktree, flags, Mode::empty()).ok()? }.below(path)
@@ -34,7 +32,6 @@ impl Directory {
         })
     }
 
-    /// Opens a directory in this one.
     pub(crate) fn directory(&self, path: impl AsRef<Path>) -> Option<Directory> {
         Directory { directory: self.directory.try_clone().ok()? }.below(path)
     }
@@ -71,7 +68,6 @@ impl Directory {
         statat(&self.directory, path.as_ref(), AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// Lists the names of the directory's entries, as far as they are text.
     pub(crate) fn names(&self) -> Vec<String> {
         let Ok(entries) = Dir::read_from(&self.directory) else { return Vec::new() };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned));

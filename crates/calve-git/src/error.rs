@@ -1,19 +1,15 @@
-//! Errors.
-
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::redact;
 use crate::remedy::Remedy;
 use crate::unsaved_item::{self, UnsavedItem};
 
-/// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The kind of error, and the place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -25,14 +21,11 @@ pub enum Error {
         directory: PathBuf,
         /// Its exit code; none when a signal ended it.
         code: Option<i32>,
-        /// Its standard error, without what may be secret in URLs.
         said: String,
     },
-    /// A configuration file that cannot be used.
     #[error("`{}`, line {line}, column {column}: {reason}", ShownPath(path))]
     Config {
         path: PathBuf,
-        /// From 1.
         line: usize,
         /// In characters, from 1.
         column: usize,
@@ -57,10 +50,8 @@ pub enum Error {
     /// The caller cancelled. Nothing is left behind.
     #[error("interrupted")]
     Interrupted,
-    /// A file or directory could not be worked on.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The clone engine refused or failed.
     #[error(transparent)]
     Clone(calve_core::Error),
 }
@@ -89,6 +80,16 @@ impl Error {
         Error::Refused { reason: reason.into(), remedy }
     }
 
+    /// Names the place that a staged tree was made for, in place of the tree's own.
+    pub(crate) fn of_staged(self, staged: &Path, path: &Path) -> Error {
+        match self {
+            Error::Git { arguments, directory, code, said } if directory == staged => {
+                Error::Git { arguments, directory: path.to_path_buf(), code, said }
+            }
+            other => other,
+        }
+    }
+
     /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
@@ -97,10 +98,11 @@ impl Error {
                 Some(Remedy::RaiseOpenFiles)
             }
             Error::Start { .. } => Some(Remedy::CheckPath),
+            Error::Git { directory, .. } if !directory.exists() => Some(Remedy::ReadGitMessage),
             Error::Git { .. } => Some(Remedy::RunGitCommand),
             Error::Config { .. } => Some(Remedy::CorrectConfig),
             Error::Refused { remedy, .. } => Some(remedy.clone()),
-            Error::Unsaved { is_gone: true, .. } => Some(Remedy::RecoverOrForget),
+            Error::Unsaved { is_gone: true, items, .. } => Some(unsaved_item::remedy_of_gone(items)),
             Error::Unsaved { items, .. } => Some(unsaved_item::remedy_of(items)),
             Error::Io(_) => Some(Remedy::CheckPath),
             Error::Clone(_) | Error::Interrupted => None,

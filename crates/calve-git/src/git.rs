@@ -17,9 +17,10 @@ use rustix::process::{Pid, Signal, getpgrp, kill_process_group};
 
 use crate::error::{Error, Result};
 use crate::nesting::Nesting;
+use crate::redact;
 use crate::remedy::Remedy;
 use crate::transfer_failure::{ENDLESS, TransferFailure};
-use crate::{redact, trust};
+use crate::trust::{self, confined};
 
 /// Variables that git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
 /// send a command for another repository into that one. The settings that a user gives by the environment (`GIT_CONFIG_COUNT`, what
@@ -47,7 +48,6 @@ const TELLING_HEADERS: [&str; 2] = ["GIT_CURL_VERBOSE", "GIT_TRACE_CURL"];
 /// The command that prints every setting with its scope, for [`trust::programs`].
 const SCOPED_SETTINGS: [&str; 4] = ["config", "-z", "--show-scope", "--list"];
 
-/// The `git` program, to be run in one directory.
 #[derive(Clone, Debug)]
 pub struct Git {
     directory: PathBuf,
@@ -68,7 +68,6 @@ impl Git {
         Git { is_confined: true, ..Git::at(directory) }
     }
 
-    /// Adds one more variable to git's environment.
     pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Git {
         self.environment.push((name.into(), value.into()));
         self
@@ -79,24 +78,22 @@ impl Git {
         let settings = self.run(&SCOPED_SETTINGS)?;
         for (at, (name, value)) in trust::programs::overrides_of_own(&settings).into_iter().enumerate() {
             let variable = format!("CALVE_OWN_SETTING_{at}");
-            self.options.extend(trust::setting(&name, &value, &variable));
+            self.options.extend(confined::setting(&name, &value, &variable));
             self.environment.push((variable.into(), value.into()));
         }
         Ok(self)
     }
 
-    /// Returns the directory that git is started in.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Returns a command to add arguments to: messages in English, no questions, no input, no repository but the directory's. In the
-    /// worktree of a pull request that is not trusted it runs none of that tree's code.
+    /// Returns a command to add arguments to: in English, no questions, no input, no other repository, and no code of an untrusted worktree.
     pub fn command(&self) -> Command {
         let mut command = if self.is_confined() {
             let mut settings = self.prepared(Command::new("/bin/sh"));
-            settings.args(["-c", trust::WITHOUT_RELATIVE_PATH, "git"]).args(SCOPED_SETTINGS);
-            trust::confined_git(&mut settings)
+            settings.args(["-c", confined::WITHOUT_RELATIVE_PATH, "git"]).args(SCOPED_SETTINGS);
+            confined::confined_git(&mut settings)
         } else {
             Command::new(program())
         };
@@ -177,6 +174,31 @@ impl Git {
         Ok(Some(contents).filter(|contents| status.success() && contents.len() as u64 <= most))
     }
 
+    /// Returns the contents of each of these objects, as [`Git::blob`] does, by two processes for all of them.
+    pub(crate) fn blobs(&self, oids: &[String], most: u64) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut found = vec![None; oids.len()];
+        if oids.is_empty() {
+            return Ok(found);
+        }
+        let said = self.fed(&["cat-file", "--batch-check=%(objectsize)"], (oids.join("\n") + "\n").as_bytes())?;
+        // "OID missing" is no number.
+        let sizes = said.split(|&byte| byte == b'\n').map(|line| std::str::from_utf8(line).ok()?.parse::<u64>().ok());
+        let small: Vec<usize> =
+            sizes.enumerate().filter(|(_, size)| size.is_some_and(|size| size <= most)).map(|(at, _)| at).collect();
+        if small.is_empty() {
+            return Ok(found);
+        }
+        let names: String = small.iter().flat_map(|&at| [&oids[at], "\n"]).collect();
+        let said = self.fed(&["cat-file", "--batch=%(objectsize)"], names.as_bytes())?;
+        let mut rest = said.as_slice();
+        for at in small {
+            let Some((contents, after)) = first_of_batch(rest) else { break };
+            rest = after;
+            found[at] = Some(contents.to_vec());
+        }
+        Ok(found)
+    }
+
     /// Runs git as [`Git::run`] does where it talks to a server. Ends it where it would not end itself.
     pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<()> {
         let events = tempfile::NamedTempFile::new()?;
@@ -198,8 +220,7 @@ impl Git {
         }
     }
 
-    /// Returns what git prints when it asks a server something short. `None`: it failed, or took longer than `at_most`. Asks the user nothing,
-    /// and runs in a process group of its own, which ends with it.
+    /// Returns git's answer from a server; `None` if it failed or took too long. Asks the user nothing, and ends with its own process group.
     pub(crate) fn ask_server<A: AsRef<OsStr>>(&self, arguments: &[A], at_most: Duration) -> Result<Option<String>> {
         let start = Error::start(&self.directory);
         let mut printed = tempfile::tempfile()?;
@@ -229,8 +250,7 @@ impl Git {
         Ok(Some(String::from_utf8_lossy(&text).into_owned()))
     }
 
-    /// Runs git as [`Git::run`] does, with `lock` as git's input, which git does not read: the lock is held until git has ended, even if
-    /// this process is killed before that.
+    /// Runs git with `lock` as its input, which it does not read: the lock is held until git ends, even if this process is killed before.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
         let start = Error::start(&self.directory);
         let run = || self.command().args(arguments).stdin(lock.try_clone()?).output();
@@ -263,7 +283,6 @@ impl Git {
         Ok(Some(text).filter(|text| output.status.success() && !text.is_empty()))
     }
 
-    /// Returns the path of one of git's own files for the worktree.
     pub(crate) fn own_file(&self, name: &str) -> Result<PathBuf> {
         Ok(self.directory.join(self.line(&["rev-parse", "--git-path", name])?))
     }
@@ -278,8 +297,15 @@ impl Git {
     }
 }
 
-/// Returns the git on the PATH. Skips relative directories, which lie in the tree that git is started in, and that tree may not be trusted.
-/// Programs that git starts still search them.
+/// Splits the contents in `SIZE\nCONTENTS\n` from what comes after them.
+fn first_of_batch(said: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = said.iter().position(|&byte| byte == b'\n')?;
+    let size: usize = std::str::from_utf8(&said[..end]).ok()?.parse().ok()?;
+    let contents = said.get(end + 1..)?;
+    Some((contents.get(..size)?, contents.get(size + 1..)?))
+}
+
+/// Returns the git on the PATH, but not in a relative directory: that lies in a tree that may not be trusted. Programs of git still look there.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -288,7 +314,7 @@ fn program() -> &'static Path {
             fs_err::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
         };
         let all = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
-        // If there is none, starting it gives the error.
+        // If it is missing, starting it gives the error.
         all.map(|directory| directory.join("git")).find(is_program).unwrap_or_else(|| PathBuf::from("/nonexistent/git"))
     })
 }
@@ -328,5 +354,13 @@ mod tests {
         for other in ["error: could not lock config file .git/config: Permission denied", "File exists", ""] {
             assert!(!is_locked(other), "{other}");
         }
+    }
+
+    #[test]
+    fn contents_are_taken_one_after_another() {
+        let (one, rest) = first_of_batch(b"3\na\nb\n0\n\n").unwrap();
+        assert_eq!((one, rest), (&b"a\nb"[..], &b"0\n\n"[..]));
+        assert_eq!(first_of_batch(rest), Some((&b""[..], &b""[..])));
+        assert_eq!(first_of_batch(b"9\nabc\n"), None);
     }
 }

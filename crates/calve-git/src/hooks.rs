@@ -1,7 +1,7 @@
 //! A project's hooks: commands that it wants to be run with its worktrees, and the user's approval of each.
 //!
-//! The text comes with the repository, so that whoever can change the repository could have anything run. It is run only when the
-//! user has approved that exact text for that repository; what is kept is a hash of both. The repository is known by a random word in git's
+//! The text comes with the repository, so that anyone who can change the repository could have anything run. It is run only when the
+//! user has approved that exact text for that repository; a hash of both is kept. The repository is known by a random word in git's
 //! own directory, so another one at the same path has to be approved anew, and a moved one has not.
 
 use std::ffi::OsString;
@@ -11,36 +11,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use strum::IntoStaticStr;
 
 use crate::error::Result;
+use crate::foreign_variables::configured_variables;
 use crate::git::OF_ONE_REPOSITORY;
 use crate::identity::{give_word, new_word, read_word};
+use crate::paths::if_there;
 
-/// The name of the file with the repository's word.
 const WORD: &str = "calve-repository";
 
-/// When a hook is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Hook {
-    /// A worktree is there and complete.
     PostAdd,
-    /// A worktree is about to go.
     PreRemove,
     /// The template of a service is being made: the command fills the database.
     Create,
 }
 
 impl Hook {
-    /// Returns its name in `.calve.toml`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::PostAdd => "post-add",
-            Self::PreRemove => "pre-remove",
-            Self::Create => "create",
-        }
+        self.into()
     }
 
-    /// Returns what people call it.
     pub fn title(self) -> &'static str {
         match self {
             Self::PostAdd => "post-add hook",
@@ -86,10 +80,8 @@ impl Approvals {
     /// Takes the approval back. It is no error if there was none.
     pub fn remove(&self, repository: &Path, hook: Hook, text: &str) -> Result<()> {
         let Some(word) = read_word(repository, WORD)? else { return Ok(()) };
-        match fs_err::remove_file(self.file(&word, hook, text)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(()),
-        }
+        if_there(fs_err::remove_file(self.file(&word, hook, text)))?;
+        Ok(())
     }
 
     fn file(&self, repository: &str, hook: Hook, text: &str) -> PathBuf {
@@ -117,7 +109,7 @@ pub fn repository_of(path: &Path) -> Result<PathBuf> {
     Ok(fs_err::canonicalize(shared)?)
 }
 
-/// The facts that a hook is told, each as a variable of its environment.
+/// The facts that a hook gets, each as a variable of its environment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HookEnvironment {
@@ -127,9 +119,7 @@ pub struct HookEnvironment {
     pub main: Option<PathBuf>,
     /// `CALVE_SOURCE`: the worktree that the new one was cloned from.
     pub source: Option<PathBuf>,
-    /// `CALVE_BRANCH`: the branch, when one is checked out.
     pub branch: Option<OsString>,
-    /// `CALVE_COMMIT`: the commit.
     pub commit: Option<OsString>,
     /// The variables of the worktree's ports and services.
     pub variables: Vec<(String, String)>,
@@ -137,7 +127,7 @@ pub struct HookEnvironment {
 
 impl HookEnvironment {
     /// Returns the environment of a hook in this worktree, without the optional facts, which the caller fills in.
-    pub fn of(worktree: impl Into<PathBuf>) -> Self {
+    pub fn new(worktree: impl Into<PathBuf>) -> Self {
         Self { worktree: worktree.into(), main: None, source: None, branch: None, commit: None, variables: Vec::new() }
     }
 }
@@ -149,6 +139,11 @@ pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Comman
     command.arg("-c").arg(text).arg(hook.name()).current_dir(worktree).stdin(Stdio::null());
     // The hook's git is to find the repository by where it runs.
     OF_ONE_REPOSITORY.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    // Nor does it inherit what leads to the services of the worktree that the user's shell is for.
+    let roots = std::iter::once(worktree).chain(source).map(|path| path.as_path());
+    configured_variables(roots).iter().for_each(|name| {
         command.env_remove(name);
     });
     command.env("CALVE_HOOK", hook.name()).env("CALVE_WORKTREE", worktree);
@@ -199,7 +194,7 @@ mod tests {
     #[test]
     fn a_hook_runs_in_the_worktree_and_knows_where_it_is() {
         let folder = tempfile::tempdir().unwrap();
-        let mut surroundings = HookEnvironment::of(folder.path());
+        let mut surroundings = HookEnvironment::new(folder.path());
         surroundings.branch = Some("a b".into());
         let text = "printf '%s|' \"$0\" \"$CALVE_HOOK\" \"$CALVE_WORKTREE\" \"$CALVE_BRANCH\" \"${CALVE_SOURCE-none}\"; pwd -P; exit 3";
         let output = command(Hook::PostAdd, text, &surroundings).output().unwrap();

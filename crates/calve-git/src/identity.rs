@@ -1,24 +1,31 @@
-//! Random words in directories of git's own: by one a repository or a worktree is told from a copy of it, wherever it is moved.
+//! Random words in directories of git's own, which tell a repository or a worktree from a copy of it, wherever it is moved.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
+use calve_core::internal::ShownPath;
 use fs_err as fs;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::remedy::Remedy;
 
-/// Returns a word that nothing else has.
 pub(crate) fn new_word() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(std::io::Error::from)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Reads the word in the file `name` of a directory. `None` if there is none.
+/// Reads the word in the file `name` of a directory, if it exists. Fails if that has none: another word would hide what belongs to the first.
 pub(crate) fn read_word(directory: &Path, name: &str) -> Result<Option<String>> {
-    let is_word = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    match fs::read_to_string(directory.join(name)) {
-        Ok(text) => Ok(Some(text).filter(is_word)),
+    let path = directory.join(name);
+    match fs::read(&path) {
+        Ok(text) if !text.is_empty() && text.iter().all(u8::is_ascii_alphanumeric) => {
+            Ok(Some(text.into_iter().map(char::from).collect()))
+        }
+        Ok(_) => Err(Error::refused(
+            format!("`{}` is damaged, or of another version", ShownPath(&path)),
+            Remedy::RestoreWord(path),
+        )),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error.into()),
     }

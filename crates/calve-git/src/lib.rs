@@ -8,6 +8,8 @@ mod directory;
 pub mod environment;
 mod error;
 pub mod escape;
+mod file_lock;
+mod foreign_variables;
 mod git;
 pub mod hooks;
 mod identity;
@@ -19,16 +21,20 @@ mod remedy;
 pub mod remote;
 mod repository;
 mod settings;
+mod threads;
 mod transfer_failure;
 mod trust;
 mod unsaved_item;
 pub mod worktree;
 
-pub use config::{Config, Hooks, SHARED as SHARED_CONFIG, Secrets, ServiceConfig, SparesRequest, TemplateRecipe};
+pub use config::{
+    Config, ENGINES, Hooks, SHARED as SHARED_CONFIG, Secrets, ServiceConfig, SparesRequest, TemplateRecipe,
+};
 pub use error::{Error, Result};
+pub use foreign_variables::configured_variables;
 pub use git::Git;
 pub use nesting::Nesting;
 pub use redact::Url;
 pub use remedy::{HidingMark, Remedy, UnfinishedOperation};
-pub use repository::origins::{provenance_of, trust_commit};
+pub use repository::provenance::{provenance_of, trust_commit};
 pub use trust::Provenance;

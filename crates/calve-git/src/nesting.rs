@@ -24,11 +24,10 @@ const DEEPEST: usize = 20;
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How often nobody new may show up before all count as ended.
+/// How often no new process may show up before all count as ended.
 const QUIET_ROUNDS: u32 = 5;
 const MOST_ROUNDS: u32 = 250;
 
-/// The processes of one command.
 #[derive(Debug)]
 pub struct Nesting {
     events: fs_err::File,
@@ -68,7 +67,7 @@ impl Nesting {
             let known = self.processes.len();
             self.is_endless()?;
             for process in self.processes.iter().filter_map(|&process| Pid::from_raw(process)) {
-                // A number that somebody else has got meanwhile is none of theirs.
+                // A number that another process has got meanwhile is not theirs.
                 if getpgid(Some(process)).is_ok_and(|group| groups.contains(&group)) {
                     let _ = kill_process(process, Signal::KILL);
                 }

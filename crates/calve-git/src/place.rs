@@ -4,14 +4,13 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, statat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 
-/// The place of a new worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The user named it, or it is the usual one. Links on the way are followed.
@@ -20,7 +19,6 @@ pub(crate) enum Place {
     Below { root: PathBuf, below: PathBuf },
 }
 
-/// The directory that a new worktree will be in.
 pub(crate) struct Parent {
     /// Where it is, and with it the worktree. Has no links.
     pub(crate) worktree: PathBuf,
@@ -42,7 +40,6 @@ impl Place {
         open_below(root, below, MissingDirectory::Ends).map(|_| ())
     }
 
-    /// Makes the directories above the worktree that are missing.
     pub(crate) fn make_parent(&self) -> Result<Parent> {
         match self {
             Place::Anywhere(path) => {
@@ -93,11 +90,9 @@ fn open_below(root: &Path, below: &Path, missing: MissingDirectory) -> Result<Op
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingDirectory {
     Made,
-    /// It ends the way.
     Ends,
 }
 
-/// The end of one step down.
 pub(crate) enum StepDown {
     Into(OwnedFd),
     Missing,
@@ -124,7 +119,6 @@ pub(crate) fn step_down(directory: OwnedFd, path: &Path, missing: MissingDirecto
     }
 }
 
-/// Opens a directory to step down from.
 pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd> {
     openat(CWD, path, DIRECTORY, Mode::empty()).map_err(|errno| not_opened(path, errno))
 }

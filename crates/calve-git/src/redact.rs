@@ -1,12 +1,10 @@
-//! Removes secrets from URLs. All code that prints a URL goes through this.
-//!
-//! It leaves out the parts before the `@` (user and password), after the `?` (`private_token=…`) and after the `#`.
+//! Removes secrets from URLs wherever one is printed: user and password, the query (`private_token=…`) and the fragment.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 /// Replaces a query, a fragment or a password.
 pub(crate) const INSTEAD: &str = "REDACTED";
@@ -16,12 +14,10 @@ pub(crate) const INSTEAD: &str = "REDACTED";
 pub struct Url(OsString);
 
 impl Url {
-    /// Wraps a URL as it was given.
     pub fn new(text: impl Into<OsString>) -> Self {
         Self(text.into())
     }
 
-    /// Returns the whole URL, for git alone.
     pub fn as_os_str(&self) -> &OsStr {
         &self.0
     }
@@ -85,7 +81,6 @@ fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
     clean
 }
 
-/// Returns the start of the scheme at the end of a text.
 fn scheme_start(text: &str) -> usize {
     let before = text.char_indices().rev().find(|(_, c)| !c.is_ascii_alphanumeric() && !"+-.".contains(*c));
     before.map_or(0, |(at, c)| at + c.len_utf8())

@@ -1,146 +1,248 @@
-//! Remedies against errors: names with the values that their wording needs. The program puts them into words.
+//! Remedies against errors, in the words of the program, which is who uses this library.
 
 use std::path::PathBuf;
 
+use calve_core::internal::ShownPath;
 use strum::IntoStaticStr;
 
 use crate::transfer_failure::TransferFailure;
 
-/// The user's next step.
-#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
+    #[error("install git, and check that it is in PATH")]
     InstallGit,
-    /// Run the same git command in that directory.
+    #[error("that is git's own message; run the same git command there to look into it")]
     RunGitCommand,
-    /// Correct the project's configuration.
+    #[error("git's own message has the reason; nothing was made")]
+    ReadGitMessage,
+    #[error(
+        "`git config --unset core.bare` makes them worktrees again; to set it for the bare repository alone, run `git config --worktree core.bare true`"
+    )]
+    UnsetBare,
+    #[error("`calve worktree add --help` lists the tables and keys that the file may have")]
     CorrectConfig,
-    /// Name the place of worktrees in a configuration file of the user's own.
+    #[error("set `path` below `[worktree]` in `.calve.local.toml`, and keep git from tracking that file")]
     NamePlaceInLocalConfig,
-    /// Correct the path of a directory that does not exist.
+    #[error("check the spelling of the path")]
     CorrectPath,
-    /// Permit more open files.
+    #[error("the limit of open files is too low: raise it with `ulimit -n 1024`")]
     RaiseOpenFiles,
+    #[error("check that the path exists, has room and may be written to, then try again")]
     CheckPath,
+    #[error("mount the file system with file locking (flock), or move the repository to another one")]
+    UseFileLocks,
+    #[error("run it again")]
     RunAgain,
 
+    #[error("run it inside a git repository that has a commit, or make one with `git init`")]
     EnterRepository,
+    #[error("name the path of a worktree; `calve worktree list` shows them")]
     EnterWorktree,
+    #[error(
+        "run it inside a worktree, or name one with `--from`; in a bare repository make the first one with `git worktree add`"
+    )]
     NameSource,
+    #[error("name one of those that `calve worktree list` shows")]
     NameListedWorktree,
+    #[error("name a linked worktree; `calve worktree list` shows them")]
     NameLinkedWorktree,
-    /// Make the worktree known to the repository if it was moved, or else make a new one.
+    #[error(
+        "if you moved the worktree here, run `git worktree repair`; otherwise make a new one with `calve worktree add`"
+    )]
     RepairOrAdd,
+    #[error("run `git worktree repair` in it")]
     RepairWorktree,
-    /// Make the worktrees and a repository that was moved know each other.
+    #[error("run `git worktree repair` in the main worktree to reconnect the two")]
     RepairFromMain,
-    /// Make the worktrees of a main worktree that was moved know it again.
+    #[error(
+        "if the main worktree was moved, run `git worktree repair` in it; if it was deleted, or has forgotten this worktree, only the files here are left"
+    )]
     RepairMovedMain,
-    /// Have git list the worktree where it really is.
+    #[error("run `git worktree repair` in it, or with that path, so that git lists its new place")]
     RepairLinkedPath,
+    #[error(
+        "`calve worktree prune` makes git forget it; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
+    )]
     Prune,
-    /// Forget the entry, or tell git the worktree's new path.
+    #[error(
+        "`calve worktree prune` makes git forget the entry and leaves the path alone; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
+    )]
     PruneOrRepair,
-    /// Forget the entry whose worktree is gone.
+    #[error("`git worktree prune` makes git forget the one that is not there")]
     PruneDuplicate,
+    #[error("make sure that you may read that path")]
     AllowReading,
-    /// Use git's own command, and clone separately what git ignores.
+    #[error("use `git worktree add`, then `calve cp` for what git ignores")]
     AddWithGit,
+    #[error("use `git worktree remove`, or `git worktree prune`")]
     RemoveWithGit,
+    #[error(
+        "if you trust its owner, run `git config --global --add safe.directory DIRECTORY`, the directory that has `.git` in it"
+    )]
     TrustOwner,
+    #[error("this git is too old for the repository; `git --version` shows which one runs")]
     UpdateGit,
-    /// Let git say what is wrong with its index.
+    #[error("run `git status` there; git says what is wrong with it")]
     AskGitStatus,
 
+    #[error("commit something first: a branch needs a commit")]
     CommitFirst,
-    /// Give the commit in place of the branch.
+    #[error("leave `--base` out, and name the commit instead of BRANCH")]
     NameCommitAsBranch,
-    /// Give no base for a branch that exists, or another name.
+    #[error("leave `--base` out to check it out as it is, or name another branch")]
     DropBaseOrRename,
+    #[error("leave `--base` out")]
     DropBase,
+    #[error("`git log --all` shows the commits there are; `git fetch` gets new ones")]
     FindCommit,
-    /// Name the branch with its remote, or have git prefer this remote.
+    #[error("name one of them as it is written here, or have git prefer a remote: `git config checkout.defaultRemote {}`", ShownPath(.0))]
     NameRemote(String),
-    /// Fetch the branch, or give a base for a new one of its name.
+    #[error("`{}` gets it if it is there; `--base HEAD` makes a new branch instead", fetching(.remote, .branch, *.is_followed))]
     FetchBranch {
         remote: String,
         branch: String,
         /// The remote's refspecs have it.
         is_followed: bool,
     },
-    /// Fetch it, or give a base for a new branch of its name.
+    #[error(
+        "check the spelling, or fetch it first: `git fetch REMOTE NAME`, or `git fetch --tags`; `--base HEAD` makes a new branch of that name"
+    )]
     FetchOrBase,
+    #[error("name the branch; `git branch` lists them")]
     NameBranch,
-    /// Look which pull requests this remote has.
+    #[error("`git ls-remote {} 'refs/pull/*/head' 'refs/merge-requests/*/head'` lists them", ShownPath(.0))]
     ListPullRequests(String),
+    #[error("`git remote add origin URL` first")]
     AddRemote,
+    #[error("rename it (`git branch -m {} NEW`), then run this again", ShownPath(.0))]
     RenameBranch(String),
-    /// Work in the worktree that has the branch, or take another branch or none.
+    #[error("work there, or name another branch; `--detach` checks out the commit without the branch")]
     ChooseAnotherBranch,
+    #[error("`calve up` in it makes its ports and data, unless `calve worktree add` is still at work")]
+    FinishWorktree,
+    #[error(
+        "choose a name without spaces, without `..`, and without `-` at the beginning; git-check-ref-format(1) has all rules"
+    )]
     CorrectBranchName,
+    #[error("wait for it, or name another branch")]
     WaitOrChooseAnotherBranch,
-    /// Finish or abandon what git is doing with the branch elsewhere, or take no branch.
+    #[error("finish that, or abandon it with `{}`; `--detach` checks out the commit without the branch", .0.abort())]
     FinishElsewhere(UnfinishedOperation),
-    /// Finish or abandon the merge, or leave uncommitted changes behind.
+    #[error("finish it or `git merge --abort`, or leave `--dirty` out")]
     FinishMergeOrLeaveChanges,
+    #[error("commit or stash the change, or leave `--dirty` out")]
     CommitOrLeaveChanges,
+    #[error("name another place with `--path`, or remove what is there")]
     ChooseAnotherPath,
-    /// Let the remote of a partial clone answer.
+    #[error("connect to the network, and run it again")]
     GoOnline,
+    #[error("give the path of a directory that does not exist yet")]
     GiveNewPath,
-    /// Find out what changed the worktree meanwhile.
+    #[error("it was changed meanwhile: check what is there now")]
     CheckWorktree,
 
+    #[error("`calve worktree add` clones it file by file, which needs no conversion")]
     AddWithoutConversion,
+    #[error("move it away, or end the program that it belongs to; nothing is converted, and nothing is lost")]
+    MoveAwayUncloned,
+    #[error("stop the programs that write there, and run it again; nothing is converted, and nothing is lost")]
     StopWriters,
+    #[error("end it, or change its directory: it would keep working in the old one")]
     LeaveDirectory,
+    #[error("another user owns it; root may remove it: sudo calve worktree remove {}", ShownPath(.0))]
+    RemoveAsRoot(PathBuf),
 
+    #[error("`git worktree unlock` it first, or pass `-f`")]
     UnlockOrForce,
+    #[error("commit or stash them, or pass `-f` to lose them")]
     CommitOrForce,
+    #[error("`calve worktree list` says what it is; move it away, or pass `-f`")]
     MoveAwayOrForce,
-    /// Keep a copy, or have git see the changes and commit them, or force the removal.
+    #[error("keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it; `-f` loses it", .0.name())]
     KeepHiddenOrForce(HidingMark),
-    /// Finish or abandon what git is doing, or force the removal.
+    #[error("finish it, or abandon it with `{}`; `-f` loses it", .0.abort())]
     FinishOrForce(UnfinishedOperation),
-    /// Keep this commit with a branch, or force the removal.
+    #[error("keep them with `git branch NAME {}`, or pass `-f` to lose them", &.0[..12.min(.0.len())])]
     BranchOrForce(String),
-    /// Tell git the worktree's new path, or recover what it had and forget the entry.
+    #[error(
+        "if you moved the worktree, run `git worktree repair NEW-PATH`; otherwise `git fsck --lost-found` in the repository finds what it had, and then `calve worktree remove -f` or `git worktree prune` forgets it"
+    )]
     RecoverOrForget,
-    /// Keep each of several things in its own way, or force the removal.
+    #[error(
+        "`calve worktree prune` forgets it, and keeps the data for `calve worktree add --data-from NAME`; `--lose-data` loses it"
+    )]
+    PruneOrLoseData,
+    #[error("commit, push, finish or copy what you need of it; `-f` loses all of it")]
     SaveEachOrForce,
-    /// Move large ignored files out, or force the removal.
+    #[error("move those that you need out of the worktree; `-f` loses all of them")]
     MoveIgnoredOrForce,
-    /// Keep the worktree with its data, or force the removal.
+    #[error("keep the worktree, or lose its data: add `--lose-data` to this command")]
     KeepDataOrForce,
-    /// Give an age from which also branches without commits of their own count as merged.
+    #[error("`--older-than AGE`, such as 0h, removes it too")]
     GiveAge,
+    #[error("check what it is, and move it away; `-f` removes it")]
     MoveNestedOrForce,
+    #[error("commit and push them, or move it away; `-f` loses them")]
     CommitNestedOrForce,
+    #[error("push them, or move it away; `-f` loses them")]
     PushNestedOrForce,
+    #[error("run `git worktree unlock` on it first, or pass `-f`")]
     UnlockNestedOrForce,
+    #[error("keep them with `git branch NAME HEAD` in it; `-f` loses them")]
     BranchNestedOrForce,
+    #[error("if it was moved, run `git worktree repair` in it, so that uncommitted work can be found; `-f` removes it")]
     RepairNestedOrForce,
+    #[error("remove that one first; `-f` leaves it without a repository")]
     RemoveOtherOrForce,
 
+    #[error(
+        "give `https://HOST/PATH`, `ssh://USER@HOST/PATH`, `USER@HOST:PATH`, `git://HOST/PATH`, `file:///PATH` or a directory (`./PATH` when it begins with a dash)"
+    )]
     GiveUrl,
+    #[error("give the name of the directory after the URL")]
     NameDirectory,
+    #[error("see `calve git --help`")]
     ReadHelp,
+    #[error("name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use")]
     ChooseAnotherDirectory,
-    /// Install a newer git, or do without.
+    #[error("install a newer git, or do without")]
     UpdateGitOrDoWithout,
+    #[error(
+        "the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or leave out the requirement"
+    )]
     AllowFiltersOrDropRequirement,
+    #[error("the server would have sent everything; clone by ssh, or leave out `--require depth`")]
     ChooseTransportOrDropRequirement,
+    #[error(
+        "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement"
+    )]
     ChoosePurposeOrDropRequirement,
-    /// Depends on why git failed.
+    #[error("{0}")]
     Transfer(TransferFailure),
+    #[error("nothing was left behind; run it again")]
     RunAgainUnchanged,
+    #[error("create the parent directory first (`mkdir -p`)")]
     CreateParent,
 
-    /// Remove worktrees, end programs, or begin the range elsewhere.
+    #[error(
+        "remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"
+    )]
     FreePorts,
-    /// Remove this file of leases; they are made anew.
+    #[error("remove it (`rm {}`): worktrees then get ports anew", ShownPath(.0))]
     RemoveLeases(PathBuf),
+    #[error("restore that file, or go on without the data or the approvals that belong to it: rm {}", ShownPath(.0))]
+    RestoreWord(PathBuf),
+}
+
+fn fetching(remote: &str, branch: &str, is_followed: bool) -> String {
+    let (remote, branch) = (ShownPath(remote), ShownPath(branch));
+    let follow = match is_followed {
+        true => String::new(),
+        false => format!("git remote set-branches --add {remote} {branch} && "),
+    };
+    format!("{follow}git fetch {remote} {branch}")
 }
 
 impl Remedy {
@@ -166,9 +268,18 @@ pub enum UnfinishedOperation {
 }
 
 impl UnfinishedOperation {
-    /// Returns its name, for people.
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    fn abort(self) -> &'static str {
+        match self {
+            Self::Rebase | Self::RebaseOrAm => "git rebase --abort",
+            Self::Merge => "git merge --abort",
+            Self::CherryPick => "git cherry-pick --abort",
+            Self::Revert => "git revert --abort",
+            Self::Bisect => "git bisect reset",
+        }
     }
 }
 
@@ -183,7 +294,6 @@ pub enum HidingMark {
 }
 
 impl HidingMark {
-    /// Returns its name in `git update-index`.
     pub fn name(self) -> &'static str {
         self.into()
     }

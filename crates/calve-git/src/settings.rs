@@ -8,3 +8,16 @@ pub(crate) fn settings_of(printed: &[u8]) -> impl Iterator<Item = (String, Strin
         (name.to_owned(), value.to_owned())
     })
 }
+
+pub(crate) fn is_true(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1" | "")
+}
+
+/// The setting for the storage format of references and their logs.
+pub(crate) const REFERENCE_FORMAT: &str = "extensions.refstorage";
+pub(crate) const FILES: &str = "files";
+
+/// Returns whether the settings keep references and their logs as files.
+pub(crate) fn keeps_files(settings: &[(String, String)]) -> bool {
+    settings.iter().all(|(name, value)| name != REFERENCE_FORMAT || value == FILES)
+}

@@ -1,28 +1,46 @@
 //! Why git could not talk to a server, told by its words: it has one exit code for everything.
 
-/// The kinds of failure that git's words tell apart. git has one exit code for all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kinds of failure that git's words tell apart, worded as what helps. git has one exit code for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TransferFailure {
     /// A program that files go through in a checkout failed, or is not there: git-lfs, for one.
+    #[error(
+        "install the program of that filter, such as git-lfs, or see what it says; `git config --get-regexp '^filter'` shows its commands"
+    )]
     Filter,
-    /// The repository is somebody else's, whom git does not trust.
+    #[error("run the `git config` command that git names above if you trust the repository's owner")]
     Ownership,
     /// The server wants to know who asks, or does not let them in.
+    #[error(
+        "check that you may read it, and set up a credential helper (gitcredentials(7)) or an ssh key; git asks for a password only on a terminal"
+    )]
     Refused,
-    /// There is no such repository, or nobody may know that there is.
+    #[error("check the spelling of the URL; many servers also answer so if you may not see the repository")]
     NoRepository,
     /// There is no such host, or nothing listens there.
+    #[error("check the host's name and your network, then try again")]
     Unreachable,
-    /// The repository has no such branch or tag.
+    #[error("see what is there: git ls-remote --heads --tags URL")]
     NoBranch,
     /// The repository has no such commit, or does not hand it out.
+    #[error(
+        "check that it is the id of a commit; many servers send only commits that a branch or tag reaches (`uploadpack.allowReachableSHA1InWant`)"
+    )]
     NoCommit,
     /// The connection ended before everything had arrived.
+    #[error("nothing was left behind; try again, and ask whoever runs the server when it happens again")]
     CutShort,
     /// The history of the source is cut off, so that git would look for the rest of it without end.
+    #[error(
+        "`git fetch --unshallow` there fetches the missing history; new clones with `--for dev` or `--for ci` do without it"
+    )]
     SourceShallow,
-    /// The disk is full, here.
+    #[error("free some space; `--for ci` and `--sparse` need less")]
     DiskFull,
+    /// The server has answered, and something failed here, such as a hook.
+    #[error("nothing was left behind; see what git, or a hook that it ran, says above")]
+    Here,
+    #[error("nothing was left behind; `git ls-remote URL` shows whether the server answers at all")]
     Unknown,
 }
 
@@ -47,8 +65,16 @@ const REFUSED: &[&str] = &[
     "HTTP 403",
 ];
 const NO_BRANCH: &[&str] = &["Remote branch", "couldn't find remote ref", "Could not find remote branch"];
-const NO_COMMIT: &[&str] =
-    &["not our ref", "no such remote ref", "unadvertised object", "reference is not a tree", "bad object"];
+const NO_COMMIT: &[&str] = &[
+    "not our ref",
+    "no such remote ref",
+    "unadvertised object",
+    "reference is not a tree",
+    "bad object",
+    ", not a commit",
+    "not a valid SHA1",
+    "mismatched algorithms",
+];
 const UNREACHABLE: &[&str] = &[
     "Could not resolve host",
     "Could not resolve hostname",
@@ -86,7 +112,7 @@ const NO_REPOSITORY: &[&str] = &[
 
 impl TransferFailure {
     /// Understands what git said. More particular words come first: a cut connection says more than its cause.
-    pub(crate) fn of(said: &str) -> Self {
+    pub(crate) fn from_message(said: &str) -> Self {
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
         let kinds = [
             (DISK_FULL, Self::DiskFull),
@@ -114,6 +140,8 @@ mod tests {
             ("fatal: could not read Username for 'http://x': terminal prompts disabled", TransferFailure::Refused),
             ("fatal: Remote branch nope not found in upstream origin", TransferFailure::NoBranch),
             ("fatal: remote error: upload-pack: not our ref 0000", TransferFailure::NoCommit),
+            ("fatal: 0000^{commit}: not a valid SHA1", TransferFailure::NoCommit),
+            ("fatal: mismatched algorithms: client sha1; server sha256", TransferFailure::NoCommit),
             ("fatal: repository 'http://x/' not found", TransferFailure::NoRepository),
             ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", TransferFailure::CutShort),
             ("fatal: write error: No space left on device\nfatal: early EOF", TransferFailure::DiskFull),
@@ -136,7 +164,7 @@ mod tests {
             ("fatal: something else", TransferFailure::Unknown),
         ];
         for (said, trouble) in cases {
-            assert_eq!(TransferFailure::of(said), trouble, "{said}");
+            assert_eq!(TransferFailure::from_message(said), trouble, "{said}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::remedy::{HidingMark, Remedy, UnfinishedOperation};
@@ -18,18 +18,23 @@ pub enum UnsavedItem {
     /// Files whose staged contents only the entry of a worktree that is gone has.
     Staged(Vec<PathBuf>),
     /// A changed file that git was told to ignore.
-    Hidden { path: PathBuf, mark: HidingMark },
-    /// Something that git is in the middle of.
+    Hidden {
+        path: PathBuf,
+        mark: HidingMark,
+    },
+    /// Files in the directory of a submodule that has no repository there. git does not look at them.
+    InSubmodule(Vec<PathBuf>),
     Operation(UnfinishedOperation),
-    /// The commits of a detached HEAD.
     Commits(LooseCommits),
     /// Commits that were made here, and that only HEAD's log leads to.
     Reflog(LooseCommits),
     /// Objects that only a reference of this worktree leads to, such as `refs/worktree/x`.
-    Reference { name: String, commits: LooseCommits },
+    Reference {
+        name: String,
+        commits: LooseCommits,
+    },
     /// Commits of a repository inside that none of its remotes has.
     Unpushed(LooseCommits),
-    /// The worktree inside is locked.
     Locked,
     /// The repository inside has this worktree elsewhere.
     RepositoryOf(PathBuf),
@@ -40,10 +45,12 @@ pub enum UnsavedItem {
     /// Another worktree is registered at this path inside, and something else is there.
     Misplaced(PathBuf),
     /// One of these, in a repository, worktree or submodule inside.
-    Inside { path: PathBuf, item: Box<UnsavedItem> },
+    Inside {
+        path: PathBuf,
+        item: Box<UnsavedItem>,
+    },
     /// Ignored files that neither the main worktree nor the donor has with the same contents, other than dependencies and build outputs.
     Ignored(Vec<IgnoredFile>),
-    /// The data of a service of this name.
     Service(String),
 }
 
@@ -70,10 +77,8 @@ pub struct IgnoredFile {
 pub(crate) const KEPT_BYTES: u64 = 100_000_000;
 
 impl UnsavedItem {
-    /// The names of all kinds.
     pub const NAMES: &[&str] = Self::VARIANTS;
 
-    /// Returns the name of its kind, for programs.
     pub fn name(&self) -> &'static str {
         self.into()
     }
@@ -83,15 +88,15 @@ impl UnsavedItem {
         !matches!(self, Self::Ignored(files) if bytes(files) <= KEPT_BYTES)
     }
 
-    /// Returns the repository, worktree or submodule inside that it is in.
     pub fn place(&self) -> Option<&Path> {
         if let Self::Inside { path, .. } = self { Some(path) } else { None }
     }
 
-    /// Returns the files concerned.
     pub fn paths(&self) -> Vec<&Path> {
         match self {
-            Self::Uncommitted(paths) | Self::Staged(paths) => paths.iter().map(PathBuf::as_path).collect(),
+            Self::Uncommitted(paths) | Self::Staged(paths) | Self::InSubmodule(paths) => {
+                paths.iter().map(PathBuf::as_path).collect()
+            }
             Self::Hidden { path, .. } | Self::RepositoryOf(path) | Self::Orphaned(path) | Self::Misplaced(path) => {
                 vec![path]
             }
@@ -101,7 +106,6 @@ impl UnsavedItem {
         }
     }
 
-    /// Returns the commits concerned.
     pub fn commits(&self) -> Option<&LooseCommits> {
         match self {
             Self::Commits(commits)
@@ -113,7 +117,6 @@ impl UnsavedItem {
         }
     }
 
-    /// Returns the size of ignored files.
     pub fn bytes(&self) -> Option<u64> {
         if let Self::Ignored(files) = self { Some(bytes(files)) } else { None }
     }
@@ -136,7 +139,7 @@ impl UnsavedItem {
             Self::Locked => Remedy::UnlockNestedOrForce,
             Self::RepositoryOf(_) => Remedy::RemoveOtherOrForce,
             Self::Orphaned(_) => Remedy::RepairNestedOrForce,
-            Self::Unreadable(_) => Remedy::MoveNestedOrForce,
+            Self::InSubmodule(_) | Self::Unreadable(_) => Remedy::MoveNestedOrForce,
             Self::Misplaced(_) => Remedy::MoveAwayOrForce,
             Self::Inside { item, .. } => match &**item {
                 Self::Uncommitted(_) => Remedy::CommitNestedOrForce,
@@ -155,6 +158,9 @@ impl UnsavedItem {
             Self::Staged(paths) => format!("staged changes{place} that nothing else has: {}", listed(paths)),
             Self::Hidden { path, mark } => {
                 format!("changes of {}{place} that git was told to ignore (`--{}`)", quoted(path), mark.name())
+            }
+            Self::InSubmodule(paths) => {
+                format!("files{place} in the directory of a submodule, where git does not look: {}", listed(paths))
             }
             Self::Operation(operation) => format!("a {}{place} that is not finished", operation.name()),
             Self::Commits(commits) => format!("commits{place} that no branch or tag has ({commits})"),
@@ -208,12 +214,11 @@ impl fmt::Display for LooseCommits {
     }
 }
 
-/// Describes several items in one sentence.
+/// Describes the items that only force removes in one sentence.
 pub(crate) fn all_of(items: &[UnsavedItem]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    items.iter().filter(|item| item.needs_force()).map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the remedy for all of these together.
 pub(crate) fn remedy_of(items: &[UnsavedItem]) -> Remedy {
     // Most of what an unfinished operation has left is settled with it.
     if let Some(operation) = items.iter().find(|item| matches!(item, UnsavedItem::Operation(_))) {
@@ -222,6 +227,15 @@ pub(crate) fn remedy_of(items: &[UnsavedItem]) -> Remedy {
     let mut remedies = items.iter().filter(|item| item.needs_force()).map(UnsavedItem::remedy);
     match remedies.next() {
         Some(first) if remedies.all(|other| other == first) => first,
+        _ => Remedy::SaveEachOrForce,
+    }
+}
+
+pub(crate) fn remedy_of_gone(items: &[UnsavedItem]) -> Remedy {
+    let is_data = |item: &&UnsavedItem| matches!(item, UnsavedItem::Service(_));
+    match items.iter().filter(is_data).count() {
+        0 => Remedy::RecoverOrForget,
+        all if all == items.len() => Remedy::PruneOrLoseData,
         _ => Remedy::SaveEachOrForce,
     }
 }

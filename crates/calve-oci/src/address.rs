@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use ureq::http::{Uri, uri::Scheme};
 
-/// How a registry is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     Https,
@@ -43,8 +42,7 @@ impl<'t> Host<'t> {
         self.name
     }
 
-    /// Returns true if only this machine answers there. Short, hexadecimal and mapped spellings of its addresses are not accepted, nor is a dot at
-    /// the end: whether they lead here is for another parser to say.
+    /// Returns true if only this machine answers there. Refuses short, hexadecimal and mapped spellings, which another parser may read differently.
     fn is_this_machine(self) -> bool {
         let address = ipv6(self.name).unwrap_or(self.name);
         self.name.eq_ignore_ascii_case("localhost")
@@ -52,7 +50,6 @@ impl<'t> Host<'t> {
     }
 }
 
-/// Returns what is between brackets.
 fn ipv6(name: &str) -> Option<&str> {
     name.strip_prefix('[')?.strip_suffix(']')
 }
@@ -64,7 +61,6 @@ pub(crate) struct Address {
     transport: Transport,
 }
 
-/// The reason why an [`Address`] was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AddressFault {
     Invalid,
@@ -75,7 +71,6 @@ pub(crate) enum AddressFault {
 }
 
 impl Address {
-    /// Returns the address of a registry.
     pub(crate) fn of_registry(host: &str, transport: Transport) -> Result<Self, AddressFault> {
         let scheme = match transport {
             Transport::Https => "https",
@@ -109,7 +104,6 @@ impl Address {
         }
     }
 
-    /// Returns the address with one more value in its query.
     pub(crate) fn with_query(&self, value: &str) -> Result<Self, AddressFault> {
         let separator = if self.uri.query().is_some() { '&' } else { '?' };
         Self::parse(&format!("{}{separator}{value}", self.uri), self.transport)
@@ -135,7 +129,7 @@ mod tests {
 
     fn fault(address: &str) -> Option<AddressFault> {
         let plain = Address::parse(address, Transport::PlainHttp).err();
-        // What is refused of a registry on this machine is refused of all others.
+        // An address that is refused for a registry on this machine is refused for all others.
         assert!(plain.is_none() || Address::parse(address, Transport::Https).is_err(), "{address}");
         plain
     }

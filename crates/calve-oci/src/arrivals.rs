@@ -1,6 +1,6 @@
 //! Parts of images that have arrived, kept until the pull is done: one that is killed goes on where it was.
 //!
-//! Each part is a file, named by the blob's digest and its place in it, and locked by whoever fetches it. Nothing is believed for being there: a
+//! Each part is a file, named by the blob's digest and its place in it, and locked while it is fetched. Nothing is trusted for being there: a
 //! part is checked like one that comes from the registry.
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use calve_core::Templates;
+use calve_core::template::Templates;
 use rustix::fs::{FlockOperation, OFlags};
 
 use crate::error::Error;
@@ -23,7 +23,6 @@ use crate::spool::Spool;
 /// Receives a run of frames, its place in the blob, and what has arrived of it. Returns false if the registry has no parts.
 type ReceiveFrames<'r> = dyn FnMut(&[Frame], &Range<u64>, Spool) -> Result<bool, Error> + 'r;
 
-/// The parts that one pull fetches.
 pub(crate) struct Arrivals {
     directory: PathBuf,
     used: Mutex<Vec<PathBuf>>,
@@ -67,7 +66,7 @@ impl Arrivals {
             }
             let bytes = &parts[new[number]];
             let mut spool = self.spool(of, bytes)?;
-            if spool.size() == 0 {
+            if spool.size == 0 {
                 registry.read_to_end(contents, &mut spool, bytes.end - bytes.start)?;
             }
             is_received[new[number]] = true;
@@ -83,8 +82,7 @@ impl Arrivals {
         Ok(true)
     }
 
-    /// Fetches the missing frames of a blob, of which the first is at `start`, in few requests. Returns false, with nothing received, if most of them
-    /// are missing or if the registry has no parts.
+    /// Fetches a blob's missing frames, the first at `start`, in few requests. False, and nothing received, if it lacks most, or has no parts.
     pub(crate) fn fetch_frames(
         &self,
         (registry, of): (&Registry<'_>, &Descriptor),

@@ -1,6 +1,4 @@
-//! A tree, made as a manifest says.
-//!
-//! Directories come first, files next, links last: nothing that is opened on the way can be a link.
+//! A tree, made as a manifest says: directories first, then files, links last, so that nothing opened on the way can be a link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate, split_name};
+use calve_core::internal::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate, split_name};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
 
@@ -47,7 +45,6 @@ impl Parents {
         self.root.as_fd()
     }
 
-    /// Opens a file for reading.
     pub(crate) fn open_file(&mut self, path: &[u8]) -> Result<File, Error> {
         let opened = self.at(path).and_then(|(parent, name)| {
             rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
@@ -130,12 +127,10 @@ impl Parents {
         Ok(true)
     }
 
-    /// Makes an empty file.
     pub(crate) fn new_file(&mut self, path: &[u8]) -> Result<File, Error> {
         self.open_with(Operation::Create, path, CREATE, Mode::RUSR | Mode::WUSR)
     }
 
-    /// Opens a file for writing.
     pub(crate) fn open_for_writing(&mut self, path: &[u8]) -> Result<File, Error> {
         self.open_with(Operation::Open, path, FILE | OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())
     }

@@ -9,18 +9,15 @@ use crate::error::Error;
 use crate::reference::Reference;
 use crate::registry::Registry;
 
-/// How a registry is to be reached.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectionOptions {
-    /// Where credentials may be.
     pub credentials: CredentialFiles,
     /// How long a connection may be silent before it counts as broken: a minute if not given.
     pub silence: Option<Duration>,
 }
 
 impl ConnectionOptions {
-    /// Opens the registry of an image.
     pub(crate) fn open<'r>(&self, reference: &'r Reference, cancel: &'r CancelToken) -> Result<Registry<'r>, Error> {
         Registry::open(reference, &self.credentials, self.silence, cancel)
     }

@@ -51,7 +51,6 @@ struct HelperAnswer {
 }
 
 impl CredentialFiles {
-    /// Returns the credentials for a repository of a registry, if there are any.
     pub(crate) fn find(&self, registry: &str, repository: &str) -> Result<Option<Credentials>, Error> {
         let failed = |reason: String| Error::Credentials { registry: registry.into(), reason };
         for path in &self.0 {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::operation::Operation;
 use crate::remedy::Remedy;
@@ -17,6 +17,9 @@ pub enum Error {
     /// A text that is no name of an image.
     #[error("`{}` {what}", ShownPath(.reference))]
     BadReference { reference: String, what: &'static str },
+    /// An image to send a delta on that is no tag of the same repository.
+    #[error("`{}` is not a tag", ShownPath(.0))]
+    BadBase(String),
     /// A registry on another machine, or one that it leads to, would be reached without encryption.
     #[error("`{}` is not this machine, and would be reached without encryption", ShownPath(.0))]
     NotLoopback(String),
@@ -26,11 +29,10 @@ pub enum Error {
     #[error("cannot {operation} at {registry}: {reason}")]
     Network { registry: String, operation: Operation, reason: String },
     /// The registry sent something else than its name says, or something that does not follow the rules of images.
-    #[error("{registry} sent something wrong: {what}")]
+    #[error("{registry} sent an invalid answer: {what}")]
     BadAnswer { registry: String, what: String },
     #[error("`{reference}` is not a template: {what}")]
     NotATemplate { reference: String, what: String },
-    /// A template of the other kind.
     #[error("`{reference}` is a template of {}", if *.is_database { "a database, not of files" } else { "files, not of a database" })]
     OtherKind {
         reference: String,
@@ -40,19 +42,18 @@ pub enum Error {
     #[error("`{}` was replaced while it was sent; nothing was published", ShownPath(.0))]
     DataReplaced(PathBuf),
     #[error("the template `{name}` already exists, and was not pulled from `{repository}`")]
-    NameTaken {
-        name: String,
-        /// The registry and the repository.
-        repository: String,
-    },
+    NameTaken { name: String, repository: String },
     /// A data directory has something that does not travel.
-    #[error("`{}` cannot travel: it {what}", ShownPath(.path))]
+    #[error("`{}` cannot be pushed: it {what}", ShownPath(.path))]
     DataNotPortable { path: PathBuf, what: &'static str },
     /// The index of a data directory would be larger than what a pull reads.
     #[error("`{}` is too large for one image", ShownPath(.0))]
     DataTooLarge(PathBuf),
     #[error("cannot read the credentials for {registry}: {reason}")]
     Credentials { registry: String, reason: String },
+    /// The certificates that are to be trusted instead of the system's.
+    #[error("no certificate in `{}`, which {variable} names: {reason}", ShownPath(.value))]
+    Certificates { variable: &'static str, value: PathBuf, reason: String },
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
         operation: Operation,
@@ -62,7 +63,6 @@ pub enum Error {
     },
 }
 
-/// The answer of a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryRefusal {
     /// 401 or 403, with the credentials that there were.
@@ -86,7 +86,7 @@ pub enum RegistryRefusal {
 
 impl Error {
     pub(crate) fn io(operation: Operation, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
-        Self::Io { operation, path: path.into(), source: calve_core::without_path(source.into()) }
+        Self::Io { operation, path: path.into(), source: calve_core::internal::without_path(source.into()) }
     }
 
     /// Returns true if the registry answered that it has no image of that name. A part that an image lacks is something else.
@@ -99,6 +99,7 @@ impl Error {
         Some(match self {
             Self::Core(error) => Remedy::Core(error.remedy()?),
             Self::BadReference { .. } => Remedy::NameImage,
+            Self::BadBase(_) => Remedy::NameTag,
             Self::NotLoopback(_) => Remedy::UseEncryption,
             Self::Refused { registry, refusal, .. } => match refusal {
                 RegistryRefusal::Unauthorized { .. } => Remedy::LogIn(registry.clone()),
@@ -107,7 +108,7 @@ impl Error {
                 RegistryRefusal::Status(_) => Remedy::AskRegistry,
             },
             Self::Network { .. } => Remedy::CheckNetwork,
-            Self::BadAnswer { .. } => Remedy::AskRegistry,
+            Self::BadAnswer { .. } => Remedy::ReplaceImage,
             Self::NotATemplate { .. } => Remedy::PushTemplate,
             Self::OtherKind { is_database: true, .. } => Remedy::PullDatabase,
             Self::OtherKind { is_database: false, .. } => Remedy::PullFiles,
@@ -116,6 +117,7 @@ impl Error {
             Self::DataNotPortable { .. } => Remedy::RemakeWithoutEntry,
             Self::DataTooLarge(_) => Remedy::RemakeSmaller,
             Self::Credentials { registry, .. } => Remedy::LogIn(registry.clone()),
+            Self::Certificates { variable, .. } => Remedy::NameCertificates(variable),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Remedy::FreeSpace,
             Self::Io { .. } => Remedy::CheckSystem,
         })

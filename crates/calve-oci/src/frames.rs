@@ -56,12 +56,10 @@ fn beginning(hash: &blake3::Hash) -> Hash {
 }
 
 impl Frame {
-    /// Returns how many bytes it has.
     pub(crate) fn size(&self) -> u64 {
         self.bytes.end - self.bytes.start
     }
 
-    /// Reads its bytes. Returns whether they are the right ones.
     pub(crate) fn check(&self, bytes: &mut dyn Read) -> io::Result<bool> {
         let mut hash = blake3::Hasher::new();
         io::copy(&mut bytes.take(self.size()), &mut hash)?;
@@ -109,7 +107,6 @@ pub(crate) fn wanted(frames: &[Frame], gap: u64, is_missing: impl Fn(&Frame) -> 
     (bytes < together(frames).end / 2).then_some(runs)
 }
 
-/// Returns where neighbours are.
 pub(crate) fn together(frames: &[Frame]) -> Range<u64> {
     match frames {
         [first, .., last] => first.bytes.start..last.bytes.end,
@@ -123,7 +120,6 @@ pub(crate) struct FrameCompressor {
     /// `None` only between two frames.
     frame: Option<OpenFrame>,
     encoder: bulk::Compressor<'static>,
-    /// The smallest size of a frame.
     smallest: u64,
     /// The size of the present frame before it is compressed.
     size: u64,
@@ -133,7 +129,6 @@ pub(crate) struct FrameCompressor {
     frames: Vec<Frame>,
 }
 
-/// The frame that is being written.
 enum OpenFrame {
     /// Collected, and compressed when the frame ends.
     Small(Vec<u8>, CompressedFrame),
@@ -217,7 +212,7 @@ impl FrameCompressor {
         let hash = beginning(&written.frame.finalize());
         written.frame.reset();
         let start = self.frames.last().map_or(0, |frame| frame.bytes.end);
-        self.frames.push(Frame { has: self.entries.clone(), bytes: start..written.blob.size(), hash });
+        self.frames.push(Frame { has: self.entries.clone(), bytes: start..written.blob.size, hash });
         self.entries.start = self.entries.end;
         self.size = 0;
         Ok(written)

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use calve_core::{PortableEntry, PortableKind, PortableTemplate};
+use calve_core::internal::{PortableEntry, PortableKind, PortableTemplate};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -29,8 +29,7 @@ pub(crate) const RANGE: &str = "dev.calve.template.range";
 pub(crate) const FRAMES: &str = "dev.calve.template.frames";
 /// Annotation of the last layer: where the manifest is, `START-END` in bytes.
 pub(crate) const MANIFEST: &str = "dev.calve.template.manifest";
-/// Annotations of the last layer of a delta: where the delta's manifest is, and the key of the manifest that it is against. Versions of Calve without
-/// deltas find the manifest of the full image, and refuse it because the image has another key.
+/// Annotations of a delta's last layer: where its manifest is, and the key of its base's. Older versions read the full image, and refuse its key.
 pub(crate) const DELTA: &str = "dev.calve.template.delta";
 pub(crate) const BASE: &str = "dev.calve.template.base";
 
@@ -92,8 +91,7 @@ pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
     divide(entries, |entry| (&entry.path, contents(entry)))
 }
 
-/// Divides entries, of which each has a path and so many bytes of contents, into ranges, one for each layer. Where a range ends is decided by the
-/// paths near there, so that a change moves few boundaries.
+/// Divides entries, each with a path and bytes of contents, into a range for each layer. Paths decide its end, so that a change moves few.
 pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<Range<usize>> {
     let weight = |entry: &E| ENTRY_BYTES.saturating_add(of(entry).1);
     let total = entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(weight(entry)));
@@ -168,7 +166,6 @@ fn chance(path: &[u8]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Returns how many bytes of contents an entry has.
 fn contents(entry: &PortableEntry) -> u64 {
     match entry.kind {
         PortableKind::File { size, .. } => size,
@@ -176,8 +173,7 @@ fn contents(entry: &PortableEntry) -> u64 {
     }
 }
 
-/// Returns the file whose contents an entry has in the layer of `range`, if it has any there: a file has, and so does a further name of a file
-/// whose first name is in another layer, because layers are unpacked one by one.
+/// Returns the file whose contents an entry has in this layer. Layers are unpacked one by one: a further name of a file in another one has them too.
 pub(crate) fn contents_in(template: &PortableTemplate, range: &Range<usize>, index: usize) -> Option<usize> {
     match template.entries[index].kind {
         PortableKind::File { .. } => Some(index),
@@ -186,7 +182,6 @@ pub(crate) fn contents_in(template: &PortableTemplate, range: &Range<usize>, ind
     }
 }
 
-/// Returns how many entries and bytes of contents these are.
 pub(crate) fn amount<'e>(entries: impl Iterator<Item = &'e PortableEntry>) -> (u64, u64) {
     entries.fold((0, 0), |(number, bytes), entry| (number + 1, contents(entry).saturating_add(bytes)))
 }
@@ -202,7 +197,6 @@ pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageMan
     if manifest.layers.iter().all(is_good) { Ok(manifest) } else { Err(refused("it has layers of another kind")) }
 }
 
-/// Returns true if an image with these annotations has the data directory of a database server.
 pub(crate) fn is_of_database(annotations: &BTreeMap<String, String>) -> bool {
     annotations.contains_key(ENGINE)
 }

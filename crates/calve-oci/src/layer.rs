@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use calve_core::{PortableEntry, PortableKind, PortableTemplate, ShownPath};
+use calve_core::internal::{PortableEntry, PortableKind, PortableTemplate, ShownPath};
 use tar::{Builder, EntryType, Header};
 use zstd::bulk::Compressor;
 use zstd::stream::read::Decoder;
@@ -23,7 +23,6 @@ const LARGEST_WINDOW: u32 = 27;
 const HEADER_BYTES: u64 = 2 << 10;
 const SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 
-/// A compressed layer, its frames, and the digest of its tar.
 pub(crate) struct Layer {
     pub(crate) blob: Spool,
     pub(crate) frames: Vec<Frame>,
@@ -53,7 +52,7 @@ pub(crate) fn write(
             let PortableKind::File { size, hash } = template.entries[file].kind else { continue };
             header.set_entry_type(EntryType::Regular);
             header.set_size(size);
-            let mut contents = Contents::open(&mut parents, &entry.path, size)?;
+            let mut contents = HashedContents::open(&mut parents, &entry.path, size)?;
             tar.append_data(&mut header, path, &mut contents).map_err(failed)?;
             if contents.left > 0 || contents.hash.finalize() != hash {
                 return Err(changed(entry));
@@ -105,9 +104,9 @@ pub(crate) fn write_manifest(
     let length = u32::try_from(manifest.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     blob.write_all(&SKIPPABLE)?;
     blob.write_all(&length.to_le_bytes())?;
-    let start = blob.size();
+    let start = blob.size;
     blob.write_all(&manifest)?;
-    let end = blob.size();
+    let end = blob.size;
     Ok((Layer { blob, frames, diff_id: crate::spool::digest(&tar) }, start..end))
 }
 
@@ -118,8 +117,7 @@ pub(crate) fn read_manifest(compressed: impl Read, limit: u64) -> io::Result<Str
     if length as u64 > limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
 }
 
-/// Hands the contents of the files in `part` of a layer to `receive`, with the index of each. The order of the entries decides which file is which;
-/// the names in the tar are not looked at.
+/// Hands the contents of the files in `part` of a layer to `receive`, with the index of each: their order decides, not the names in the tar.
 pub(crate) fn read(
     template: &PortableTemplate,
     range: &Range<usize>,
@@ -225,21 +223,20 @@ fn time(seconds: i64, nanoseconds: u32) -> String {
     }
 }
 
-/// The contents of a file, hashed.
-struct Contents {
+struct HashedContents {
     file: File,
     left: u64,
     hash: blake3::Hasher,
 }
 
-impl Contents {
+impl HashedContents {
     fn open(parents: &mut Parents, path: &[u8], size: u64) -> Result<Self, Error> {
         let file = parents.open_file(path)?;
         Ok(Self { file, left: size, hash: blake3::Hasher::new() })
     }
 }
 
-impl Read for Contents {
+impl Read for HashedContents {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let read = self.file.read(&mut buffer[..length])?;

@@ -14,6 +14,7 @@ mod frames;
 mod image;
 mod layer;
 mod manifest;
+mod newest;
 mod operation;
 mod predecessor;
 mod pull;

@@ -1,11 +1,11 @@
-//! Fetching the manifests of a template: of what is new in them, where an older version is here.
+//! Fetching the manifests of a template: only their new parts, if an older version is here.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::sync::Arc;
 
-use calve_core::{PortabilityObstacle, PortableDelta, PortableTemplate};
+use calve_core::internal::{PortabilityObstacle, PortableDelta, PortableTemplate};
 
 use crate::arrivals::Arrivals;
 use crate::error::Error;
@@ -32,18 +32,15 @@ pub(crate) struct FetchedTemplate<'i> {
     pub(crate) listings: Vec<Listing<'i>>,
     /// True for each entry of the template that none of them has.
     pub(crate) is_elsewhere: Vec<bool>,
-    /// The deltas among them.
     pub(crate) deltas: DeltaAmounts,
     pub(crate) fetched_bytes: u64,
 }
 
-/// How much several deltas are.
 #[derive(Debug, Default)]
 pub(crate) struct DeltaAmounts {
     pub(crate) number: usize,
     /// The approximate size in tars of what they add, and of as many entries as they remove.
     pub(crate) weight: u64,
-    /// The size of their manifests.
     pub(crate) text_bytes: u64,
 }
 
@@ -55,8 +52,7 @@ impl DeltaAmounts {
     }
 }
 
-/// Fetches the manifest of the template: only the deltas against `old`, if the image has them, and otherwise all that `old` lacks. `old` is another
-/// version, with its key.
+/// Fetches the template's manifest: only the deltas against `old` (another version, with its key), if there are any, else all that it lacks.
 pub(crate) fn fetch<'i>(
     reference: &Reference,
     from: (&Registry<'_>, &Arrivals),
@@ -66,7 +62,7 @@ pub(crate) fn fetch<'i>(
     let refused = |what: String| Error::NotATemplate { reference: reference.to_string(), what };
     let in_the_way = |what: PortabilityObstacle| match &*what.path {
         [] => refused(format!("its manifest {}", what.what)),
-        path => refused(format!("`{}` {}", calve_core::ShownPath(crate::assemble::path_of(path)), what.what)),
+        path => refused(format!("`{}` {}", calve_core::internal::ShownPath(crate::assemble::path_of(path)), what.what)),
     };
     let wanted = image.annotations.get(KEY).ok_or_else(|| refused("it has no key".into()))?;
     let revisions = revisions(reference, image)?;
@@ -93,7 +89,7 @@ pub(crate) fn fetch<'i>(
         let text = text_of(revision, None, LARGEST_DELTAS_BYTES - amounts.text_bytes)?;
         let delta = PortableDelta::parse(text).map_err(in_the_way)?;
         if revision.base != Some(&*delta.base) {
-            return Err(refused("it has a delta that is against another manifest than it says".into()));
+            return Err(refused("it has a delta against another manifest than the one it names".into()));
         }
         amounts.add(&delta);
         deltas.push(delta);
@@ -148,7 +144,7 @@ pub(crate) fn whole(
     at: Range<usize>,
 ) -> Result<Option<(Vec<u8>, u64)>, Error> {
     let mut spool = registry.blob(layer, arrivals.spool(layer, &(0..layer.size))?)?;
-    let fetched = spool.fetched();
+    let fetched = spool.fetched;
     let mut bytes = Vec::new();
     let read = spool.reader()?.read_to_end(&mut bytes);
     read.map_err(|error| spool.failed(error))?;
@@ -179,7 +175,7 @@ fn of_parts(
     let mut receive = |run: &[Frame], bytes: &Range<u64>, spool| {
         let is_right = &mut |part: &mut Spool| read_frames(run, part, &mut new);
         let part = registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
-        fetched += part.as_ref().map_or(0, Spool::fetched);
+        fetched += part.as_ref().map_or(0, |part| part.fetched);
         Ok(part.is_some())
     };
     if !arrivals.fetch_frames((registry, layer), (&frames, start), &is_missing, &mut receive)? {

@@ -1,4 +1,4 @@
-//! The image that a push adds a delta to: the one that its tag has.
+//! The image that a push adds a delta to: the one that its tag has, or an older one in the same repository.
 //!
 //! Only the digests that its manifest gives to its layers are trusted. A pull compares the tree with the manifest whose key the new
 //! image has, so those layers cannot change what a pull makes. Programs that only unpack them see what their maker put there.
@@ -8,13 +8,15 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use calve_core::{PortableDelta, PortableKind, PortableTemplate, Templates, split_name};
+use calve_core::internal::{PortableDelta, PortableKind, PortableTemplate, split_name};
+use calve_core::template::Templates;
 
 use crate::arrivals::Arrivals;
 use crate::assemble::path_of;
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{self, DELTA, Descriptor, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE, weight};
 use crate::manifest::{self, DeltaAmounts, LARGEST_DELTAS_BYTES};
+use crate::newest::NewestImage;
 use crate::reference::{Reference, is_digest};
 use crate::registry::Registry;
 use crate::revision::{DELTAS, revisions};
@@ -33,7 +35,6 @@ const MOST_LAYERS: usize = 100;
 const WHITEOUT: &[u8] = b".wh.";
 const LONGEST_NAME: usize = 255;
 
-/// The place that a template is pushed to.
 pub(crate) struct Place<'a> {
     pub(crate) templates: &'a Templates,
     pub(crate) registry: &'a Registry<'a>,
@@ -47,62 +48,91 @@ pub(crate) struct Predecessor {
     pub(crate) delta: Option<Difference>,
 }
 
-/// A delta, and what other programs need with it.
 pub(crate) struct Difference {
     pub(crate) delta: PortableDelta,
     /// The directories, by their numbers in the template, in which something is new or gone. Where layers are mounted over each other, a directory has
     /// the attributes that the uppermost layer gives it, or those of no entry.
     pub(crate) directories: BTreeSet<usize>,
-    /// The paths that say what is gone.
+    /// The paths of whiteouts, which name deleted entries.
     pub(crate) whiteouts: Vec<PathBuf>,
 }
 
-/// Returns the image that the tag has, if a delta against it is worth it. Otherwise the image is to be a full one.
-pub(crate) fn find(place: &Place<'_>, template: &Arc<PortableTemplate>) -> Result<Option<Predecessor>, Error> {
+enum Suitability {
+    Unsuitable,
+    /// It is the full image of the same template: another push of that gives the same digest.
+    IsFull,
+    Suitable(Predecessor),
+}
+
+/// Returns an image worth a delta: the one that the tag has, that of `base`, or the newest of the repository known here. `None`: push a full one.
+pub(crate) fn find(
+    place: &Place<'_>,
+    template: &Arc<PortableTemplate>,
+    base: Option<&str>,
+) -> Result<Option<Predecessor>, Error> {
     let arrivals = Arrivals::open(place.templates)?;
-    let found = match look(place, &arrivals, template) {
-        // No image, one of something else, or a damaged one.
-        Err(Error::Refused { refusal, .. }) if !matches!(refusal, RegistryRefusal::Busy(_)) => Ok(None),
-        Err(Error::BadAnswer { .. } | Error::NotATemplate { .. }) => Ok(None),
-        other => other,
-    };
+    let newest = NewestImage::new(place.templates, place.reference).ok().and_then(|newest| newest.digest());
+    let versions = [Some(&*place.reference.version), base, newest.as_deref()];
+    let mut seen = BTreeSet::new();
+    let mut found = Ok(None);
+    for version in versions.into_iter().flatten() {
+        match look(place, version, &mut seen, &arrivals, template) {
+            Ok(Suitability::Unsuitable) => {}
+            // No image, one of something else, or a damaged one.
+            Err(Error::Refused { refusal, .. }) if !matches!(refusal, RegistryRefusal::Busy(_)) => {}
+            Err(Error::BadAnswer { .. } | Error::NotATemplate { .. }) => {}
+            Ok(Suitability::IsFull) => break,
+            Ok(Suitability::Suitable(predecessor)) => {
+                found = Ok(Some(predecessor));
+                break;
+            }
+            Err(error) => {
+                found = Err(error);
+                break;
+            }
+        }
+    }
     arrivals.clear();
     found
 }
 
 fn look(
     Place { registry, reference, .. }: &Place<'_>,
+    version: &str,
+    seen: &mut BTreeSet<String>,
     arrivals: &Arrivals,
     template: &Arc<PortableTemplate>,
-) -> Result<Option<Predecessor>, Error> {
-    let (bytes, _) = registry.manifest()?;
+) -> Result<Suitability, Error> {
+    let (bytes, digest) = registry.manifest_of(version)?;
+    if !seen.insert(digest) || bytes.len() > LARGEST_IMAGE_BYTES {
+        return Ok(Suitability::Unsuitable);
+    }
     let image = image::read_image(reference, &bytes)?;
     let is_same = image.annotations.get(KEY).is_some_and(|key| *key == template.key());
-    // A full push of the same template gives the same digest.
-    if bytes.len() > LARGEST_IMAGE_BYTES || (is_same && revisions(reference, &image)?.len() == 1) {
-        return Ok(None);
+    if is_same && revisions(reference, &image)?.len() == 1 {
+        return Ok(Suitability::IsFull);
     }
     // A layer that no version of this template needs was put there for other programs.
     let is_needed =
         |layer: &Descriptor| [RANGE, MANIFEST, DELTA].iter().any(|name| layer.annotations.contains_key(*name));
     if !image.layers.iter().all(is_needed) {
-        return Ok(None);
+        return Ok(Suitability::Unsuitable);
     }
     // The empty key matches no version, so all manifests are fetched, but for the parts that this template's has.
     let sent = manifest::fetch(reference, (registry, arrivals), &image, Some(("", Arc::clone(template))))?;
     let delta = match is_same {
         true => None,
         false => match difference(&sent, template) {
-            None => return Ok(None),
+            None => return Ok(Suitability::Unsuitable),
             delta => delta,
         },
     };
     let added = delta.as_ref().map_or(0, |new: &Difference| image::ranges(&new.delta.changed.entries).len() + 1);
     if image.layers.len() + added > MOST_LAYERS {
-        return Ok(None);
+        return Ok(Suitability::Unsuitable);
     }
     let layers = layers(registry, &image)?;
-    Ok(layers.map(|layers| Predecessor { layers, delta }))
+    Ok(layers.map_or(Suitability::Unsuitable, |layers| Suitability::Suitable(Predecessor { layers, delta })))
 }
 
 /// Returns the delta, unless a full image is better.
@@ -131,13 +161,11 @@ fn difference(sent: &manifest::FetchedTemplate<'_>, template: &PortableTemplate)
     Some(Difference { delta, directories, whiteouts })
 }
 
-/// Returns the number of a directory, if it is one in the template.
 fn directory(template: &PortableTemplate, path: &[u8]) -> Option<usize> {
     template.find(path).filter(|&number| template.entries[number].kind == PortableKind::Directory)
 }
 
-/// Returns the whiteouts of paths that are gone. Where their directory is gone as well, or is another kind of entry now, it hides them. `None` if a
-/// name would be too long.
+/// Returns the whiteouts of paths that are gone, but for those below a directory that is, too, or was replaced. `None` if a name is too long.
 fn whiteouts(removed: &[Vec<u8>], template: &PortableTemplate) -> Option<Vec<PathBuf>> {
     let mut whiteouts = Vec::new();
     for path in removed {

@@ -1,5 +1,3 @@
-//! Receiving a template.
-
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -9,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use calve_core::{
-    CheckedFiles, HeldTemplate, NewEntries, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate,
-    SweptTemplates, Template, TemplateError, TemplateOptions, Templates,
-};
+use calve_core::error::TemplateError;
+use calve_core::internal::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate};
+use calve_core::template::{HeldTemplate, SweptTemplates, Template, TemplateOptions, Templates};
 
 use crate::address::Transport;
 use crate::arrivals::Arrivals;
@@ -22,6 +19,7 @@ use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
 use crate::manifest::FetchedTemplate;
+use crate::newest::NewestImage;
 use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::Registry;
@@ -30,13 +28,11 @@ use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
 
-/// How a template is to be received.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PullOptions {
     /// Where to keep it, threads, progress and the token that ends it early.
     pub template: TemplateOptions,
-    /// How the registry is reached.
     pub connection: ConnectionOptions,
 }
 
@@ -45,11 +41,10 @@ pub struct PullOptions {
 #[non_exhaustive]
 pub struct PullReport {
     pub template: Template,
-    /// The digest of the image.
     pub digest: String,
     /// The key of what travels: equal templates have the same on every machine.
     pub key: String,
-    /// The size of what was fetched of the image's layers and of the template's manifest. That of the image's own manifest is not in it.
+    /// The bytes fetched of the image's layers and of the template's manifest, without the image's own manifest.
     pub fetched_bytes: u64,
     /// The size of the files that were taken from the template's version that was here before.
     pub reused_bytes: u64,
@@ -89,7 +84,10 @@ pub fn pull(
     if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
         arrivals.clear();
     }
-    pulled
+    let pulled = pulled?;
+    // Without the note, a push to a new tag sends more, and its report says so.
+    let _ = NewestImage::new(templates, reference).and_then(|newest| newest.note(&digest));
+    Ok(pulled)
 }
 
 /// An image whose manifest was read. Whatever its tag stands for later is another one.
@@ -108,7 +106,7 @@ fn receive(
     options: &PullOptions,
 ) -> Result<PullReport, Error> {
     let Image { registry, arrivals, manifest, digest } = image;
-    let (reuse, known) = Reuse::of(templates, old.as_ref()).unzip();
+    let (reuse, known) = Reuse::from_template(templates, old.as_ref()).unzip();
     let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
     let sent = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
     let pulled = |template, is_up_to_date, swept| PullReport {
@@ -153,7 +151,6 @@ fn receive(
 
 const ORIGIN: &str = "oci:";
 
-/// Returns the image that a template was pulled from.
 pub fn origin(template: &Template) -> Option<&str> {
     template.source.to_str()?.strip_prefix(ORIGIN)
 }
@@ -184,7 +181,6 @@ fn made_meanwhile(templates: &Templates, name: &str, key: &str, error: Error) ->
     Err(error)
 }
 
-/// The files of the version that was here before, by their contents.
 struct Reuse {
     held: HeldTemplate,
     key: String,
@@ -194,8 +190,8 @@ struct Reuse {
 }
 
 impl Reuse {
-    /// Returns also its manifest. `None` if there is none, or if it cannot be used: then everything is fetched.
-    fn of(templates: &Templates, old: Option<&Template>) -> Option<(Self, Arc<PortableTemplate>)> {
+    /// Returns also its manifest. Without a usable old template (`None`), everything is fetched.
+    fn from_template(templates: &Templates, old: Option<&Template>) -> Option<(Self, Arc<PortableTemplate>)> {
         let held = templates.hold(&old?.name).ok()?;
         let template = templates.portable(&held).ok()?;
         let key = template.key();
@@ -231,7 +227,7 @@ struct Share<'a> {
 }
 
 fn shares<'a>(listings: &'a [Listing<'_>]) -> Vec<Share<'a>> {
-    // The last revision first: its layers have what is new, and are fetched while the files that are here are copied.
+    // The last revision first: its layers have the new files, and are fetched while local files are copied.
     let of_listing = |listing: &'a Listing<'_>| {
         let Listing { layers, entries, targets } = listing;
         layers.iter().map(move |(layer, range)| Share { layer: Some(layer), entries, range, targets })
@@ -239,14 +235,12 @@ fn shares<'a>(listings: &'a [Listing<'_>]) -> Vec<Share<'a>> {
     listings.iter().rev().flat_map(of_listing).collect()
 }
 
-/// Takes the contents of an entry.
 type ContentsReceiver<'r> = dyn FnMut(usize, &mut dyn Read) -> Result<(), Error> + 'r;
 
 fn unreadable(error: std::io::Error) -> Error {
     Error::io(Operation::ReadPart, "", error)
 }
 
-/// Returns whether a part of a blob has these frames.
 fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
     let mut reader = part.reader()?;
     for frame in frames {
@@ -268,7 +262,6 @@ struct Pull<'a> {
 }
 
 impl Pull<'_> {
-    /// Makes the tree in an empty directory.
     fn fill(
         self,
         root: &Path,
@@ -331,7 +324,7 @@ impl Pull<'_> {
             if !self.frames(layer, share, &|index| target(index).is_some(), &mut receive)? {
                 let Image { registry, arrivals, .. } = self.image;
                 let mut blob = registry.blob(layer, arrivals.spool(layer, &(0..layer.size))?)?;
-                self.fetched.fetch_add(blob.fetched(), Ordering::Relaxed);
+                self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
                 self.read(share, share.range, blob.reader()?, &mut receive)?;
             }
             missing.clear();
@@ -374,7 +367,7 @@ impl Pull<'_> {
         let is_right = &mut |part: &mut Spool| are_right(frames, part);
         let part = self.image.registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
         let Some(mut part) = part else { return Ok(false) };
-        self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
+        self.fetched.fetch_add(part.fetched, Ordering::Relaxed);
         let mut reader = part.reader()?;
         for frame in frames {
             let mut compressed = (&mut reader).take(frame.size());
@@ -405,7 +398,7 @@ impl Pull<'_> {
         let mut old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
         let mut missing = vec![None; share.range.len()];
         for (missing, target) in missing.iter_mut().zip(&share.targets[share.range.clone()]) {
-            self.image.registry.still_wanted()?;
+            self.image.registry.check_cancelled()?;
             let Some(number) = *target else { continue };
             let entry = &self.sent.entries[number];
             let PortableKind::File { size, hash } = entry.kind else { continue };

@@ -1,11 +1,11 @@
-//! Sending a template.
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use calve_core::{HeldTemplate, PortableEntry, PortableTemplate, TemplateError, TemplateOptions, Templates};
+use calve_core::error::TemplateError;
+use calve_core::internal::{PortableEntry, PortableTemplate};
+use calve_core::template::{HeldTemplate, TemplateOptions, Templates};
 
 use crate::assemble::path_of;
 use crate::connection::ConnectionOptions;
@@ -13,30 +13,29 @@ use crate::error::Error;
 use crate::frames;
 use crate::image::{self, BASE, BYTES, DELTA, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
 use crate::layer::{self, Layer};
+use crate::newest::NewestImage;
 use crate::operation::Operation;
 use crate::predecessor::{self, Difference, Place, Predecessor};
-use crate::reference::Reference;
+use crate::reference::{Reference, check_base};
 use crate::registry::Registry;
 use crate::send::{self, PushReport, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
 
-/// How a template is to be sent.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PushOptions {
     /// Threads, progress and the token that ends it early.
     pub template: TemplateOptions,
-    /// How the registry is reached.
     pub connection: ConnectionOptions,
-    /// The kind of image that is made.
     pub image: PushedImage,
+    /// A tag in the same repository whose image a delta is added to, where the tag of the push has none that is suitable.
+    pub base: Option<String>,
 }
 
-/// The kind of image that a push makes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PushedImage {
-    /// The layers that the tag has with a delta, where that is small enough, or else a full image.
+    /// The layers of an older image with a delta, where that is small enough, or else a full image.
     #[default]
     DeltaOrFull,
     /// A full image, all of whose layers are made here.
@@ -44,7 +43,7 @@ pub enum PushedImage {
 }
 
 /// Sends a template to a registry, without what the registry has. The image appears under its name when all of it is there. It is the same for the same
-/// template and the same image under that name before.
+/// template and the same image that it is a delta to.
 /// Returns also the key of what travels: equal templates have the same on every machine.
 ///
 /// # Errors
@@ -56,19 +55,23 @@ pub fn push(
     options: &PushOptions,
 ) -> Result<(PushReport, String), Error> {
     reference.check_tag()?;
+    options.base.as_deref().map_or(Ok(()), check_base)?;
     let held = templates.hold(name)?;
     let template = Arc::new(templates.portable(&held)?);
     let registry = options.connection.open(reference, &options.template.cancel)?;
     let place = Place { templates, registry: &registry, reference };
     let predecessor = match options.image {
-        PushedImage::DeltaOrFull => predecessor::find(&place, &template)?,
+        PushedImage::DeltaOrFull => predecessor::find(&place, &template, options.base.as_deref())?,
         PushedImage::Full => None,
     };
     let push = Push { held: &held, template: &template, registry: &registry, options };
-    push.image(&match predecessor {
+    let (report, key) = push.image(&match predecessor {
         Some(predecessor) => push.delta(predecessor)?,
         None => push.full()?,
-    })
+    })?;
+    // Without the note, the next push to a new tag sends more, and its report says so.
+    let _ = NewestImage::new(templates, reference).and_then(|newest| newest.note(&report.digest));
+    Ok((report, key))
 }
 
 struct Push<'a> {
@@ -138,7 +141,6 @@ impl Push<'_> {
         send::send(self.registry, (blob, diff_id), annotations)
     }
 
-    /// Names the layers as one image.
     fn image(&self, layers: &[SentLayer]) -> Result<(PushReport, String), Error> {
         let key = self.template.key();
         let annotations = BTreeMap::from([

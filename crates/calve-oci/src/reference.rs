@@ -5,10 +5,8 @@ use std::fmt;
 use crate::address::{Address, AddressFault, Host, Transport};
 use crate::error::Error;
 
-/// The tag of a reference that names none.
 const LATEST: &str = "latest";
 
-/// Where an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// The registry's host, with the port if one was named.
@@ -16,15 +14,11 @@ pub struct Reference {
     pub repository: String,
     /// The tag, or the digest that the image's manifest must have.
     pub version: String,
-    /// How the registry is reached.
     pub transport: Transport,
 }
 
 impl Reference {
-    /// Reads a reference. The tag is `latest` if none is named.
-    ///
-    /// # Errors
-    /// Fails for what is no reference, and for a registry on another machine that should be reached without encryption.
+    /// Reads a reference (`latest` if no tag is named). Refuses a registry on another machine without encryption.
     pub fn parse(text: &str, transport: Transport) -> Result<Self, Error> {
         let refused = |what| Error::BadReference { reference: text.into(), what };
         let (registry, rest) = text.split_once('/').ok_or_else(|| refused("names no registry"))?;
@@ -63,10 +57,7 @@ impl Reference {
         self.repository.rsplit('/').next().unwrap_or(&self.repository)
     }
 
-    /// Returns the reference with a tag made of the contents of files, in their order: `TAG-HASH`, or `key-HASH` without a tag.
-    ///
-    /// # Errors
-    /// Fails if it has a digest, and if the tag would be too long.
+    /// Returns the reference with a tag made of files' contents, in order: `TAG-HASH`, or `key-HASH`. Refuses a digest, and a tag that gets too long.
     pub fn with_key(mut self, files: &[Vec<u8>]) -> Result<Self, Error> {
         let refused = |what| Error::BadReference { reference: self.to_string(), what };
         if self.digest().is_some() {
@@ -120,6 +111,11 @@ fn is_repository(text: &str) -> bool {
         part.starts_with(is_plain) && part.ends_with(is_plain) && part.chars().all(|c| is_plain(c) || "._-".contains(c))
     };
     text.len() <= 255 && text.split('/').all(is_part)
+}
+
+/// Fails if `base` cannot be the tag of another image in the same repository.
+pub(crate) fn check_base(base: &str) -> Result<(), Error> {
+    if is_tag(base) { Ok(()) } else { Err(Error::BadBase(base.into())) }
 }
 
 fn is_tag(text: &str) -> bool {

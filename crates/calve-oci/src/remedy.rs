@@ -1,43 +1,58 @@
-//! Remedies against errors, as values without words.
+//! Remedies against errors, in the words of the program, which is who uses this library.
 
 use strum::IntoStaticStr;
 
-/// The user's next step.
-#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
-    /// A remedy against an error of the engine.
-    Core(calve_core::Remedy),
-    /// Name the image in full.
+    #[error(transparent)]
+    Core(calve_core::error::Remedy),
+    #[error("name the image in full, such as ghcr.io/team/deps:main")]
     NameImage,
-    /// Leave out the option for a registry without encryption.
+    #[error("name only the tag of an image in the same repository, such as `--base main`")]
+    NameTag,
+    #[error("leave out `--plain-http`; it is for a registry on this machine, such as 127.0.0.1:5000")]
     UseEncryption,
-    /// Log in to this registry.
+    #[error("log in with an account that may: `docker login {0}` or `podman login {0}`")]
     LogIn(String),
-    /// Check the names of the repository and the tag.
+    #[error("correct {0}, or unset it to trust the system's certificates")]
+    NameCertificates(&'static str),
+    #[error("check the names of the repository and the tag")]
     CheckImage,
+    #[error("try again later")]
     TryLater,
-    /// Check the name of the registry and the network.
+    #[error(
+        "check the name and the port of the registry, and the network; a registry on this machine without encryption needs `--plain-http`"
+    )]
     CheckNetwork,
-    /// Look into what the registry, or what is between, says.
+    #[error("look at the log of the registry, or of a proxy in front of it")]
     AskRegistry,
-    /// Push a template there first.
+    #[error(
+        "look at the log of the registry, or of a proxy in front of it; if the image is damaged, delete it and its layers there, and push it again"
+    )]
+    ReplaceImage,
+    #[error("push a template there first, with `calve template push` or `calve db template push`")]
     PushTemplate,
-    /// Pull it as the template of a database that it is.
+    #[error("pull it with `calve db template pull`")]
     PullDatabase,
-    /// Pull it as the template of files that it is.
+    #[error("pull it with `calve template pull`")]
     PullFiles,
-    /// Make a template for these files, and push it with the key made of them.
+    #[error("create the template, then run `calve template push --key` with the same files in the same order")]
     PushWithKey,
-    /// Make the template again without the file that cannot travel.
+    #[error("create the template, then run `calve db template push --key` with the same files in the same order")]
+    PushDatabaseWithKey,
+    #[error("make the template again without it")]
     RemakeWithoutEntry,
-    /// Make the template again with less data.
+    #[error("make a template with less data")]
     RemakeSmaller,
+    #[error("pull it under another name with `--name NAME`")]
     PullUnderAnotherName,
-    /// Free space where templates are kept.
+    #[error(
+        "free some space there, or keep the template elsewhere: `--at DIRECTORY` for one of files, CALVE_HOME for a database"
+    )]
     FreeSpace,
-    /// Check what the system says.
+    #[error("check the owner and mode of the path above, and the limits of your session (ulimit -a)")]
     CheckSystem,
 }
 

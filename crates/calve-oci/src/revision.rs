@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use calve_core::PortableTemplate;
+use calve_core::internal::PortableTemplate;
 
 use crate::error::Error;
 use crate::image::{BASE, DELTA, Descriptor, ImageManifest, MANIFEST, RANGE};
@@ -45,7 +45,7 @@ pub(crate) fn revisions<'i>(reference: &Reference, image: &'i ImageManifest) -> 
     match revisions.len() {
         0 => Err(refused("it has no manifest")),
         length if length > DELTAS + 1 => Err(refused("it has too many deltas")),
-        _ if !layers.is_empty() => Err(refused("its layers do not have each entry once")),
+        _ if !layers.is_empty() => Err(refused("its layers lack entries, or have some twice")),
         _ => Ok(revisions),
     }
 }
@@ -61,7 +61,7 @@ impl<'i> Revision<'i> {
         let mut end = 0;
         for (layer, range) in &self.layers {
             if range.start != end || range.end > entries.entries.len() {
-                return Err(refused("its layers do not have each entry once"));
+                return Err(refused("its layers lack entries, or have some twice"));
             }
             end = range.end;
             // Compression never doubles the size of a layer.
@@ -71,7 +71,7 @@ impl<'i> Revision<'i> {
         }
         match end == entries.entries.len() {
             true => Ok(&self.layers),
-            false => Err(refused("its layers do not have each entry once")),
+            false => Err(refused("its layers lack entries, or have some twice")),
         }
     }
 }
@@ -85,8 +85,7 @@ pub(crate) struct Listing<'i> {
     pub(crate) targets: Vec<Option<usize>>,
 }
 
-/// Returns for each list of entries, of which later ones replace those of earlier ones, the numbers that they have in the template. Returns also
-/// which entries of the template are in none of them.
+/// Returns for lists of entries, of which later ones replace earlier ones, their numbers in the template, and which of its entries are in none.
 pub(crate) fn targets(
     template: &PortableTemplate,
     lists: &[Arc<PortableTemplate>],

@@ -19,16 +19,13 @@ pub(crate) struct SentLayer {
     pub(crate) is_kept: bool,
 }
 
-/// A template that was sent.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PushReport {
-    /// The digest of the image.
     pub digest: String,
     pub layers: u64,
     /// How many of them the image under the tag had already: the others are a delta. 0 for a full image.
     pub kept_layers: u64,
-    /// The size of what was sent.
     pub sent_bytes: u64,
     /// The size of the whole image.
     pub image_bytes: u64,
@@ -40,7 +37,7 @@ pub(crate) fn send(
     (mut blob, diff_id): (Spool, String),
     annotations: BTreeMap<String, String>,
 ) -> Result<SentLayer, Error> {
-    let (digest, size) = (blob.digest(), blob.size());
+    let (digest, size) = (blob.digest(), blob.size);
     let is_there = registry.has_blob(&digest)?;
     if !is_there {
         registry.put_blob(&mut blob)?;
@@ -49,7 +46,6 @@ pub(crate) fn send(
     Ok(SentLayer { descriptor, diff_id, sent_bytes: if is_there { 0 } else { size }, is_kept: false })
 }
 
-/// Names the layers as one image.
 pub(crate) fn name_image(
     registry: &Registry<'_>,
     layers: &[SentLayer],

@@ -18,11 +18,12 @@ pub(crate) struct Spool {
     path: Option<PathBuf>,
     memory: Vec<u8>,
     file: Option<File>,
-    size: u64,
+    pub(crate) size: u64,
     hash: Context,
     /// How much of it an earlier pull has left.
-    kept: u64,
-    fetched: u64,
+    pub(crate) kept: u64,
+    /// With the bytes that were dropped again.
+    pub(crate) fetched: u64,
 }
 
 impl Spool {
@@ -64,20 +65,6 @@ impl Spool {
         Ok(())
     }
 
-    /// Returns how much of it an earlier pull has left.
-    pub(crate) fn kept(&self) -> u64 {
-        self.kept
-    }
-
-    /// Returns how much was fetched, also what was dropped again.
-    pub(crate) fn fetched(&self) -> u64 {
-        self.fetched
-    }
-
-    pub(crate) fn size(&self) -> u64 {
-        self.size
-    }
-
     pub(crate) fn digest(&self) -> String {
         digest_of(self.hash.clone())
     }
@@ -87,7 +74,6 @@ impl Spool {
         Error::io(Operation::KeepPart, self.path.clone().unwrap_or_default(), source)
     }
 
-    /// Returns a reader of everything.
     pub(crate) fn reader(&mut self) -> Result<Box<dyn Read + '_>, Error> {
         let rewound = self.file.as_mut().map(|file| file.rewind()).transpose();
         rewound.map_err(|error| self.failed(error))?;
@@ -122,7 +108,6 @@ impl Write for Spool {
     }
 }
 
-/// Returns the name of a blob.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     let mut hash = Context::new(&SHA256);
     hash.update(bytes);

@@ -26,8 +26,9 @@ pub struct BenchReport {
     pub rounds: u32,
     /// Versions by program.
     pub versions: BTreeMap<String, String>,
-    /// Smaller peaks of memory cannot be told: the kernel counts a program's from the bench's own size.
-    pub memory_floor_bytes: u64,
+    /// Smaller peaks of memory cannot be told: the kernel counts a program's from the bench's own size. Null where the system does not
+    /// tell it.
+    pub memory_floor_bytes: Option<u64>,
     pub results: Vec<BenchResult>,
     pub failed: Vec<BenchFailure>,
     pub not_run: Vec<NotRun>,
@@ -126,8 +127,8 @@ pub struct TemplateFact {
 pub struct Machine {
     pub cpu: String,
     pub cores: usize,
-    /// 0 where the system does not tell.
-    pub memory_bytes: u64,
+    /// Null where the system does not tell.
+    pub memory_bytes: Option<u64>,
     pub kernel: String,
     /// Over a minute, before the first run.
     pub load_average_before: Option<f64>,
@@ -225,9 +226,9 @@ pub enum ResultDetails {
 
 /// Whose program a row measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Side"))]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum BenchSide {
     Calve,
     Peer,
 }
@@ -235,7 +236,7 @@ pub enum Side {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommandResult {
-    pub side: Side,
+    pub side: BenchSide,
     pub group: String,
     pub ratio_to_fastest: f64,
     /// In each round, the time as a multiple of the fastest command's.
@@ -253,7 +254,7 @@ pub struct CommandResult {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DatabaseResult {
-    pub side: Side,
+    pub side: BenchSide,
     /// How the server got its data, in words.
     pub server: String,
     /// The strategy; null for other servers.
@@ -310,7 +311,7 @@ pub struct GitResult {
 pub struct BenchFailure {
     pub command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub side: Option<Side>,
+    pub side: Option<BenchSide>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

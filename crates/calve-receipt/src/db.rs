@@ -1,20 +1,18 @@
 //! `calve db`.
 
-use std::collections::BTreeMap;
-
+use calve_db::{DatabaseTemplate, Ending, Pool, Server};
 use serde::Serialize;
 
 use crate::template::{PullFields, PushFields};
-use crate::values::ReceiptPath;
+use crate::values::{ReceiptPath, path};
 
 /// The report of `calve db start`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.db.server/1")]
 pub struct DbServerReceipt {
-    /// The server.
     #[serde(flatten)]
-    pub server: DbServer,
+    pub server: Server,
 }
 
 /// The report of `calve db list`, `calve db reset` and `calve db stop`.
@@ -23,7 +21,7 @@ pub struct DbServerReceipt {
 #[serde(tag = "schema", rename = "calve.db.servers/1")]
 pub struct DbServersReceipt {
     /// The servers.
-    pub servers: Vec<DbServer>,
+    pub servers: Vec<Server>,
     /// The servers that ended although nobody has stopped them (`calve db list` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Vec<DbEndedServer>>,
@@ -52,8 +50,8 @@ pub struct DbServiceData {
     pub keeper: ReceiptPath,
     /// The data directory.
     pub data_directory: ReceiptPath,
-    /// The most space that removing the data would free.
-    pub disk_bytes: u64,
+    /// The most space that removing the data would free. Null if it could not be looked at.
+    pub disk_bytes: Option<u64>,
 }
 
 /// The state of the data of a service.
@@ -84,66 +82,10 @@ pub struct DbEndedServer {
     pub ended_unix_s: u64,
 }
 
-/// A database server.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbServer {
-    /// The name of the server.
-    pub name: String,
-    /// The name of the engine, such as `postgres`.
-    pub engine: String,
-    /// The template that the server was cloned from. Null if there is none.
-    pub template: Option<String>,
-    /// The address as a URL, by the private socket.
-    pub url: String,
-    /// The address as a URL, by TCP, with the password. Null without TCP.
-    pub tcp_url: Option<String>,
-    /// The address for the engine's own programs.
-    pub dsn: String,
-    /// The host for the engine's own programs.
-    pub host: String,
-    /// The port, which for PostgreSQL is part of the socket's name.
-    pub port: u16,
-    /// The private socket.
-    pub socket: ReceiptPath,
-    /// The superuser.
-    pub user: String,
-    /// The password for TCP. Null without TCP.
-    pub password: Option<String>,
-    /// A database that always exists.
-    pub database: String,
-    /// The port on 127.0.0.1. Null without TCP.
-    pub tcp_port: Option<u16>,
-    /// The environment variables by which programs find this server and no other. Null: the variable must not be set.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub environment: BTreeMap<String, Option<String>>,
-    /// The data directory.
-    pub data_directory: ReceiptPath,
-    /// The id of the server's first process; 0 if the server is down.
-    pub pid: u32,
-    /// The strategy by which the data directory was cloned; `init` if it was made anew.
-    #[cfg_attr(test, schemars(extend("enum" = crate::values::strategies())))]
-    pub strategy: &'static str,
-    /// The better strategies, and why they were not used.
-    pub refused: Vec<String>,
-    /// Files that an overlay copies when the server first opens them for writing.
-    pub copied_on_first_open: Vec<DbFile>,
-    /// How long cloning took, in milliseconds.
-    pub clone_ms: f64,
-    /// The time from the start of cloning to the first answer, in milliseconds.
-    pub ready_ms: f64,
-    /// The time of the start, in seconds since 1970.
-    pub started_unix_s: u64,
-    /// The time at which the server ends, in seconds since 1970. Null if it has no limit.
-    pub expires_unix_s: Option<u64>,
-    /// The process that the server ends with. Null if there is none.
-    pub owner_pid: Option<u32>,
-    /// True if the server was started ahead of time, and was waiting when it was asked for. Left out if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub standby: bool,
-    /// True if the server is down, because a reset or a mark could not start it again. Left out if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub down: bool,
+impl From<Ending> for DbEndedServer {
+    fn from(Ending { name, reason, ended_unix_s, .. }: Ending) -> Self {
+        Self { name, reason: reason.code(), text: reason.to_string(), ended_unix_s }
+    }
 }
 
 /// The report of `calve db pool`.
@@ -152,25 +94,7 @@ pub struct DbServer {
 #[serde(tag = "schema", rename = "calve.db.pools/1")]
 pub struct DbPoolsReceipt {
     /// The pools: all, or the one that was set.
-    pub pools: Vec<DbPool>,
-}
-
-/// A pool of servers that wait.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbPool {
-    /// The template.
-    pub template: String,
-    /// The number of servers that should wait.
-    pub size: usize,
-    /// The number of servers that wait.
-    pub waiting: usize,
-    /// How long they wait when nobody takes one, in seconds. Null for as long as they can.
-    pub idle_s: Option<u64>,
-    /// The process that the pool ends with. Null if there is none.
-    pub session_pid: Option<u32>,
-    /// Why fewer servers wait than should: `memory` or `disk`. Null if nothing limits them.
-    pub limit: Option<&'static str>,
+    pub pools: Vec<Pool>,
 }
 
 /// The report of `calve db promote`.
@@ -233,14 +157,20 @@ pub struct DbMark {
     pub made_unix_s: u64,
 }
 
-/// A file of a data directory.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbFile {
-    /// The path, relative to the data directory.
-    pub path: ReceiptPath,
-    /// The size in bytes.
-    pub bytes: u64,
+impl DbMark {
+    /// Describes a mark of a server.
+    pub fn new(server: &str, mark: DatabaseTemplate) -> Self {
+        Self {
+            server: server.to_owned(),
+            name: mark.name,
+            engine: mark.engine,
+            template: mark.base,
+            method: "stopped",
+            files: mark.files,
+            bytes: mark.bytes,
+            made_unix_s: mark.made_unix_s,
+        }
+    }
 }
 
 /// The report of `calve db template create`.
@@ -293,6 +223,25 @@ pub struct DbTemplate {
     pub neutralised: Vec<String>,
     /// The data directory.
     pub data_directory: ReceiptPath,
+}
+
+impl From<DatabaseTemplate> for DbTemplate {
+    fn from(template: DatabaseTemplate) -> Self {
+        Self {
+            data_directory: path(template.data_directory()),
+            image: template.image().map(str::to_owned),
+            name: template.name,
+            engine: template.engine,
+            version: template.version,
+            program: path(template.program),
+            key: template.key,
+            base: template.base,
+            files: template.files,
+            bytes: template.bytes,
+            made_unix_s: template.made_unix_s,
+            neutralised: template.neutralised,
+        }
+    }
 }
 
 /// The report of `calve db template push`.

@@ -2,16 +2,18 @@
 
 use std::io::{self, ErrorKind};
 
-use calve_core::{Error, Operation};
+use calve_core::Error;
+use calve_core::error::{Operation, Remedy};
+use calve_core::internal::json::{ErrorName, FromReport as _};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::sys;
-use crate::values::{ReceiptPath, Refusal, path, refusals};
+use crate::values::{ReceiptPath, Refusal, path};
 use crate::worktree::UnsavedReceipt;
 
 /// The kind of an error. A later version may have more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, VariantNames, Serialize)]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", prefix = "ERR_CALVE_")]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("enum" = Self::VARIANTS)))]
 #[serde(into = "&'static str")]
@@ -32,6 +34,7 @@ pub enum ErrorCode {
     NotADirectory,
     NotAFile,
     NotClonable,
+    #[default]
     Other,
     OutsideRoot,
     ParentMissing,
@@ -51,7 +54,7 @@ pub enum ErrorCode {
 }
 
 /// An error. Whoever talks to people words the `hint`, from the name of the `remedy`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.error/1")]
 pub struct ErrorReceipt {
@@ -81,44 +84,36 @@ pub struct ErrorReceipt {
 impl ErrorReceipt {
     /// Returns an error that only has a message and perhaps a hint.
     pub fn new(code: ErrorCode, message: String, hint: Option<String>) -> Self {
-        Self {
-            code,
-            message,
-            errno: None,
-            errno_name: None,
-            path: None,
-            operation: None,
-            hint,
-            refused: None,
-            remedy: None,
-            unsaved: None,
-        }
+        Self { code, message, hint, ..Self::default() }
     }
 
     /// Returns an error of the system.
     pub fn of_system(error: &io::Error, hint: Option<String>) -> Self {
-        let errno = error.raw_os_error();
+        let errno = error.raw_os_error().or_else(|| sys::of_kind(error.kind()));
         let code = code_of_system(error);
-        Self { errno, errno_name: errno.map(sys::error_name), ..Self::new(code, error.to_string(), hint) }
+        Self { errno, errno_name: errno.as_ref().map(error_name), ..Self::new(code, error.to_string(), hint) }
     }
 }
 
 impl From<&Error> for ErrorReceipt {
     fn from(error: &Error) -> Self {
-        let number = errno(error);
+        let (number, remedy) = (errno(error), error.remedy());
         let operation = if let Error::Io { operation, .. } = error { Some(operation.to_string()) } else { None };
-        let refused =
-            if let Error::RequirementRefused { refused, .. } = error { Some(refusals(refused)) } else { None };
+        let refused = if let Error::RequirementRefused { refused, .. } = error { Some(refused.clone()) } else { None };
         Self {
             errno: number,
-            errno_name: number.map(sys::error_name),
+            errno_name: number.as_ref().map(error_name),
             path: error_path(error).map(path),
             operation,
             refused,
-            remedy: error.remedy().map(|remedy| remedy.name()),
-            ..Self::new(code(error), error.to_string(), None)
+            remedy: remedy.as_ref().map(Remedy::name),
+            ..Self::new(code(error), error.to_string(), remedy.as_ref().map(Remedy::to_string))
         }
     }
+}
+
+fn error_name(errno: &i32) -> String {
+    ErrorName::from_report(errno).0
 }
 
 /// Returns the operating system's number for an error: its own, or the closest.
@@ -211,7 +206,7 @@ mod tests {
     fn files_that_cannot_be_written_have_a_code_for_each_reason() {
         use std::path::Path;
 
-        use calve_core::{ExistingFile, WriteEntry, WriteOptions, write_files};
+        use calve_core::bulk::{ExistingFile, WriteEntry, WriteOptions, write_files};
 
         let folder = tempfile::tempdir().unwrap();
         fs_err::write(folder.path().join("file"), "").unwrap();

@@ -4,11 +4,13 @@
 
 pub mod bench;
 mod clone;
+#[cfg(feature = "db")]
 mod db;
 mod error;
 mod git;
 pub mod human;
 mod probe;
+mod prune;
 mod remove;
 mod run;
 #[cfg(test)]
@@ -23,14 +25,16 @@ mod worktree;
 mod write;
 
 pub use crate::clone::*;
+#[cfg(feature = "db")]
 pub use crate::db::*;
 pub use crate::error::{ErrorCode, ErrorReceipt, errno};
 pub use crate::git::*;
 pub use crate::probe::ProbeReceipt;
-pub use crate::remove::{RemoveReceipt, RemoveReceipts};
+pub use crate::prune::*;
+pub use crate::remove::RemoveReceipts;
 pub use crate::run::RunReceipt;
 pub use crate::space::{DedupeReceipt, DiskUsageReceipt};
-pub use crate::spares::{SpareSetReceipt, SparesReceipt};
+pub use crate::spares::SparesReceipt;
 pub use crate::template::*;
 pub use crate::values::*;
 pub use crate::volume::*;

@@ -1,6 +1,8 @@
 //! The abilities of a pair of directories.
 
-use calve_core::{FileSystemReport, ProbeReport, Remedy};
+use calve_core::ProbeReport;
+use calve_core::error::Remedy;
+use calve_core::report::FileSystemReport;
 use serde::Serialize;
 
 use crate::values::{ReceiptPath, StrategyName, path};
@@ -55,16 +57,11 @@ impl ProbeReceipt {
             device: format!("{}:{}", place.device.0, place.device.1),
         };
         let offers = report.offers.iter().map(|offer| Offer {
-            strategy: offer.strategy.into(),
+            strategy: offer.strategy,
             available: offer.refused.is_none(),
             reason: offer.refused.as_ref().map(|refused| refused.reason.clone()),
             remedy: offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref().map(&words)),
         });
-        Self {
-            src: place(&report.src),
-            dst: place(&report.dst),
-            chosen: report.chosen.map(Into::into),
-            strategies: offers.collect(),
-        }
+        Self { src: place(&report.src), dst: place(&report.dst), chosen: report.chosen, strategies: offers.collect() }
     }
 }

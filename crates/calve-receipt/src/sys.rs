@@ -1,58 +1,10 @@
-//! Names and numbers of the system's errors.
+//! Numbers of the system's errors.
 
 use std::io::ErrorKind;
 
-use calve_core::{Error, TemplateError};
+use calve_core::Error;
+use calve_core::error::TemplateError;
 use rustix::io::Errno;
-
-/// Returns the name of an error number ("EXDEV"). Of two names for one number, it is the one that the kernel's manual pages prefer.
-pub(crate) fn error_name(errno: i32) -> String {
-    let known = NAMES.iter().find(|(number, _)| number.raw_os_error() == errno);
-    known.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
-}
-
-/// Those that calls on files can end with.
-const NAMES: &[(Errno, &str)] = &[
-    (Errno::PERM, "EPERM"),
-    (Errno::NOENT, "ENOENT"),
-    (Errno::INTR, "EINTR"),
-    (Errno::IO, "EIO"),
-    (Errno::NXIO, "ENXIO"),
-    (Errno::TOOBIG, "E2BIG"),
-    (Errno::BADF, "EBADF"),
-    (Errno::AGAIN, "EAGAIN"),
-    (Errno::NOMEM, "ENOMEM"),
-    (Errno::ACCESS, "EACCES"),
-    (Errno::BUSY, "EBUSY"),
-    (Errno::EXIST, "EEXIST"),
-    (Errno::XDEV, "EXDEV"),
-    (Errno::NODEV, "ENODEV"),
-    (Errno::NOTDIR, "ENOTDIR"),
-    (Errno::ISDIR, "EISDIR"),
-    (Errno::INVAL, "EINVAL"),
-    (Errno::NFILE, "ENFILE"),
-    (Errno::MFILE, "EMFILE"),
-    (Errno::NOTTY, "ENOTTY"),
-    (Errno::TXTBSY, "ETXTBSY"),
-    (Errno::FBIG, "EFBIG"),
-    (Errno::NOSPC, "ENOSPC"),
-    (Errno::SPIPE, "ESPIPE"),
-    (Errno::ROFS, "EROFS"),
-    (Errno::MLINK, "EMLINK"),
-    (Errno::RANGE, "ERANGE"),
-    (Errno::NAMETOOLONG, "ENAMETOOLONG"),
-    (Errno::NOSYS, "ENOSYS"),
-    (Errno::NOTEMPTY, "ENOTEMPTY"),
-    (Errno::LOOP, "ELOOP"),
-    (Errno::OVERFLOW, "EOVERFLOW"),
-    (Errno::ILSEQ, "EILSEQ"),
-    (Errno::OPNOTSUPP, "EOPNOTSUPP"),
-    (Errno::NOTSUP, "ENOTSUP"),
-    (Errno::TIMEDOUT, "ETIMEDOUT"),
-    (Errno::STALE, "ESTALE"),
-    (Errno::DQUOT, "EDQUOT"),
-    (Errno::CANCELED, "ECANCELED"),
-];
 
 /// Returns the number of the system that says the same as an error that has none.
 pub(crate) fn closest(error: &Error) -> Option<i32> {
@@ -66,7 +18,7 @@ pub(crate) fn closest(error: &Error) -> Option<i32> {
         Error::VerifyFailed { .. } => Errno::IO,
         Error::StagingLost(_) => Errno::STALE,
         Error::Template(error) => match error {
-            TemplateError::Unknown(_) | TemplateError::Gone { .. } => Errno::NOENT,
+            TemplateError::Unknown(_) | TemplateError::Gone { .. } | TemplateError::NotMounted { .. } => Errno::NOENT,
             TemplateError::Exists(_) => Errno::EXIST,
             TemplateError::NotADirectory(_) => Errno::NOTDIR,
             TemplateError::NotOwn(_) => Errno::PERM,
@@ -75,21 +27,24 @@ pub(crate) fn closest(error: &Error) -> Option<i32> {
             _ => Errno::INVAL,
         },
         Error::Interrupted => Errno::CANCELED,
-        Error::Io { source, .. } if source.kind() == ErrorKind::IsADirectory => Errno::ISDIR,
-        Error::Io { .. } => return None,
+        Error::Io { source, .. } => return of_kind(source.kind()),
         _ => Errno::INVAL,
     };
     Some(errno.raw_os_error())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_number_is_always_text() {
-        assert_eq!(error_name(Errno::XDEV.raw_os_error()), "EXDEV");
-        assert_eq!(error_name(Errno::OPNOTSUPP.raw_os_error()), "EOPNOTSUPP");
-        assert_eq!(error_name(9999), "errno 9999");
-    }
+/// Returns the number that fits a kind of error best, for one that has none: fs-err adds a path to errors, and hides their numbers.
+pub(crate) fn of_kind(kind: ErrorKind) -> Option<i32> {
+    let errno = match kind {
+        ErrorKind::NotFound => Errno::NOENT,
+        ErrorKind::AlreadyExists => Errno::EXIST,
+        ErrorKind::PermissionDenied => Errno::ACCESS,
+        ErrorKind::ReadOnlyFilesystem => Errno::ROFS,
+        ErrorKind::NotADirectory => Errno::NOTDIR,
+        ErrorKind::IsADirectory => Errno::ISDIR,
+        ErrorKind::StorageFull => Errno::NOSPC,
+        ErrorKind::QuotaExceeded => Errno::DQUOT,
+        _ => return None,
+    };
+    Some(errno.raw_os_error())
 }

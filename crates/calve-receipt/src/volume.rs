@@ -13,8 +13,8 @@ pub struct VolumesReceipt {
     pub volumes: Vec<VolumeReceipt>,
 }
 
-/// A volume. What is not known, because its record is damaged, is null.
-#[derive(Debug, Serialize)]
+/// A volume. What is not known, because its record is damaged or its image missing, is null.
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VolumeReceipt {
     /// Its name.
@@ -30,11 +30,11 @@ pub struct VolumeReceipt {
     /// The loop devices that have its image.
     pub devices: Vec<ReceiptPath>,
     /// The size of the image.
-    pub size_bytes: u64,
+    pub size_bytes: Option<u64>,
     /// The space that the image takes up on the host.
-    pub allocated_bytes: u64,
+    pub allocated_bytes: Option<u64>,
     /// The free space of the host's file system.
-    pub host_free_bytes: u64,
+    pub host_free_bytes: Option<u64>,
     /// The findings of `calve volume doctor`.
     pub problems: Vec<VolumeProblem>,
 }
@@ -45,7 +45,7 @@ pub struct VolumeReceipt {
 pub struct VolumeProblem {
     /// Its name.
     #[cfg_attr(test, schemars(extend("enum" = ["record_damaged", "image_missing", "image_not_a_file", "no_file_system",
-        "another_file_system", "truncated", "attached_elsewhere", "attached_twice", "mount_options", "read_only",
+        "another_file_system", "truncated", "attached_elsewhere", "attached_twice", "mount_point", "mount_options", "read_only",
         "not_resized", "not_handed_over", "trimmed", "host_short", "device_errors"])))]
     pub code: &'static str,
     /// The finding, for people.

@@ -60,10 +60,58 @@ pub struct WorktreeAddReceipt {
     pub post_checkout: Option<HookResult>,
     /// Other facts that the user should know.
     pub warnings: Vec<String>,
+    /// Everything that is said of the worktree, the most important first. On a terminal they are at most eight lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<WorktreeFact>,
     /// The clone of the files.
     pub clone: CloneReceipt,
     /// The time that it took in milliseconds.
     pub elapsed_ms: Milliseconds,
+}
+
+/// A fact about a new worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WorktreeFact {
+    /// The part of the worktree that it is about.
+    pub about: FactSubject,
+    /// The fact in words, for people.
+    pub text: String,
+}
+
+/// The parts of a worktree that facts are about, the most important first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FactSubject {
+    /// Its place, and where its files come from.
+    Files,
+    /// A pull request that is not trusted.
+    Trust,
+    /// Directories of dependencies that do not fit, or come from elsewhere.
+    Dependencies,
+    /// Services, and where their data comes from.
+    Services,
+    /// Its ports.
+    Ports,
+    /// Carried files that give variables the values of another worktree.
+    OtherValues,
+    /// A configuration that is missing or wrong.
+    Configuration,
+    /// A branch that may not be the one that was meant, or none.
+    Branch,
+    /// Something else that may be wrong.
+    Warning,
+    /// References out of it.
+    References,
+    /// Changes that stay where they are.
+    Uncommitted,
+    /// Entries that were left out.
+    Left,
+    /// Files with its variables.
+    EnvFiles,
+    /// How it was cloned, and what would make that faster.
+    Cloning,
 }
 
 /// The result of a hook.
@@ -160,13 +208,16 @@ pub struct WorktreePlanReceipt {
     pub left: Vec<SkippedEntry>,
     /// The directories of dependencies.
     pub dependencies: Vec<WorktreeDependency>,
+    /// Its services, and where their data would come from. Absent if it would get none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceReceipt>,
 }
 
 /// The number of tracked files in a planned worktree.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrackedPlan {
-    /// Files that are the same in both worktrees.
+    /// Files that would be cloned from the source.
     pub same: u64,
     /// Files that git would write.
     pub other: u64,
@@ -366,58 +417,6 @@ pub struct ListedWorktree {
     /// The services of which it has data. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
-}
-
-/// The report of `calve worktree prune`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.worktree-prune/1")]
-pub struct WorktreePruneReceipt {
-    /// Worktrees that are gone, and that git no longer lists, or would not.
-    pub forgotten: Vec<ReceiptPath>,
-    /// Worktrees that are not at their paths, and that git still lists; with `--merged` also those that are merged and stay.
-    pub kept: Vec<KeptWorktree>,
-    /// Trees of killed runs that were removed.
-    pub swept: Vec<ReceiptPath>,
-    /// Merged worktrees that were removed, or would be.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub merged: Vec<MergedWorktreeReceipt>,
-}
-
-/// A worktree all of whose commits another branch has.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MergedWorktreeReceipt {
-    /// Its path.
-    pub path: ReceiptPath,
-    /// Its branch, which stays; none when HEAD was detached.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch: Option<String>,
-    /// The branch that has its commits.
-    pub merged_into: String,
-    /// True if that branch has its changes as one commit, and not its commits.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub squashed: bool,
-    /// Whether it was removed.
-    pub removed: bool,
-    /// Ignored files that only it has, and that are moved aside. Absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unsaved: Vec<UnsavedReceipt>,
-}
-
-/// A worktree that stays.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct KeptWorktree {
-    /// The path at which git lists it.
-    pub path: ReceiptPath,
-    /// Why it stays.
-    pub reason: String,
-    /// The next step.
-    pub hint: String,
-    /// Everything that exists only there, if that is the reason. Absent otherwise.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unsaved: Vec<UnsavedReceipt>,
 }
 
 /// Something in a worktree, or in its entry, that exists nowhere else.

@@ -34,8 +34,8 @@ struct WriteFailure {
     error: ErrorReceipt,
 }
 
-impl From<&calve_core::WriteReport> for WriteReceipt {
-    fn from(report: &calve_core::WriteReport) -> Self {
+impl From<&calve_core::bulk::WriteReport> for WriteReceipt {
+    fn from(report: &calve_core::bulk::WriteReport) -> Self {
         let failures = report.failures.iter();
         let failures = failures.map(|failure| WriteFailure { index: failure.index, error: (&failure.error).into() });
         Self {

@@ -48,7 +48,6 @@ fn identity_of(dir: &OwnedFd) -> Result<(u64, u64)> {
     rustix::fs::fstat(dir).map(|stat| identity(&stat))
 }
 
-/// Returns device and inode. The type of the device number differs between systems.
 #[allow(clippy::unnecessary_cast, reason = "it is necessary on macOS")]
 pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev as u64, stat.st_ino)

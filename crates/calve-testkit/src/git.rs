@@ -41,7 +41,7 @@ pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
     assert!(must(child.wait(), "import into", directory).success(), "git fast-import failed");
 }
 
-/// Returns what `git` prints, run in `directory`; panics when it fails.
+/// Panics when `git` fails.
 #[track_caller]
 pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
     let mut command = git_command(&directory);
@@ -52,7 +52,7 @@ pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIte
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Returns a command that runs `git` in `directory` for somebody with a name. The configuration of the user and the machine does not touch
+/// Returns a command that runs `git` in `directory` for a user with a name. The configuration of the user and the machine does not touch
 /// it, nor does a git whose hook runs the tests.
 pub fn git_command(directory: impl AsRef<Path>) -> Command {
     let mut command = Command::new("git");

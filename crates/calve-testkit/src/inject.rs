@@ -5,7 +5,6 @@
 //! failure. The calls of the dynamic loader count too: the first `openat`s of a program open its libraries. And a
 //! system call has to be named as the program makes it: `unlinkat` is not `unlink`.
 
-use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -25,14 +24,11 @@ pub enum Fault<'a> {
     Signal(&'a str),
 }
 
-/// A fault at the `nth` (from 1) of the named system calls of each thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Injection<'a> {
-    /// One or more names, separated by commas, counted together only when they are one `strace` set: `"openat"`,
-    /// `"fsync,syncfs"`, `"%file"`.
+    /// One or more names, separated by commas, counted together only when they are one `strace` set: `"fsync,syncfs"`, `"%file"`.
     pub syscalls: &'a str,
     pub fault: Fault<'a>,
-    /// Which call, from 1.
     pub nth: u32,
 }
 
@@ -41,9 +37,7 @@ pub struct Injection<'a> {
 pub struct Outcome {
     /// How it ended; a death by signal is visible as such.
     pub status: ExitStatus,
-    /// What it wrote to stdout.
     pub stdout: String,
-    /// What it wrote to stderr.
     pub stderr: String,
     /// Whether the fault happened, that is, whether there were `nth` such calls.
     pub injected: bool,
@@ -52,7 +46,6 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns whether the program was killed by SIGKILL.
     pub fn was_killed(&self) -> bool {
         self.status.signal() == Some(9)
     }
@@ -122,19 +115,15 @@ fn under_strace(command: &Command, injection: Injection<'_>, log: &Path) -> Comm
         .args(command.get_args())
         .stdin(Stdio::null());
     for (name, value) in command.get_envs() {
-        set_or_remove(&mut traced, name, value);
+        match value {
+            Some(value) => traced.env(name, value),
+            None => traced.env_remove(name),
+        };
     }
     if let Some(dir) = command.get_current_dir() {
         traced.current_dir(dir);
     }
     traced
-}
-
-fn set_or_remove(command: &mut Command, name: &OsStr, value: Option<&OsStr>) {
-    match value {
-        Some(value) => command.env(name, value),
-        None => command.env_remove(name),
-    };
 }
 
 /// Returns whether a line of the log shows the fault. `strace` marks calls it failed, but not those at which it sent a signal: there the

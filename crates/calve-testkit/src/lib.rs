@@ -47,9 +47,7 @@ pub use fuzz::fuzz;
 pub use git::{git, git_command, git_repository};
 pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
 pub use mounts::{BindMount, unmount_whole};
-pub use oracle::{
-    Aspect, ComparedAspects, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences,
-};
+pub use oracle::{Aspect, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences};
 pub use prng::SplitMix64;
 pub use program::{copy_program, spawn_written, write_program};
 pub use rounds::{few_rounds, rounds};

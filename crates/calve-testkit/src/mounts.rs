@@ -23,7 +23,6 @@ impl BindMount {
         Self { at }
     }
 
-    /// Returns where it is shown.
     pub fn path(&self) -> &Path {
         &self.at
     }

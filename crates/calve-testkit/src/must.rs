@@ -1,4 +1,4 @@
-//! Panics that name the path and what was tried.
+//! Panics that name the path and the operation.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -7,12 +7,10 @@ pub struct SplitMix64 {
 }
 
 impl SplitMix64 {
-    /// Begins the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -26,7 +24,6 @@ impl SplitMix64 {
         self.next_u64() % bound
     }
 
-    /// Picks one of `items`.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]
     }

@@ -1,6 +1,6 @@
 //! Programs that a test makes and then runs.
 //!
-//! While a file is open for writing anywhere, nobody can run it (ETXTBSY). What one test has open for writing, a process that another
+//! While a file is open for writing anywhere, it cannot be run (ETXTBSY). What one test has open for writing, a process that another
 //! test starts at that moment has open too, until it has become another program. So a program that this process has written may not
 //! be ready to be run, for a moment, now and then.
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::must::must;
 
-/// Makes a program of `contents` at `path`, which everybody may run, and which nobody has open for writing: another process writes it.
+/// Makes a program of `contents` at `path`, which every user may run. Another process writes it, so that it is not open for writing here.
 pub fn write_program(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
     let path = path.as_ref();
     let mut command = Command::new("sh");

@@ -51,7 +51,7 @@ pub fn require_root(what: &str) -> bool {
     true
 }
 
-/// Returns `true` if `program` is installed; otherwise skips.
+/// Skips the test if `program` is missing.
 #[track_caller]
 pub fn require_program(program: &str) -> bool {
     if find_program(program).is_none() {

@@ -1,4 +1,4 @@
-//! Commands run as somebody who owns nothing.
+//! Commands run as a user who owns nothing.
 
 use std::ffi::OsStr;
 use std::process::Command;

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::error::{Error, Result};
 use crate::problem::Problem;
 use crate::remedy::Program;
-use crate::store::Volumes;
+use crate::store::{Volumes, mount_point};
 
 /// A problem, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,11 @@ impl Volumes {
         }
         let listed = self.look(volume.clone())?;
         match (&listed.devices[..], listed.is_attached) {
-            ([], _) | ([_], true) => {}
+            ([], _) => match mount_point(&volume.mount_point) {
+                Err(Error::MountPoint { path, why }) => problems.push(Problem::MountPoint { path, why }),
+                found => found.map(drop)?,
+            },
+            ([_], true) => {}
             ([_], false) => problems.push(Problem::AttachedElsewhere { devices: listed.devices.clone() }),
             _ => problems.push(Problem::AttachedTwice { devices: listed.devices.clone() }),
         }

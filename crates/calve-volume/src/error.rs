@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::operation::Operation;
 use crate::problem::Problem;
@@ -37,7 +37,7 @@ pub enum Error {
         wanted: u64,
     },
     /// The volume could demand more than the host's file system has.
-    #[error("`{}` has {free} bytes free, and the volume could demand {demand} of them; a tenth stays free", ShownPath(.path))]
+    #[error("`{}` has {free} bytes free, but the volume may need {demand}, and a tenth has to stay free", ShownPath(.path))]
     HostFull {
         /// A directory on that file system.
         path: PathBuf,
@@ -46,14 +46,14 @@ pub enum Error {
         /// The most that the volume could write there.
         demand: u64,
     },
-    #[error("the file system of `{}` cannot keep room for a file", ShownPath(.0))]
+    #[error("the file system of `{}` cannot reserve space for a file", ShownPath(.0))]
     NoPreallocation(PathBuf),
     #[error("the program `{0}` is not installed")]
     NoProgram(Program),
     /// The kernel has no btrfs, or no loop devices.
     #[error("this kernel offers no {0}")]
     Kernel(KernelFeature),
-    #[error("`{}` cannot be mounted on: {why}", ShownPath(.path))]
+    #[error("cannot mount on `{}`: {why}", ShownPath(.path))]
     MountPoint { path: PathBuf, why: &'static str },
     /// Something else than asked for is in the way.
     #[error("the volume `{name}`: {problem}")]
@@ -64,17 +64,20 @@ pub enum Error {
     #[error("the volume `{name}` is in use{}", by(.processes))]
     Busy {
         name: String,
-        /// The processes that use it, as far as that can be seen.
+        /// The processes that use it, of those that this user can see.
         processes: Vec<String>,
     },
-    /// Another user could choose what is mounted as root, and where.
+    /// Another file system is mounted below it, at this path.
+    #[error("the volume `{name}` is in use: `{}` is mounted below it", ShownPath(.path))]
+    MountBelow { name: String, path: PathBuf },
+    /// Another user could choose the image that is mounted as root, and its mount point.
     #[error("`{}` belongs to another user, or others can write to it", ShownPath(.0))]
     NotOwn(PathBuf),
     /// There are entries in its directory that are not Calve's.
     #[error("`{}` was not made with the volume", ShownPath(.0))]
     Foreign(PathBuf),
     /// mkfs.btrfs formats nothing unless it can look at the file of every loop device with a btrfs.
-    #[error("mkfs.btrfs must not see the image of somebody else's volume that is attached")]
+    #[error("mkfs.btrfs has no access to the image of another user's attached volume")]
     HiddenImage,
     /// `sudo` or `pkexec` refused to run a command as root.
     #[error("`{program}` refused to run a command as root: {said}")]
@@ -106,6 +109,7 @@ impl Error {
             Self::Unusable { name, .. } => Remedy::AskDoctor(name.clone()),
             Self::Attached(name) => Remedy::Detach(name.clone()),
             Self::Busy { .. } => Remedy::EndProcesses,
+            Self::MountBelow { path, .. } => Remedy::Unmount(path.clone()),
             Self::NotOwn(_) => Remedy::RunAsOwner,
             Self::Foreign(_) => Remedy::MoveAway,
             Self::HiddenImage => Remedy::WaitForDetaching,

@@ -1,19 +1,19 @@
 //! The kernel's loop devices and mounts. Anybody may read them.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use calve_core::internal::unescape;
 use fs_err as fs;
 
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 
-/// A mount of this mount namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub(crate) device: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// Returns whether it has an option. The kernel names no option for what is not done.
+    /// Returns whether it has an option. The kernel lists only options that are on.
     pub(crate) fn has(&self, option: &str) -> bool {
         match option.strip_prefix("no").filter(|what| *what == "discard") {
             Some(what) => !self.options.iter().any(|found| found.starts_with(what)),
@@ -35,7 +35,6 @@ impl Mount {
 /// Returns the loop devices that are backed by `image`, in any mount namespace. `image` must have no links in it. The kernel reports the path by
 /// which a file was opened, which a bind mount can make a different one, so inodes are compared too.
 pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
-    let identity = |path: &Path| fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()));
     let wanted = identity(image);
     let block = Path::new("/sys/block");
     let mut loops = Vec::new();
@@ -55,6 +54,11 @@ pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     }
     loops.sort();
     Ok(loops)
+}
+
+/// Returns what tells a file from any other one. `None` if it is missing.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Waits until none of these devices has the file any more: the kernel lets go of it a moment after the file system is unmounted. A device that
@@ -121,34 +125,15 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Decodes a field, in which space, tab, newline and backslash are three octal digits after a backslash.
-fn unescape(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, tail)) = rest.split_first() {
-        let digits = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(|_| *first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    PathBuf::from(OsString::from_vec(bytes))
-}
-
-/// Returns who has something open below `at`, as `name (number)`: all whose descriptors this user may see.
+/// Returns who else has something open below `at`, as `name (number)`: all whose descriptors this user may see.
 pub(crate) fn users_of(at: &Path) -> Vec<String> {
     let uses = |path: &PathBuf| {
         let descriptors = fs::read_dir(path.join("fd")).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut links = ["cwd", "root", "exe"].map(|link| path.join(link)).into_iter().chain(descriptors);
         links.any(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(at)))
     };
-    processes().filter(uses).map(|path| shown(&path)).collect()
+    let own = std::process::id().to_string();
+    processes().filter(|path| !path.ends_with(&own) && uses(path)).map(|path| shown(&path)).collect()
 }
 
 /// Returns the folders of all processes.

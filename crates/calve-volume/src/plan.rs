@@ -126,7 +126,11 @@ impl VolumePlan<'_> {
     fn explain(&self, error: Error) -> Error {
         let Error::Failed { said, .. } = &error else { return error };
         if self.goal == Goal::Detached && said.contains("busy") {
-            return Error::Busy { name: self.volume.name.clone(), processes: users_of(&self.volume.mount_point) };
+            let name = self.volume.name.clone();
+            return match self.volume.mount_below() {
+                Ok(Some(path)) => Error::MountBelow { name, path },
+                _ => Error::Busy { name, processes: users_of(&self.volume.mount_point) },
+            };
         }
         let has_btrfs = fs::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
         if self.goal == Goal::Attached && !has_btrfs { Error::Kernel(KernelFeature::Btrfs) } else { error }

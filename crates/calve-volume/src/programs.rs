@@ -1,15 +1,16 @@
 //! Programs of the system, which do what Calve does not do itself.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::error::{Error, Result};
-use crate::remedy::Program;
+use crate::remedy::{Program, quoted};
 
 /// How a command is run as root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,14 +58,13 @@ impl WayToRoot {
 const PLACES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 
 impl Program {
-    /// Returns where it is.
     pub(crate) fn find(self) -> Result<PathBuf> {
         let places = PLACES.iter().map(|place| Path::new(place).join(self.to_string()));
         places.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram(self))
     }
 }
 
-/// Returns whether this machine has what volumes need, as far as that can be seen without root.
+/// Returns whether this machine has what volumes need, by the checks that work without root.
 pub fn is_possible() -> bool {
     let has_btrfs = fs_err::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
     has_btrfs && Path::new("/dev/loop-control").exists() && Program::Mkfs.find().is_ok()
@@ -101,23 +101,21 @@ impl RootCommand {
     }
 }
 
-/// As a line for a shell.
-impl Display for RootCommand {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", ShownPath(&self.program))?;
-        for argument in &self.arguments {
-            let shown = ShownPath(argument).to_string();
-            let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
-            match shown.chars().all(is_plain) && !shown.is_empty() {
-                true => write!(formatter, " {shown}")?,
-                false => write!(formatter, " '{}'", shown.replace('\'', r"'\''"))?,
-            }
-        }
-        Ok(())
+impl RootCommand {
+    /// Returns it as a line for a shell, byte for byte.
+    pub fn line(&self) -> Vec<u8> {
+        let words = std::iter::once(self.program.as_os_str()).chain(self.arguments.iter().map(OsString::as_os_str));
+        words.map(|word| quoted(word.as_bytes())).collect::<Vec<_>>().join(&b' ')
     }
 }
 
-/// How a program failed.
+/// Shows it as a line for a shell, with control characters escaped.
+impl Display for RootCommand {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", ShownPath(OsStr::from_bytes(&self.line())))
+    }
+}
+
 struct ProgramFailure {
     command: String,
     /// `None`: it did not start, or was killed.

@@ -1,61 +1,78 @@
-//! Remedies against errors, as values without words.
+//! Remedies against errors, in the words of the program, which is who uses this library.
 
-use std::fmt::{self, Display, Formatter};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
+use calve_core::internal::ShownPath;
 use strum::IntoStaticStr;
 
 /// The user's next step.
-#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
-    /// Letters, digits, `-`, `_` and `.`, at most 64, the first one a letter or digit.
+    #[error("use at most 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit")]
     CorrectName,
-    /// Another name, or the volume that is there.
+    #[error("choose another name, or mount that one: calve volume attach NAME")]
     ChooseAnotherName,
+    #[error("`calve volume list` shows the volumes")]
     ListVolumes,
+    #[error("name a larger size, as in `--size 40G`")]
     NameLargerSize,
-    /// Less for the volume, or more free on the host.
+    #[error("free some space there, or name a smaller size with `--size`")]
     FreeSpaceOrNameSmallerSize,
-    /// Another file system for the image, or a sparse one.
+    #[error(
+        "on btrfs and ZFS, clone without a volume; else keep it on ext4 or XFS (set CALVE_HOME), or pass `--sparse`: a full disk then makes it read-only"
+    )]
     MakeSparse,
+    #[error("install it; most distributions have it in the package {}", .0.package())]
     InstallProgram(Program),
-    /// A kernel with this feature; loading its module may be enough.
+    #[error("as root, load the module: `modprobe {}`; a container has the kernel and the devices of its host", .0.module())]
     UseAnotherKernel(KernelFeature),
-    /// An empty directory of its own.
+    #[error("it has to be an empty directory of its own: make or empty it, or create a volume with `--at DIR`")]
     ChooseEmptyMountPoint,
-    /// A command that finds out more.
+    #[error("`calve volume doctor {0}` shows all that is wrong with it")]
     AskDoctor(String),
-    /// The volume has to be detached first.
+    #[error("detach it first: calve volume detach {0}; `losetup -l` shows a loop device that somebody else has made")]
     Detach(String),
-    /// Those who use it have to end.
+    #[error("leave its directories and end those processes, then try again")]
     EndProcesses,
-    /// Move entries that are not Calve's elsewhere.
+    #[error("unmount it first: umount {}", ShownPath(OsStr::from_bytes(&quoted(.0.as_os_str().as_bytes()))))]
+    Unmount(PathBuf),
+    #[error("move that elsewhere first; only what was made with the volume is deleted")]
     MoveAway,
-    /// The volume of somebody else has to be detached for a moment, or its directory may be searched by all.
+    #[error(
+        "have its owner detach it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where they are"
+    )]
     WaitForDetaching,
-    /// The volume's owner has to run the command.
+    #[error(
+        "have its owner run this, without `sudo`: it asks before it runs `mount` as root; or set CALVE_HOME to a directory of your own"
+    )]
     RunAsOwner,
-    /// Somebody else has to run the commands as root.
+    #[error("have those commands run as root (`--print` prints them for a shell), then run this one again")]
     RunAsRoot,
-    /// The kernel's log has the reason.
+    #[error("the kernel's log may have the reason (dmesg)")]
     ReadKernelLog,
+    #[error("check the owner and mode of the path above, and the limits of your session (ulimit -a)")]
     CheckSystem,
 }
 
 /// A part of the kernel that volumes need.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum KernelFeature {
+    #[strum(serialize = "btrfs")]
     Btrfs,
+    #[strum(serialize = "loop devices")]
     LoopDevices,
 }
 
-impl Display for KernelFeature {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
+impl KernelFeature {
+    fn module(self) -> &'static str {
+        match self {
             Self::Btrfs => "btrfs",
-            Self::LoopDevices => "loop devices",
-        })
+            Self::LoopDevices => "loop",
+        }
     }
 }
 
@@ -75,9 +92,29 @@ pub enum Program {
     Umount,
 }
 
+impl Program {
+    /// Returns the package that most distributions have it in.
+    fn package(self) -> &'static str {
+        match self {
+            Self::Btrfs | Self::Mkfs => "btrfs-progs",
+            _ => "util-linux",
+        }
+    }
+}
+
 impl Remedy {
     /// Returns the stable name, for programs.
     pub fn name(&self) -> &'static str {
         self.into()
     }
+}
+
+/// Quotes a word for a shell.
+pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
+    if !word.is_empty() && word.iter().all(is_plain) {
+        return word.to_vec();
+    }
+    let escaped = word.split(|&byte| byte == b'\'').collect::<Vec<_>>().join(&br"'\''"[..]);
+    [b"'", &*escaped, b"'"].concat()
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::mounted::{Mount, loops_of, mounts, unused};
+use crate::mounted::{Mount, identity, loops_of, mounts, unused};
 use crate::operation::Operation;
 use crate::problem::Problem;
 use crate::programs::run;
@@ -29,10 +29,9 @@ const DEFAULT_BYTES: u64 = 20 << 30;
 const COPYING_ON_WRITE: [i128; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];
 const IMAGE: &str = "image";
 const RECORD: &str = "volume.json";
-/// The next record, while it is written.
 const NEXT_RECORD: &str = "volume.json.new";
 const TREE: &str = "tree";
-/// Names of what is not made yet, or half removed. No volume has a name with a dot in front.
+/// Names of half-made and half-removed volumes. No volume has a name with a dot in front.
 const NEW: &str = ".new";
 const REMOVED: &str = ".removed";
 
@@ -59,11 +58,11 @@ pub struct Volume {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct NewVolume {
-    /// Its size; by default 20 GiB, or a quarter of what is free if that is less.
+    /// Its size; by default 20 GiB, or a quarter of the free space if that is less.
     pub bytes: Option<u64>,
     /// An empty directory to mount it on, with an absolute path; by default one beside the image.
     pub at: Option<PathBuf>,
-    /// It takes up only what is in it, and gives back what is deleted. If something else fills the host, the kernel makes it read-only.
+    /// It takes up only the space of its contents, and gives back that of deleted files. If the host fills up, the kernel makes it read-only.
     /// Otherwise it takes up all of its size at once, and can be written to on a full host.
     pub is_sparse: bool,
 }
@@ -101,6 +100,7 @@ pub struct VolumeRemoval {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     uuid: String,
+    /// [`TREE`], which is moved and copied with the volume, or an absolute path.
     mount_point: PathBuf,
     /// The user who gets the top directory.
     pub(crate) owner: (u32, u32),
@@ -136,8 +136,8 @@ impl Volumes {
         Ok(OwnedFd::from(File::from(file)))
     }
 
-    /// Fails if another user may have made the directory, whose records say what is mounted as root, and where. Root's own must be in a home of
-    /// root's too, because whoever owns that could exchange the directory.
+    /// Fails if another user may have made the directory, whose records name images that root mounts. Root's own must be in a home of
+    /// root's too, because the owner of the home could exchange the directory.
     fn check_own(&self) -> Result<()> {
         let home = self.directory.parent().filter(|_| rustix::process::geteuid().is_root());
         for directory in [home, Some(&*self.directory)].into_iter().flatten() {
@@ -183,7 +183,7 @@ impl Volumes {
         let mode = if new.at.is_some() { owner.mode() & 0o7777 } else { 0o700 };
         let record = Record {
             uuid: new_uuid()?,
-            mount_point: new.at.clone().unwrap_or_else(|| place.join(TREE)),
+            mount_point: new.at.clone().unwrap_or_else(|| TREE.into()),
             owner: (owner.uid(), owner.gid()),
             mode,
             is_handed_over: false,
@@ -191,7 +191,7 @@ impl Volumes {
         };
         let staged = self.directory.join(NEW);
         let made = self.fill(&staged, &mkfs, bytes, &record, &lock).and_then(|()| {
-            // An empty directory would be replaced, which loses nothing; nobody else has the lock.
+            // An empty directory would be replaced, which loses nothing. This process holds the lock.
             #[expect(clippy::disallowed_methods, reason = "a directory with entries is never replaced by a directory")]
             std::fs::rename(&staged, &place).map_err(|error| Error::io(Operation::RenameTo, &place, error))?;
             sync(&self.directory)
@@ -239,7 +239,7 @@ impl Volumes {
         let damaged = || Error::Unusable { name: name.into(), problem: Problem::RecordDamaged };
         let text = read_record(&path)?.ok_or_else(damaged)?;
         let record: Record = serde_json::from_slice(&text).map_err(|_| damaged())?;
-        if !record.mount_point.is_absolute() {
+        if !record.mount_point.is_absolute() && record.mount_point != Path::new(TREE) {
             return Err(damaged());
         }
         // The kernel names files without links.
@@ -248,7 +248,10 @@ impl Volumes {
             name: name.into(),
             image: real.join(IMAGE),
             uuid: record.uuid.clone(),
-            mount_point: record.mount_point.clone(),
+            mount_point: match record.mount_point.is_absolute() {
+                true => record.mount_point.clone(),
+                false => beside(&real.join(IMAGE), &place)?,
+            },
             record,
         })
     }
@@ -377,7 +380,7 @@ impl Volumes {
 }
 
 impl Volume {
-    /// Returns how it is to be mounted. `nosuid` and `nodev`: whoever owns the image can write anything into it. `discard` returns
+    /// Returns the mount options. `nosuid` and `nodev`: the owner of the image can write anything into it. `discard` returns
     /// deleted blocks to the host at each commit; `discard=async` would wait two minutes for a partly used block group (BTRFS_DISCARD_DELAY,
     /// fs/btrfs/discard.c). A preallocated volume keeps its blocks, because the host might not have them for the next write.
     pub fn options(&self) -> [&'static str; 5] {
@@ -413,10 +416,17 @@ impl Volume {
         }
     }
 
-    /// Returns what is mounted where it should be.
+    /// Returns the file system at its mount point.
     pub(crate) fn mount(&self) -> Result<Option<Mount>> {
         let at = fs::canonicalize(&self.mount_point).unwrap_or_else(|_| self.mount_point.clone());
         Ok(mounts()?.into_iter().rev().find(|mount| mount.at == at))
+    }
+
+    /// Returns the last mount below its mount point.
+    pub(crate) fn mount_below(&self) -> Result<Option<PathBuf>> {
+        let at = fs::canonicalize(&self.mount_point).unwrap_or_else(|_| self.mount_point.clone());
+        let is_below = |mount: &Mount| mount.at != at && mount.at.starts_with(&at);
+        Ok(mounts()?.into_iter().rev().find(is_below).map(|mount| mount.at))
     }
 
     /// Returns whether its top directory belongs, or once belonged, to its owner.
@@ -443,6 +453,14 @@ impl Volume {
         let used = superblock::read(&file).map_err(|error| Error::io(Operation::Read, &self.image, error))?;
         Ok(used.is_some_and(|used| used.total_bytes < metadata.len()))
     }
+}
+
+/// Returns the directory beside an image that it is mounted on. Another process may have mounted it by another path to the same directory.
+fn beside(image: &Path, place: &Path) -> Result<PathBuf> {
+    let wanted = identity(image);
+    let is_beside = |at: &PathBuf| at.ends_with(TREE) && identity(&at.with_file_name(IMAGE)) == wanted;
+    let found = mounts()?.into_iter().map(|mount| mount.at).find(|at| wanted.is_some() && is_beside(at));
+    Ok(found.unwrap_or_else(|| place.join(TREE)))
 }
 
 fn is_name(name: &str) -> bool {
@@ -491,7 +509,6 @@ fn make_directory(directory: &Path) -> Result<()> {
     }
 }
 
-/// Reads a record. `None` if there is none.
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     let failed = |error| Error::io(Operation::Read, path, error);
     let file = match fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path) {
@@ -504,10 +521,10 @@ fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(Some(text))
 }
 
-/// Fails if another user may have made or changed what was found.
+/// Fails if another user may have made or changed the entry.
 fn own(path: &Path, found: std::io::Result<Metadata>) -> Result<()> {
     let found = found.map_err(|error| Error::io(Operation::Stat, path, error))?;
-    if calve_core::is_own(found.uid(), found.mode()) { Ok(()) } else { Err(Error::NotOwn(path.into())) }
+    if calve_core::internal::is_own(found.uid(), found.mode()) { Ok(()) } else { Err(Error::NotOwn(path.into())) }
 }
 
 /// Replaces the record at once, so that a killed process leaves the old one or the new one.

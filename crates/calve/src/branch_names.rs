@@ -21,7 +21,6 @@ pub(crate) fn free() -> Vec<CompletionCandidate> {
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// Returns the branches that a worktree has checked out.
 pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
     checked_out().into_iter().map(CompletionCandidate::new).collect()
 }

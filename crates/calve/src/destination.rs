@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf, is_separator};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::failure::Failure;
 
@@ -33,8 +33,7 @@ pub(crate) fn targets(
     several(sources, dst)
 }
 
-/// Places each source under its own name in the directory `dst`. Two sources of one name fail before anything is made: with `--replace` the
-/// second would take the place of the first.
+/// Places each source under its own name in `dst`. Two of one name fail before anything is made: with `--replace` one would replace the other.
 fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
     if !is_directory(dst) {
         return usage(format!("`{}` must be an existing directory to clone into", ShownPath(dst)));
@@ -81,7 +80,7 @@ fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
 
 /// Reports whether `src` is written as a template, `@NAME`.
 fn is_template(src: &Path) -> bool {
-    calve_core::template_name(src).is_some()
+    calve_core::template::template_name(src).is_some()
 }
 
 fn is_directory(path: &Path) -> bool {
@@ -105,7 +104,6 @@ fn ends_with_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(char::from(byte)))
 }
 
-/// Removes the separators at the end of a path.
 fn without_slashes(path: &Path) -> PathBuf {
     match (ends_with_slash(path), path.components().next_back()) {
         (true, Some(Component::Normal(name))) => match path.parent() {

@@ -4,8 +4,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use calve_core::ShownPath;
-use calve_core::{Error, PrivateError};
+use calve_core::Error;
+use calve_core::error::PrivateError;
+use calve_core::internal::ShownPath;
+use calve_git::remote::{RemoteError, TransferFailure};
 use calve_receipt::{ErrorCode, ErrorReceipt};
 
 use crate::wording;
@@ -21,7 +23,6 @@ fn code_of_unstarted(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
-/// Why the program ends with another code than 0.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Core(Error),
@@ -33,6 +34,7 @@ pub(crate) enum Failure {
     /// The paths of `calve cp` make no sense together.
     Usage(String),
     Git(calve_git::Error),
+    Remote(RemoteError),
     Io(io::Error),
     Db(calve_db::Error),
     Oci(calve_oci::Error),
@@ -68,6 +70,12 @@ impl From<calve_git::Error> for Failure {
     }
 }
 
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Self {
+        Self::Remote(error)
+    }
+}
+
 impl From<calve_db::Error> for Failure {
     fn from(error: calve_db::Error) -> Self {
         Self::Db(error)
@@ -89,6 +97,21 @@ impl From<calve_oci::Error> for Failure {
     }
 }
 
+impl From<calve_env::Error> for Failure {
+    fn from(error: calve_env::Error) -> Self {
+        use calve_env::Error;
+        let (code, text, remedy) = match error {
+            Error::Git(error) => return error.into(),
+            Error::Db(error) => return error.into(),
+            Error::Io(error) => return error.into(),
+            Error::Failed { text, remedy } => (FAILED, text, Some(remedy)),
+            Error::Refused { text, remedy } => (REFUSED, text, remedy),
+            other => (FAILED, other.to_string(), None),
+        };
+        Self::stated(code, text, remedy.as_ref().map(wording::env::hint).unwrap_or_default())
+    }
+}
+
 impl From<calve_bench::BenchError> for Failure {
     fn from(error: calve_bench::BenchError) -> Self {
         use calve_bench::BenchError;
@@ -100,7 +123,7 @@ impl From<calve_bench::BenchError> for Failure {
             BenchError::Failed { text, remedy } => (FAILED, text, remedy),
             BenchError::Usage { text, remedy } => (USAGE, text, remedy),
         };
-        Self::Stated { text, hint: wording::bench::hint(&remedy), code, remedy: Some(remedy.name()) }
+        Self::Stated { text, hint: remedy.to_string(), code, remedy: Some(remedy.name()) }
     }
 }
 
@@ -115,7 +138,6 @@ impl Failure {
         Self::Stated { text: text.into(), hint: hint.into(), code, remedy: None }
     }
 
-    /// Describes the failure to start a command of the user's.
     pub(crate) fn not_started(program: &OsStr, error: io::Error) -> Self {
         let error = crate::sys::without_closed_directories(program, error);
         let text = format!("cannot run `{}`: {error}", ShownPath(Path::new(program)));
@@ -131,20 +153,28 @@ impl Failure {
                 Error::Private(PrivateError::NotApplied { .. } | PrivateError::HalfApplied { .. }) => FAILED,
                 Error::Private(_) => REFUSED,
                 Error::Pattern { .. } => USAGE,
-                Error::Template(calve_core::TemplateError::BadName { .. }) => USAGE,
+                Error::Template(calve_core::error::TemplateError::BadName { .. }) => USAGE,
                 _ => FAILED,
             },
             Self::Git(calve_git::Error::Interrupted) => INTERRUPTED,
             Self::Git(_) => FAILED,
+            Self::Remote(error) => match error {
+                RemoteError::Url { .. } | RemoteError::Senseless { .. } | RemoteError::NoName(_) => USAGE,
+                RemoteError::Refused { .. } | RemoteError::ShallowSource(_) | RemoteError::NotAsked { .. } => REFUSED,
+                RemoteError::Interrupted => INTERRUPTED,
+                _ => FAILED,
+            },
             Self::Interrupted(_) => INTERRUPTED,
             Self::Db(error) => match error {
-                calve_db::Error::Interrupted => INTERRUPTED,
+                calve_db::Error::Interrupted | calve_db::Error::GoesOn(_) => INTERRUPTED,
                 error if error.is_usage() => USAGE,
                 calve_db::Error::Strategy { .. } => REFUSED,
                 calve_db::Error::Command { code, .. } => *code,
                 _ => FAILED,
             },
-            Self::Oci(calve_oci::Error::BadReference { .. } | calve_oci::Error::NotLoopback(_)) => USAGE,
+            Self::Oci(
+                calve_oci::Error::BadReference { .. } | calve_oci::Error::BadBase(_) | calve_oci::Error::NotLoopback(_),
+            ) => USAGE,
             Self::Oci(_) => FAILED,
             Self::Volume(error) if error.is_usage() => USAGE,
             Self::Volume(error) => {
@@ -175,7 +205,7 @@ impl Failure {
                 let hint = core_hint(error).map(|hint| hint + leave_out);
                 return Some(ErrorReceipt { hint, ..error.into() });
             }
-            Self::Io(error) => return Some(ErrorReceipt::of_system(error, Some(io_hint(error).into()))),
+            Self::Io(error) => return Some(ErrorReceipt::of_system(error, Some(wording::system::hint(error).into()))),
             Self::Reported(_) => return None,
             Self::Usage(text) => (ErrorCode::Usage, text.clone(), Some("see `calve cp --help`".into()), None),
             Self::Git(error @ calve_git::Error::Unsaved { path, items, .. }) => {
@@ -193,6 +223,20 @@ impl Failure {
                 let hint = remedy.as_ref().map(wording::git::hint);
                 (self.kind(ErrorCode::Git), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
+            Self::Remote(error) => {
+                let remedy = error.remedy();
+                let (message, hint) = (error.to_string(), Some(wording::git::hint(&remedy)));
+                let receipt = match error {
+                    RemoteError::NotEmpty(path) => (&Error::DestinationExists(path.clone())).into(),
+                    RemoteError::Other(calve_git::Error::Clone(error)) => error.into(),
+                    RemoteError::Other(calve_git::Error::Io(error)) => ErrorReceipt::of_system(error, None),
+                    RemoteError::Git { trouble: TransferFailure::DiskFull, .. } => {
+                        ErrorReceipt::of_system(&io::ErrorKind::StorageFull.into(), None)
+                    }
+                    _ => ErrorReceipt::new(self.kind(ErrorCode::Git), String::new(), None),
+                };
+                return Some(ErrorReceipt { message, hint, remedy: Some(remedy.name()), ..receipt });
+            }
             Self::Db(error) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::db::hint);
@@ -200,16 +244,16 @@ impl Failure {
             }
             Self::Oci(error) => {
                 let remedy = error.remedy();
-                let hint = remedy.as_ref().map(wording::oci::hint);
+                let hint = remedy.as_ref().map(ToString::to_string);
                 (self.kind(ErrorCode::Registry), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
             Self::Volume(error) => {
                 let remedy = error.remedy();
-                let hint = wording::volume::hint(&remedy);
+                let hint = remedy.to_string();
                 (self.kind(ErrorCode::Volume), error.to_string(), Some(hint), Some(remedy.name()))
             }
             Self::Output(error) => {
-                let hint = "only the report is lost: what was asked for was done";
+                let hint = "only the report is lost: whatever else was asked for was done";
                 (ErrorCode::Io, format!("write the report to stdout: {error}"), Some(hint.into()), None)
             }
             Self::Interrupted(hint) => (ErrorCode::Aborted, Error::Interrupted.to_string(), Some((*hint).into()), None),
@@ -235,27 +279,6 @@ fn core_hint(error: &Error) -> Option<String> {
     error.remedy().as_ref().map(wording::core::hint)
 }
 
-/// Returns the remedy against an error of the program's own reading and writing, which names its path.
-fn io_hint(error: &io::Error) -> &'static str {
-    use io::ErrorKind::{
-        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,
-        ReadOnlyFilesystem, StorageFull,
-    };
-    match error.kind() {
-        NotFound => "check the spelling; what the path leads through must be there already",
-        NotADirectory | IsADirectory | InvalidFilename => {
-            "check the path: it leads to a file where a directory is needed, or the other way round"
-        }
-        PermissionDenied => "check the owner and mode of what is named, and of the directory that it is in",
-        ReadOnlyFilesystem => "that file system is mounted read-only: name a place that can be written to",
-        StorageFull => "free some space there, or name another place",
-        QuotaExceeded => "your disk quota is used up: free some space there, or name another place",
-        AlreadyExists => "remove what is there, or name another place",
-        // Too many files, processes or threads, most of all.
-        _ => "check the limits of your session (ulimit -a) and the kernel's log (dmesg), then try again",
-    }
-}
-
 const LEAVE_OUT: &str = ", or leave it out with `--exclude`";
 
 /// Returns whether this is about an entry inside the source that cannot be read, which the user may not need.
@@ -266,20 +289,4 @@ fn may_be_left_out(error: &Error, src: &Path) -> bool {
         parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
     });
     inside && source.kind() == io::ErrorKind::PermissionDenied
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hint_is_about_what_went_wrong() {
-        let hint = |kind: io::ErrorKind| io_hint(&kind.into());
-        assert!(hint(io::ErrorKind::NotFound).contains("spelling"));
-        assert!(hint(io::ErrorKind::StorageFull).contains("free some space"));
-        assert!(hint(io::ErrorKind::PermissionDenied).contains("owner and mode"));
-        assert!(hint(io::ErrorKind::ReadOnlyFilesystem).contains("read-only"));
-        // EMFILE, which has no kind of its own.
-        assert!(hint(io::ErrorKind::Other).contains("ulimit"));
-    }
 }

@@ -2,20 +2,19 @@
 
 mod branch_names;
 mod cli;
-mod clone_receipt;
 mod commands;
 mod consent;
-mod db_receipt;
 mod destination;
 mod failure;
-mod git_receipt;
 mod home;
+mod host;
 mod linked;
 mod name_parser;
+mod operands;
 mod output;
 mod progress_bar;
 mod real_path;
-mod space_receipt;
+mod reaper;
 mod sys;
 mod wording;
 
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
     if let Some(code) = calve_bench::git::when_asked() {
         return code;
     }
-    if let Some(answered) = commands::completions::answer() {
+    if let Some(answered) = commands::setting_up::completions::answer() {
         return answered;
     }
     let mut parser = Arguments::command();
@@ -53,7 +52,7 @@ fn main() -> ExitCode {
     if cfg!(debug_assertions)
         && let Some(file) = std::env::var_os("CALVE_TEST_CLOCK")
     {
-        calve_core::set_clock_back_with(file.into());
+        calve_core::internal::set_clock_back_with(file.into());
     }
     let cancel = match sys::interrupt::listen(INTERRUPTED) {
         Ok(cancel) => cancel,
@@ -68,36 +67,37 @@ fn main() -> ExitCode {
 
 fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
-        Command::Cp(arguments) => commands::cp::run(&arguments, cancel),
-        Command::Rm(arguments) => commands::rm::run(&arguments, cancel),
-        Command::Probe(arguments) => commands::probe::run(&arguments),
-        Command::Du(arguments) => commands::du::run(&arguments, cancel),
-        Command::Dedupe(arguments) => commands::dedupe::run(&arguments, cancel),
-        Command::Spares { command } => commands::spares::run(&command, cancel),
-        Command::Volume { command } => commands::volume::run(&command, cancel),
-        Command::Refill => commands::spares::refill_in_background(cancel),
-        Command::Watch => commands::spares::watch_in_background(cancel),
-        Command::Template { command } => commands::template::run(&command, cancel),
+        Command::Cp(arguments) => commands::trees::cp::run(&arguments, cancel),
+        Command::Rm(arguments) => commands::trees::rm::run(&arguments, cancel),
+        Command::Probe(arguments) => commands::trees::probe::run(&arguments),
+        Command::Du(arguments) => commands::trees::du::run(&arguments, cancel),
+        Command::Dedupe(arguments) => commands::trees::dedupe::run(&arguments, cancel),
+        Command::Spares { command } => commands::trees::spares::run(&command, cancel),
+        Command::Volume { command } => commands::trees::volume::run(&command, cancel),
+        Command::Refill => commands::trees::spares::refill_in_background(cancel),
+        Command::Watch => commands::trees::spares::watch_in_background(cancel),
+        Command::Template { command } => commands::trees::template::run(&command, cancel),
         Command::Worktree { command } => commands::worktree::run(&command, cancel),
-        Command::Env(arguments) => commands::env::run(&arguments),
-        Command::Exec(arguments) => commands::env::exec(&arguments, cancel),
-        Command::Up(arguments) => commands::up::up(&arguments, cancel),
-        Command::Down(arguments) => commands::up::down(&arguments, cancel),
-        Command::Reset(arguments) => commands::up::reset(&arguments, cancel),
-        Command::Status(arguments) => commands::up::status(&arguments),
-        Command::Logs(arguments) => commands::up::logs(&arguments),
-        Command::Hook { command } => commands::hook::run(&command, cancel),
-        Command::Mcp(arguments) => commands::mcp::run(&arguments),
-        Command::Prompt(_) => commands::prompt::run(),
-        Command::ShellInit(arguments) => commands::shell_init::run(&arguments),
+        Command::Init(arguments) => commands::setting_up::init::run(&arguments),
+        Command::Env(arguments) => commands::worktree::env::run(&arguments),
+        Command::Exec(arguments) => commands::worktree::env::exec(&arguments, cancel),
+        Command::Up(arguments) => commands::worktree::up::up(&arguments, cancel),
+        Command::Down(arguments) => commands::worktree::up::down(&arguments, cancel),
+        Command::Reset(arguments) => commands::worktree::up::reset(&arguments, cancel),
+        Command::Status(arguments) => commands::worktree::up::status(&arguments),
+        Command::Logs(arguments) => commands::worktree::up::logs(&arguments),
+        Command::Hook { command } => commands::setting_up::hook::run(&command, cancel),
+        Command::Mcp(arguments) => commands::setting_up::mcp::run(&arguments),
+        Command::Prompt(_) => commands::setting_up::prompt::run(),
+        Command::ShellInit(arguments) => commands::setting_up::shell_init::run(&arguments),
         Command::Db { command } => commands::db::run(&command, cancel),
-        Command::Supervise => commands::db::supervise::run(cancel),
+        Command::Supervise => Ok(sys::supervise(cancel)?),
         Command::Fill { template } => commands::db::pool::fill(&template, cancel),
-        Command::Run(arguments) => commands::run::run(&arguments, cancel),
-        Command::Completions(arguments) => commands::completions::run(&arguments),
-        Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Run(arguments) => commands::trees::run::run(&arguments, cancel),
+        Command::Completions(arguments) => commands::setting_up::completions::run(&arguments),
+        Command::Man(arguments) => commands::setting_up::man::run(&arguments),
         Command::Git { command } => commands::git::run(&command, cancel),
         Command::Bench { command } => commands::bench::run(&command, cancel),
-        Command::Reap => commands::reap::run(),
+        Command::Reap => reaper::run(),
     }
 }

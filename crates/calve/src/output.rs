@@ -1,24 +1,78 @@
 //! Output, and its place: results on stdout, prose on stderr.
 
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use calve_core::internal::ShownPath;
 use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Prints one line, or a few, for people, on stderr.
-pub(crate) fn say(text: &str) {
-    // Nobody is left to tell when stderr is gone.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+/// The one place that takes this process's standard error: `clippy.toml` forbids it elsewhere, so that nothing goes round `--quiet`.
+#[allow(clippy::disallowed_methods)]
+fn stderr() -> io::Stderr {
+    io::stderr()
 }
 
-/// Prints a message that `--quiet` suppresses. Errors, warnings and results use other functions.
+/// Prints one line, or a few, for people, on stderr.
+fn say(text: &str) {
+    // Nobody is left to tell when stderr is gone.
+    let _ = writeln!(stderr().lock(), "{text}");
+}
+
+const WARNING: &str = "warning: ";
+
+/// Prints a warning, which tells of a loss or of another result than was asked for. `--quiet` does not suppress it.
+pub(crate) fn warn(text: &str) {
+    note(&format!("{WARNING}{text}"));
+}
+
+pub(crate) fn hint(text: &str) {
+    say(&format!("hint: {text}"));
+}
+
+/// Warns of a record under Calve's home that this version cannot read, and so does not list.
+pub(crate) fn warn_of_record(path: &Path) {
+    warn(&format!("`{}` is damaged, or of another version, so it is not listed", ShownPath(path)));
+}
+
+/// Prints a summary, a hint or a fact, which `--quiet` suppresses unless it is a warning. Errors and results use other functions.
 pub(crate) fn note(text: &str) {
-    if !is_quiet() {
+    if !is_quiet() || text.starts_with(WARNING) {
         say(text);
     }
+}
+
+/// Prints a question to the user and all that it is about, which has to be seen. Only for who can answer, or before an error about it.
+pub(crate) fn prompt(text: &str) {
+    say(text);
+}
+
+/// Returns [`prompt`] for text that a question follows, and [`note`] for the same text without a question.
+pub(crate) fn prompt_if(asks: bool) -> fn(&str) {
+    if asks { prompt } else { note }
+}
+
+pub(crate) fn is_on_terminal() -> bool {
+    stderr().is_terminal()
+}
+
+pub(crate) fn shows_progress() -> bool {
+    !is_quiet() && is_on_terminal()
+}
+
+/// Shows progress on the terminal, in place of what the last call showed. An empty text clears the line.
+pub(crate) fn progress(text: &str) {
+    if shows_progress() {
+        let _ = write!(stderr().lock(), "\r\x1b[K{text}");
+    }
+}
+
+/// Returns standard error for the output of a command that is no result of Calve's.
+pub(crate) fn for_command() -> Stdio {
+    Stdio::from(stderr())
 }
 
 /// Set by `--quiet`, which every command takes.
@@ -32,9 +86,9 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Prints bytes on stderr as they are, without the newline that [`say`] adds.
-pub(crate) fn say_bytes(bytes: &[u8]) {
-    let _ = io::stderr().lock().write_all(bytes);
+/// Prints bytes on stderr as they are: what another program has written, or what the user has just asked to see.
+pub(crate) fn pass_on(bytes: &[u8]) {
+    let _ = stderr().lock().write_all(bytes);
 }
 
 pub(crate) fn error(text: &str, hint: Option<&str>) {
@@ -66,7 +120,7 @@ pub(crate) fn failure_as_json(failed: &Failure) -> ExitCode {
 
 /// Reports whether stderr is a terminal that wants colours (no-color.org).
 fn coloured() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    is_on_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Set by the first document: a command prints one.
@@ -76,20 +130,18 @@ fn has_printed_json() -> bool {
     PRINTED_JSON.load(Ordering::Relaxed)
 }
 
-/// Prints one JSON document on stdout.
 pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     PRINTED_JSON.store(true, Ordering::Relaxed);
     let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Output(error.into()))?;
     result(&(text + "\n"))
 }
 
-/// Prints the result of a command on stdout.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
     write(text.as_bytes())
 }
 
 /// Prints a path alone on stdout, byte for byte, for a program to read.
-pub(crate) fn path(path: &std::path::Path) -> Result<(), Failure> {
+pub(crate) fn path(path: &Path) -> Result<(), Failure> {
     write(&[crate::sys::path_bytes(path), b"\n"].concat())
 }
 

@@ -1,6 +1,5 @@
 //! A counter on the terminal while something takes longer than a second.
 
-use std::io::{IsTerminal, Write as _, stderr};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -9,7 +8,14 @@ use std::time::{Duration, Instant};
 use calve_core::Progress;
 use calve_receipt::human::{duration, entries, size};
 
-/// Shows a counter until dropped.
+use crate::output;
+
+/// Returns what `work` does, with a counter meanwhile.
+pub(crate) fn watched<T>(verb: &'static str, progress: &Arc<Progress>, work: impl FnOnce() -> T) -> T {
+    let _watch = Watch::start(verb, progress);
+    work()
+}
+
 pub(crate) struct Watch {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -18,7 +24,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Shows progress after one second. Does nothing where nobody watches.
     pub(crate) fn start(verb: &'static str, progress: &Arc<Progress>) -> Self {
-        if crate::output::is_quiet() || !stderr().is_terminal() {
+        if !output::shows_progress() {
             return Self { stop: None, thread: None };
         }
         let (stop, stopped) = channel();
@@ -29,12 +35,12 @@ impl Watch {
             }
             loop {
                 let (entries, size) = (entries(progress.entries()), size(progress.bytes()));
-                let _ = write!(stderr().lock(), "\r\x1b[K{verb} {entries}, {size} ({})", duration(begun.elapsed()));
+                output::progress(&format!("{verb} {entries}, {size} ({})", duration(begun.elapsed())));
                 if stopped.recv_timeout(Duration::from_millis(100)) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
             }
-            let _ = write!(stderr().lock(), "\r\x1b[K");
+            output::progress("");
         });
         Self { stop: Some(stop), thread: Some(thread) }
     }

@@ -1,16 +1,27 @@
-//! The path without links and `..` of what is there.
+//! The path without links and `..` of what is there, and the working directory.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use calve_core::Error;
+use calve_core::internal::is_trash;
 
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 
 /// Returns it, or says as the engine does that nothing is there.
-pub(crate) fn of(path: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Failure> {
     fs_err::canonicalize(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
         _ => error.into(),
     })
+}
+
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    let failed = |text| Failure::stated(FAILED, text, "change to a directory that exists");
+    let here =
+        std::env::current_dir().map_err(|error| failed(format!("the current directory cannot be told: {error}")))?;
+    if here.iter().any(|name| is_trash(name.as_encoded_bytes())) {
+        return Err(failed("the current directory was removed".into()));
+    }
+    Ok(here)
 }

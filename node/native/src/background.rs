@@ -19,13 +19,13 @@ fn keep(child: std::io::Result<Child>) -> napi::Result<()> {
 /// Starts a process that deletes the trash of the directory `parent`.
 #[napi]
 pub fn start_reaper(program: BufferSlice, parent: BufferSlice) -> napi::Result<()> {
-    keep(calve_core::start_reaper(&path(&program), &path(&parent)))
+    keep(calve_core::internal::start_reaper(&path(&program), &path(&parent)))
 }
 
 /// Starts a process that builds the spares that are missing.
 #[napi]
 pub fn start_refill(program: BufferSlice) -> napi::Result<()> {
-    keep(calve_core::start_refill(&path(&program)))
+    keep(calve_core::internal::start_refill(&path(&program)))
 }
 
 /// Takes those that have ended out of the table of processes. Says whether some have not.

@@ -4,12 +4,15 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use calve_core::error::{Operation, Remedy};
+use calve_core::internal::{BeforePublish, Latency, home_directory, with_source};
+use calve_core::options::{Background, SpareUse};
+use calve_core::report::ReapReport;
 use calve_core::{
-    Background, CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, Error,
-    ExistingDestination, LastLook, Latency, Mounts, Operation, ReapReport, Remedy, RemovalWait, RemoveOptions,
-    SpareUse, clone_tree, home_directory, probe, reap, remove_tree, with_source,
+    CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, Error, ExistingDestination, Mounts,
+    RemovalWait, RemoveOptions, clone_tree, probe, reap, remove_tree,
 };
-use calve_receipt::{CloneReceipt, ProbeReceipt, RemoveReceipt, json};
+use calve_receipt::{CloneReceipt, ProbeReceipt, json};
 use napi::Status;
 use napi::bindgen_prelude::{BufferSlice, Env, Function, Object};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
@@ -55,7 +58,7 @@ fn options(request: CloneRequest, handle: &Handle) -> napi::Result<CloneOptions>
     options.mounts = if request.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.durability = if request.sync { Durability::Synced } else { Durability::Cached };
     // Event loops run in the same process.
-    options.latency = Latency::Low;
+    options.internal.latency = Latency::Low;
     options.verify = if request.verify { CloneVerification::Contents } else { CloneVerification::No };
     options.threads = threads(request.threads);
     options.protect = vec![request.home.into()];
@@ -79,12 +82,13 @@ fn home() -> Home {
 /// source may be `@NAME`.
 fn clone(src: &Path, dst: &Path, only_file: bool, mut options: CloneOptions, home: Home) -> Result<String, Error> {
     options.spares = home.as_deref().ok().map(SpareUse::in_home);
-    let mut report = with_source(src, &options, || home, |tree, options| one(tree, dst, only_file, options))?;
+    let mut report = with_source(src, &options, || home, |tree, options| clone_one(tree, dst, only_file, options))?;
     report.src = src.to_path_buf();
-    Ok(format!("[{},{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits, report.spares_wanted))
+    let (trash_waits, spares_wanted) = (report.trash_waits, report.spares_wanted);
+    Ok(format!("[{},{trash_waits},{spares_wanted}]", json(&CloneReceipt { report })))
 }
 
-fn one(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Result<CloneReport, Error> {
+fn clone_one(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Result<CloneReport, Error> {
     if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
         let source = std::io::ErrorKind::IsADirectory.into();
         return Err(Error::Io { operation: Operation::CloneFile, path: src.to_path_buf(), source });
@@ -93,9 +97,9 @@ fn one(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Resul
 }
 
 /// Calls `ask` on the event loop, and waits until the handle is told to go on or to cancel.
-fn last_look(ask: &Function<'_, (), ()>, stop: StopSwitch) -> napi::Result<LastLook> {
+fn before_publish(ask: &Function<'_, (), ()>, stop: StopSwitch) -> napi::Result<BeforePublish> {
     let ask = ask.build_threadsafe_function().build()?;
-    Ok(LastLook::new(move || match ask.call((), NonBlocking) {
+    Ok(BeforePublish::new(move || match ask.call((), NonBlocking) {
         Status::Ok => stop.wait(),
         // The event loop has ended.
         _ => stop.cancel(),
@@ -114,7 +118,7 @@ pub fn start_clone<'env>(
 ) -> napi::Result<Object<'env>> {
     let (src, dst, only_file) = (path(&src), path(&dst), request.only_file);
     let mut options = options(request, handle)?;
-    options.last_look = ask.map(|ask| last_look(&ask, handle.stop.clone())).transpose()?;
+    options.internal.before_publish = ask.map(|ask| before_publish(&ask, handle.stop.clone())).transpose()?;
     let home = home();
     start(env, handle.stop.clone(), move || clone(&src, &dst, only_file, options, home))
 }
@@ -137,7 +141,7 @@ fn remove(what: &Path, wait: bool, home: String, handle: &Handle) -> impl FnOnce
     options.cancel = handle.stop.token();
     move || {
         let report = remove_tree(&what, &options)?;
-        Ok(format!("[{},{}]", json(&RemoveReceipt::from(&report)), report.trashed.is_some()))
+        Ok(format!("[{},{}]", json(&report), report.trashed.is_some()))
     }
 }
 
@@ -159,21 +163,11 @@ pub fn remove_sync(what: BufferSlice, wait: bool, home: String) -> Outcome<Strin
     outcome(remove(&path(&what), wait, home, &Handle::default())())
 }
 
-/// Returns the names of all remedies. The package has words for each.
-#[napi]
-pub fn remedy_names() -> Vec<&'static str> {
-    Remedy::NAMES.to_vec()
-}
-
-fn name(remedy: &Remedy) -> String {
-    remedy.name().to_owned()
-}
-
 /// Reports what a pair of places can do.
 #[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));
-    start(env, StopSwitch::default(), move || Ok(json(&ProbeReceipt::new(&probe(&src, &dst)?, name))))
+    start(env, StopSwitch::default(), move || Ok(json(&ProbeReceipt::new(&probe(&src, &dst)?, Remedy::to_string))))
 }
 
 /// Deletes the trash of a directory, where no process can be started for that.

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{
-    CloneOptions, Decision, Error, InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, Latency, OverwriteRule, PlainCopy,
-    RemoveOptions, Selection, clone_tree, merge_tree, remove_tree,
+use calve_core::internal::{
+    InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, Latency, OverwriteRule, PlainCopy, merge_tree, move_to_trash,
 };
+use calve_core::options::Decision;
+use calve_core::{CloneOptions, Error, RemoveOptions, Selection, clone_tree};
 use napi::bindgen_prelude::{BufferSlice, Env, Object};
 use napi_derive::napi;
 
 use crate::running::start;
-use crate::{Failure, Handle, Outcome, outcome, path};
+use crate::{Failure, Handle, path};
 
 /// A recursive `fs.cp` without a filter.
 #[napi(object)]
@@ -37,9 +38,9 @@ fn options(base: PathBuf, request: &CopyRequest, handle: &Handle) -> CloneOption
         _ => KeptLinks::Absolute(base),
     };
     let times = if request.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
-    options.plain = Some(PlainCopy { times, xattrs: KeptXattrs::No, links });
+    options.internal.plain = Some(PlainCopy { times, xattrs: KeptXattrs::No, links });
     // Nobody is told.
-    options.inlined = InlinedBytes::WithShared;
+    options.internal.inlined = InlinedBytes::WithShared;
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.stop.token();
     // Node knows no other names.
@@ -78,7 +79,7 @@ pub fn start_copy<'env>(
     let (src, dst) = (path(&src), path(&dst));
     let mut options = options(path(&base), &request, handle);
     // The event loop goes on meanwhile.
-    options.latency = Latency::Low;
+    options.internal.latency = Latency::Low;
     start(env, handle.stop.clone(), move || copy(&src, &dst, &request, &options))
 }
 
@@ -113,8 +114,8 @@ fn is_large(directory: &Path) -> bool {
     false
 }
 
-/// Moves a large directory to the trash. Says whether there is something to delete now.
-fn discard(what: &Path, home: String, handle: &Handle) -> impl FnOnce() -> Result<bool, Error> + use<> {
+/// Moves a large directory to the trash.
+fn discard(what: &Path, home: String, handle: &Handle) -> impl FnOnce() -> Result<(), Error> + use<> {
     let what = what.to_path_buf();
     let mut options = RemoveOptions::default();
     options.protect = vec![home.into()];
@@ -123,12 +124,12 @@ fn discard(what: &Path, home: String, handle: &Handle) -> impl FnOnce() -> Resul
         if !what.symlink_metadata().is_ok_and(|data| data.is_dir()) || !is_large(&what) {
             return Err(Error::NotClonable { path: what, kind: "small tree" });
         }
-        Ok(remove_tree(&what, &options)?.trashed.is_some())
+        move_to_trash(&what, &options)
     }
 }
 
 /// Moves a large directory out of sight, or fails, and has done nothing.
-#[napi(ts_return_type = "Promise<boolean | Failure>")]
+#[napi(ts_return_type = "Promise<void | Failure>")]
 pub fn start_discard<'env>(
     env: &'env Env,
     what: BufferSlice,
@@ -140,6 +141,6 @@ pub fn start_discard<'env>(
 
 /// Moves a directory out of sight as [`start_discard`] does, and waits for it.
 #[napi]
-pub fn discard_sync(what: BufferSlice, home: String) -> Outcome<bool> {
-    outcome(discard(&path(&what), home, &Handle::default())())
+pub fn discard_sync(what: BufferSlice, home: String) -> Option<Failure> {
+    discard(&path(&what), home, &Handle::default())().err().as_ref().map(Failure::from)
 }

@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use calve_core::{
-    Directory, Error, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, WriteReport,
-    Writer, read_files,
+use calve_core::Error;
+use calve_core::bulk::{
+    Directory, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, WriteReport, Writer,
+    read_files,
 };
 use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Env, Object, Uint32Array};
 use napi_derive::napi;

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use calve_core::{Error, Operation};
+use calve_core::Error;
+use calve_core::error::Operation;
 use calve_receipt::{ErrorCode, ErrorReceipt};
 use napi::JsDeferred;
 use napi::bindgen_prelude::{Either, Env, FnArgs, Function, JsObjectValue, Object, ToNapiValue, Unknown};

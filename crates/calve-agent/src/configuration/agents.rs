@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::file::read;
 use super::json_text;
 
-/// An agent that Calve knows the files of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Agent {

@@ -1,90 +1,16 @@
-//! Planning the changes of one file, and making them.
+//! Reading the files of agents, and making their changes.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use calve_core::ReplacedFile;
+use calve_core::internal::ReplacedFile;
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use super::agents::{Content, Part};
-use super::{Direction, json_text, toml_text};
+use super::edit::{Edit, FileChange, FileLeftReason};
 
-/// The largest file that is read.
 const FILE_BYTES: u64 = 4 << 20;
-
-/// A file, and what is to become of it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct FileChange {
-    /// Relative to the worktree's root.
-    pub path: PathBuf,
-    /// Its present contents; `None` if it is not there.
-    pub before: Option<String>,
-    pub outcome: Edit,
-}
-
-/// The planned change of a file.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Edit {
-    /// It is to have this text.
-    Write(String),
-    /// It goes: nothing but what is Calve's is in it.
-    Remove,
-    /// It is as it should be.
-    Fine,
-    /// It stays as it is.
-    LeftAlone(FileLeftReason),
-}
-
-impl Edit {
-    /// Writes the changed text. Fails if its line endings are mixed, because those beside the addition would change.
-    pub(super) fn write(before: &str, after: String) -> Result<Self, FileLeftReason> {
-        let crlf = before.matches("\r\n").count();
-        if crlf > 0 && crlf < before.matches('\n').count() {
-            return Err(FileLeftReason::Form);
-        }
-        Ok(Self::Write(after))
-    }
-}
-
-/// Why a file is left alone.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileLeftReason {
-    /// Comments of the user's in what is Calve's.
-    #[error("comments would be lost")]
-    Comments,
-    /// Its formatting, such as mixed line endings, would not survive the edit.
-    #[error("its other lines would change")]
-    Form,
-    /// It cannot be read.
-    #[error("it has a mistake: {0}")]
-    Mistake(String),
-    /// Another value is there.
-    #[error("`{0}` has another value already")]
-    Taken(String),
-    /// It is a link, a directory, too large, or no text.
-    #[error("it is not a plain text file")]
-    NotPlain,
-}
-
-/// Finds out what is to become of a file.
-pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<FileChange> {
-    let before = match read(root, &part.path)? {
-        Ok(before) => before,
-        Err(why) => return Ok(FileChange { path: part.path, before: None, outcome: Edit::LeftAlone(why) }),
-    };
-    let text = before.as_deref();
-    let outcome = match (&part.content, direction) {
-        (Content::Json(members), Direction::Install) => json_text::with(text, members),
-        (Content::Json(members), Direction::Uninstall) => json_text::without(text, members),
-        (Content::Toml { tables, text: own }, Direction::Install) => toml_text::with(text, own, tables),
-        (Content::Toml { tables, text: own }, Direction::Uninstall) => toml_text::without(text, own, tables),
-    };
-    Ok(FileChange { path: part.path, before, outcome: outcome.unwrap_or_else(Edit::LeftAlone) })
-}
 
 /// Reads a file without following a link, in directories that are none either.
 pub(super) fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, FileLeftReason>> {
@@ -103,19 +29,19 @@ pub(super) fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>
     Ok(String::from_utf8(fs::read(&above)?).map(Some).map_err(|_| FileLeftReason::NotPlain))
 }
 
-/// Does what was planned, unless the file has changed since: then fails.
+/// Makes the planned change. Fails if the file has changed since.
 pub fn apply(root: &Path, change: &FileChange) -> io::Result<()> {
     let path = root.join(&change.path);
     match &change.outcome {
         Edit::Fine | Edit::LeftAlone(_) => return Ok(()),
         _ if read(root, &change.path)?.ok() != Some(change.before.clone()) => {
-            let text = format!("`{}` has changed meanwhile", calve_core::ShownPath(&path));
+            let text = format!("`{}` has changed meanwhile", calve_core::internal::ShownPath(&path));
             return Err(io::Error::other(text));
         }
         Edit::Write(text) => replace(&path, text)?,
         Edit::Remove => {
             fs::remove_file(&path)?;
-            // The directories that only it was in, as far as they are of an agent.
+            // The directories of the agent that only it was in.
             for above in change.path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
                 if fs::remove_dir(root.join(above)).is_err() {
                     break;

@@ -1,11 +1,10 @@
-//! Members of a JSON text, added and taken out. Comments, the order and the form of everything else stay: only an object on one line that gets
-//! a member is spread over several lines.
+//! Members of a JSON text, added and taken out. Comments, order and form of all else stay, but an object on one line that gets a member is spread.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-use super::file::{Edit, FileLeftReason};
+use super::edit::{Edit, FileLeftReason};
 
 type Members = [(Vec<&'static str>, Value)];
 
@@ -23,12 +22,10 @@ const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Returns what a text says, if it is an object.
 pub(super) fn value(text: &str) -> Option<Value> {
     parsed(text).ok()?.1.to_serde_value()
 }
 
-/// Adds members to a text, or to none.
 pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, FileLeftReason> {
     let (root, object) = parsed(before.unwrap_or("{}"))?;
     let mut is_changed = false;
@@ -78,8 +75,7 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
         }
         while let Some(member) = empty.take() {
             member.remove();
-            empty =
-                found.pop().filter(|above| above.object_value().is_some_and(|object| object.properties().is_empty()));
+            empty = found.pop().filter(|above| above.object_value().is_some_and(|object| is_empty(&object)));
         }
         is_changed = true;
     }
@@ -91,6 +87,10 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
         () if object.properties().is_empty() && comments(text) == 0 => Ok(Edit::Remove),
         () => Edit::write(text, left),
     }
+}
+
+fn is_empty(object: &CstObject) -> bool {
+    object.properties().is_empty() && comments(&object.to_string()) == 0
 }
 
 /// Counts what begins comments. Texts in quotes count too: all but Calve's own, which have none, stay.
@@ -148,6 +148,8 @@ mod tests {
             ("{\n\t\"hooks\": {\n\t\t\"Other\": [\n\t\t\t1\n\t\t]\n\t},\n\t\"z\": null\n}", true),
             ("{\r\n    \"z\": \"//no comment\"\r\n}\r\n", true),
             ("{\n  // mine\n  \"a\": 1, // too\n  /* and */ \"b\": [\n    2, // this\n  ],\n}\n// end\n", true),
+            ("{\n  \"servers\": {\n    /* mine */\n  }\n}\n", true),
+            ("{\"servers\":{/*c*/}}", false),
             ("{\"a\": 1}", false),
             ("{\"a\":{\"b\":[1,{\"hooks\":{}}]},\"z\":\"}\\\"{\"}\n", false),
             ("{\"servers\":{\n\"a\":true}}", false),

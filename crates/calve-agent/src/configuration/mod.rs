@@ -4,14 +4,22 @@
 //! changed in this way (with an error, with another value at that place) is left alone.
 
 mod agents;
+mod edit;
 mod file;
 mod json_text;
 mod toml_text;
 
 pub use agents::Agent;
-pub use file::{Edit, FileChange, FileLeftReason, apply};
+pub use edit::{Edit, FileChange, FileLeftReason};
+pub use file::apply;
 
+use std::ffi::OsString;
+use std::io;
 use std::path::Path;
+
+use calve_git::Git;
+
+use agents::{Content, Part};
 
 /// Whether something is put into the files or taken out of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +30,39 @@ pub enum Direction {
     Uninstall,
 }
 
-/// Finds out what is to become of the files of an agent, in the worktree with this root. Changes nothing.
-pub fn plan(agent: Agent, root: &Path, direction: Direction) -> std::io::Result<Vec<FileChange>> {
-    agents::parts(agent, root).into_iter().map(|part| file::planned(root, part, direction)).collect()
+/// Plans the changes of an agent's files, in the worktree with this root. Changes nothing.
+pub fn plan(agent: Agent, root: &Path, direction: Direction) -> io::Result<Vec<FileChange>> {
+    agents::parts(agent, root).into_iter().map(|part| planned(root, part, direction)).collect()
+}
+
+fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<FileChange> {
+    let before = match file::read(root, &part.path)? {
+        Ok(before) => before,
+        Err(why) => return Ok(FileChange { path: part.path, before: None, outcome: Edit::LeftAlone(why) }),
+    };
+    let text = before.as_deref();
+    let installed = |text: Option<&str>| match &part.content {
+        Content::Json(members) => json_text::with(text, members),
+        Content::Toml { tables, text: own } => toml_text::with(text, own, tables),
+    };
+    // Of an empty object or table, Calve's part alone does not tell that it was there before.
+    let is_origin = |origin: &String| installed(Some(origin)).ok() == text.map(|text| Edit::Write(text.to_owned()));
+    let outcome = match (direction, &part.content) {
+        (Direction::Install, _) => installed(text),
+        (Direction::Uninstall, content) => match (committed(root, &part.path).filter(is_origin), content) {
+            (Some(origin), _) => Ok(Edit::Write(origin)),
+            (None, Content::Json(members)) => json_text::without(text, members),
+            (None, Content::Toml { tables, text: own }) => toml_text::without(text, own, tables),
+        },
+    };
+    let outcome = outcome.unwrap_or_else(Edit::LeftAlone);
+    Ok(FileChange { path: part.path, before, outcome })
+}
+
+/// Returns the text of the file in the commit that is checked out.
+fn committed(root: &Path, path: &Path) -> Option<String> {
+    let mut name = OsString::from("HEAD:");
+    name.push(path);
+    let blob = Git::at(root).run(&["cat-file".as_ref(), "blob".as_ref(), name.as_os_str()]);
+    String::from_utf8(blob.ok()?).ok()
 }

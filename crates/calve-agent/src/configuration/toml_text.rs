@@ -3,7 +3,7 @@
 use toml::Value;
 use toml_edit::{DocumentMut, Item, Table};
 
-use super::file::{Edit, FileLeftReason};
+use super::edit::{Edit, FileLeftReason};
 
 /// Adds what `names` are in `own` to a text. Each name has dots between the tables that lead to it.
 pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
@@ -67,7 +67,7 @@ struct TextForm {
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl TextForm {
-    fn of(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         let line_ends = text.matches('\n').count();
         Self {
             has_byte_order_mark: text.starts_with(BYTE_ORDER_MARK),
@@ -76,7 +76,6 @@ impl TextForm {
         }
     }
 
-    /// Returns the text without it.
     fn take(&self, text: &str) -> String {
         let mut plain = text.trim_start_matches(BYTE_ORDER_MARK).to_owned();
         if self.has_crlf {
@@ -104,7 +103,7 @@ impl TextForm {
 
 /// Parses a text. Fails if an edit would change more than Calve's part.
 fn read(text: &str) -> Result<(DocumentMut, TextForm), FileLeftReason> {
-    let form = TextForm::of(text);
+    let form = TextForm::from_text(text);
     let document = parsed(&form.take(text))?;
     if form.give(document.to_string()) != text {
         return Err(FileLeftReason::Form);
@@ -137,7 +136,7 @@ fn insert(to: &mut Table, from: &Table, name: &str) -> Result<(), FileLeftReason
     let Some((first, rest)) = name.split_once('.') else {
         let mut item = from[name].clone();
         if let Item::Table(table) = &mut item {
-            // Behind what is there, below an empty line.
+            // At the end, below an empty line.
             table.set_position(None);
             table.decor_mut().clear();
         }
@@ -160,7 +159,8 @@ fn remove(table: &mut Table, name: &str) {
     };
     let Some(inner) = table.get_mut(first).and_then(Item::as_table_mut) else { return };
     remove(inner, rest);
-    if inner.is_empty() {
+    // One that has a line of its own is the user's.
+    if inner.is_empty() && inner.is_implicit() {
         table.remove(first);
     }
 }
@@ -174,7 +174,7 @@ mod tests {
     const OWN: &str = "[servers.calve]\ncommand = \"calve\"\n";
     const NAMES: &[&str] = &["servers.calve"];
 
-    fn of(text: &str) -> toml::Table {
+    fn table(text: &str) -> toml::Table {
         text.parse().unwrap()
     }
 
@@ -184,11 +184,13 @@ mod tests {
             "a = 1\n",
             "# mine\n[servers.other]\nx = 1 # y\n\n[later]\nz = [\n  1, # one\n]\n",
             "[servers]\n\n[servers.other]\n",
+            "# mine\n[servers]\n",
+            "[servers]\n\n[later]\n",
             "# only a comment\n",
             "[[x]]\na=1\n# end\n",
         ] {
             let Ok(Edit::Write(after)) = with(Some(text), OWN, NAMES) else { panic!("{text}") };
-            assert_eq!(value(&of(&after), "servers.calve"), value(&of(OWN), "servers.calve"), "{after}");
+            assert_eq!(value(&table(&after), "servers.calve"), value(&table(OWN), "servers.calve"), "{after}");
             assert_eq!(with(Some(&after), OWN, NAMES), Ok(Edit::Fine));
             assert_eq!(without(Some(&after), OWN, NAMES), Ok(Edit::Write(text.to_owned())), "{after:?}");
             let more = format!("{after}\n[more]\n");
@@ -243,7 +245,7 @@ mod tests {
                 other => panic!("{text:?}: {other:?}"),
             };
             edited += usize::from(text.contains("\r\n"));
-            let own = if TextForm::of(&text).has_crlf {
+            let own = if TextForm::from_text(&text).has_crlf {
                 OWN.trim_end().replace('\n', "\r\n")
             } else {
                 OWN.trim_end().to_owned()
@@ -298,7 +300,7 @@ mod tests {
         assert_eq!(without(Some(nested), OWN, NAMES), taken);
         // Its text is in a comment and in a string: it is not there.
         for text in [format!("#{OWN}"), format!("a = '''\n{OWN}'''\n")] {
-            let is_there = value(&of(&text), "servers.calve").is_some();
+            let is_there = value(&table(&text), "servers.calve").is_some();
             assert_eq!(matches!(with(Some(&text), OWN, NAMES), Ok(Edit::Write(_))), !is_there, "{text}");
         }
     }

@@ -50,7 +50,6 @@ impl Arguments {
         self.0.get(name)?.as_str()
     }
 
-    /// Returns an argument that the schema requires.
     pub(super) fn required(&self, name: &str) -> &str {
         self.text(name).unwrap_or_default()
     }
@@ -60,7 +59,7 @@ impl Arguments {
     }
 }
 
-/// Shortens a name that the client gave, so that an answer is not longer than what is worth reading.
+/// Shortens a name that the client gave, so that the answer stays readable.
 fn shortened(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }

@@ -1,4 +1,4 @@
-//! Announced actions that may be confirmed: each by a token that is good once, for a while, and for exactly what was shown.
+//! Announced actions that may be confirmed: each by a token that is good once, for a while, and for exactly the action that was shown.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -3,15 +3,13 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The most paths of one list that an agent is told.
+/// The most paths of one list in an answer.
 const FEW: usize = 20;
 
-/// Returns members of a document.
 fn members<'d>(document: &'d Value, names: &'d [&str]) -> impl Iterator<Item = (String, Value)> + 'd {
     names.iter().map(|name| ((*name).to_owned(), document[*name].clone()))
 }
 
-/// Returns a list of a document.
 pub(super) fn list(document: &Value, name: &str) -> Vec<Value> {
     document[name].as_array().cloned().unwrap_or_default()
 }
@@ -35,7 +33,6 @@ pub(super) fn worktree(listed: &Value) -> Value {
     result.into()
 }
 
-/// Returns a service of `calve up` or `calve reset`.
 pub(super) fn service(document: &Value) -> Value {
     members(document, &["name", "state", "variable", "url", "template"]).collect()
 }
@@ -49,7 +46,6 @@ pub(super) fn moved_aside(planned: &Value) -> Vec<Value> {
     list(planned, "unsaved").into_iter().map(few).collect()
 }
 
-/// Returns the result of `calve worktree remove`.
 pub(super) fn removed(done: &Value) -> Value {
     let mut result =
         json!({ "removed": done["path"], "branch": done["branch"], "branch_deleted": done["branch_deleted"] });
@@ -68,7 +64,6 @@ pub(super) fn disk_usage(path: Option<&str>, document: &Value) -> Value {
     std::iter::once(path).chain(sizes.filter(|(_, value)| !value.is_null())).collect()
 }
 
-/// An error, and the next step.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Problem {
     pub(super) error: String,

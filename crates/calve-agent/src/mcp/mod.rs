@@ -4,9 +4,11 @@
 //! on a command line, with the same refusals.
 
 mod arguments;
+mod calls;
 mod confirmation;
 mod connection;
 mod documents;
+mod error;
 mod program;
 mod repositories;
 mod result;
@@ -23,8 +25,10 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::stdio_pipes;
 use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 
+use self::calls::Server;
 use self::confirmation::Confirmations;
 use self::connection::Connection;
+pub use self::error::ServeError;
 pub use self::program::HINTS_FOR_AGENT;
 use self::program::Program;
 use self::repositories::Repositories;
@@ -47,21 +51,6 @@ impl ServerOptions {
     pub fn new(repositories: Vec<PathBuf>, program: PathBuf) -> Self {
         Self { repositories, program }
     }
-}
-
-/// Why the server ended that was not asked to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// A repository that was named is not a directory.
-    #[error("`{}` is not a directory that can be read: {error}", calve_core::ShownPath(.path))]
-    NoDirectory { path: PathBuf, error: std::io::Error },
-    /// The system gave no thread or descriptor.
-    #[error("the server did not start: {0}")]
-    Start(#[from] std::io::Error),
-    /// The client's first message does not begin a session.
-    #[error("the session did not begin: {0}")]
-    Session(String),
 }
 
 /// Serves one client on standard input and output, until it closes them.
@@ -89,12 +78,6 @@ pub fn serve(options: ServerOptions) -> Result<(), ServeError> {
     served
 }
 
-struct Server {
-    repositories: Repositories,
-    program: Program,
-    confirmations: Confirmations,
-}
-
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
@@ -119,13 +102,13 @@ impl ServerHandler for Server {
         let maker = context.client_info().map(|client| client.name).unwrap_or_default();
         let called = async {
             let repository = self.repositories.chosen(&arguments).await?;
-            tools::call(self, &request.name, &arguments, &repository, &maker).await
+            calls::call(self, &request.name, &arguments, &repository, &maker).await
         };
         // A client that has given up waiting also wants no child left: dropping the call ends it.
         let outcome = tokio::select! {
             outcome = called => outcome,
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
         };
-        Ok(result::of(outcome, result::RESULT_BYTES).into())
+        Ok(result::from_outcome(outcome, result::RESULT_BYTES).into())
     }
 }

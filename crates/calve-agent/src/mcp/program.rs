@@ -1,5 +1,3 @@
-//! Running the `calve` program.
-
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -32,7 +30,6 @@ pub(super) struct Program {
     turns: Arc<Semaphore>,
 }
 
-/// The output of a run.
 pub(super) struct ProgramOutput {
     pub(super) stdout: Vec<u8>,
     pub(super) prose: String,
@@ -58,7 +55,7 @@ impl Program {
         serde_json::from_slice(&printed.stdout).map_err(|_| unexpected())
     }
 
-    /// Runs a command line in a directory. It is told to end when the call is dropped.
+    /// Runs a command line in a directory, and ends it when the call is dropped.
     pub(super) async fn run<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -87,7 +84,7 @@ impl Program {
     }
 }
 
-/// Waits for the end of a child. Once nobody waits for that any more, tells the child to end, so that it takes back what it has begun.
+/// Waits for the end of a child. If the caller gives up, ends the child by a signal, so that it takes back what it has begun.
 async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) -> std::io::Result<Output> {
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -126,7 +123,7 @@ async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) 
 /// The bytes of a stream, until they are taken.
 type Kept = Arc<Mutex<Option<Vec<u8>>>>;
 
-/// Reads a stream to its end. What comes after the others were taken is read too, so that whoever writes it can go on, but not kept.
+/// Reads a stream to its end. Bytes beyond the limit are read too, so that the writer can go on, but not kept.
 async fn keep(stream: Option<impl AsyncRead + Unpin>, kept: Kept) {
     let Some(mut stream) = stream else { return };
     let mut part = [0; 16 << 10];

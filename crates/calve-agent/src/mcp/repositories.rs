@@ -2,36 +2,53 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
+use calve_git::escape::worktrees_of;
+use calve_git::hooks::repository_of;
 
-use super::ServeError;
 use super::arguments::Arguments;
 use super::documents::Problem;
+use super::error::ServeError;
 
-/// Directories in repositories, without links.
 #[derive(Debug)]
-pub(super) struct Repositories(Vec<PathBuf>);
+pub(super) struct Repositories(Vec<ServedRepository>);
+
+#[derive(Debug)]
+struct ServedRepository {
+    /// The directory that was named, without links.
+    path: PathBuf,
+    /// The repository's own directory, which is there when a worktree at `path` was removed.
+    own: Option<PathBuf>,
+}
+
+impl ServedRepository {
+    fn present(&self) -> &Path {
+        self.own.as_deref().filter(|_| !self.path.is_dir()).unwrap_or(&self.path)
+    }
+}
 
 impl Repositories {
     pub(super) fn named(paths: &[PathBuf]) -> Result<Self, ServeError> {
         let one = |path: &PathBuf| {
             let real = fs_err::canonicalize(path);
             let real = real.and_then(|real| fs_err::read_dir(&real).map(|_| real));
-            real.map_err(|error| ServeError::NoDirectory { path: path.clone(), error })
+            let path = real.map_err(|error| ServeError::NoDirectory { path: path.clone(), error })?;
+            let main = worktrees_of(&path).ok().and_then(|worktrees| worktrees.others.into_iter().next());
+            let own = main.or_else(|| repository_of(&path).ok());
+            Ok(ServedRepository { path, own })
         };
         paths.iter().map(one).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns the one that a call is about: the one that its arguments name, or the only one.
     pub(super) async fn chosen(&self, arguments: &Arguments) -> Result<PathBuf, Problem> {
         match (arguments.text("repository"), &self.0[..]) {
-            (None, [only]) => Ok(only.clone()),
+            (None, [only]) => Ok(only.present().to_path_buf()),
             (None, _) => Err(Problem::new("several repositories are served", self.hint())),
             (Some(name), all) => {
-                let by_path = all.iter().find(|path| *path == Path::new(name));
-                let mut named = all.iter().filter(|path| path.file_name() == Some(name.as_ref()));
+                let by_path = all.iter().find(|one| one.path == Path::new(name));
+                let mut named = all.iter().filter(|one| one.path.file_name() == Some(name.as_ref()));
                 let by_name = named.next().filter(|_| named.next().is_none());
-                by_path.or(by_name).cloned().ok_or_else(|| {
+                by_path.or(by_name).map(|one| one.present().to_path_buf()).ok_or_else(|| {
                     Problem::new(format!("the repository `{}` is not served", ShownPath(name)), self.hint())
                 })
             }
@@ -39,7 +56,7 @@ impl Repositories {
     }
 
     fn hint(&self) -> String {
-        let names: Vec<String> = self.0.iter().map(|path| format!("`{}`", ShownPath(path))).collect();
+        let names: Vec<String> = self.0.iter().map(|one| format!("`{}`", ShownPath(&one.path))).collect();
         format!("name one of these as `repository`: {}", names.join(", "))
     }
 }

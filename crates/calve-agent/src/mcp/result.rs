@@ -38,11 +38,11 @@ impl Problem {
 }
 
 /// Makes a result that has at most so many bytes.
-pub(super) fn of(outcome: Result<Value, Problem>, most: usize) -> CallToolResult {
+pub(super) fn from_outcome(outcome: Result<Value, Problem>, most: usize) -> CallToolResult {
     match outcome {
         Ok(value) => match fitted(value, most) {
             Some(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            None => of(Err(Problem::new("the result is too long", "ask about one worktree")), most),
+            None => from_outcome(Err(Problem::new("the result is too long", "ask about one worktree")), most),
         },
         Err(Problem { error, hint }) => {
             let quarter = most / 4;
@@ -93,7 +93,7 @@ mod tests {
         assert!(left > 5);
         assert_eq!(value["more"].as_u64().unwrap() as usize, 1000 - left);
         assert_eq!(fitted(json!({"a": [1, 2]}), 500).unwrap(), r#"{"a":[1,2]}"#);
-        let result = of(Ok(json!({"a": "x".repeat(900)})), 500);
+        let result = from_outcome(Ok(json!({"a": "x".repeat(900)})), 500);
         let text = serde_json::to_string(&result).unwrap();
         assert!(result.is_error == Some(true) && text.contains("too long"), "{text}");
     }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn an_error_is_short_and_whole_characters() {
         let told = Problem::told(&format!("added nothing\nerror: {}\nhint: do this\n", "ö".repeat(5000)));
-        let result = of(Err(told), 400);
+        let result = from_outcome(Err(told), 400);
         let text = serde_json::to_string(&result).unwrap();
         assert!(text.len() < 600 && text.contains("do this"), "{text}");
         assert_eq!(Problem::told("worse"), Problem::new("worse", ""));

@@ -7,14 +7,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use calve_core::{CancelToken, CloneOptions, Error, ProbeReport, ShownPath, Strategy, clone_tree, probe, stage};
+use calve_core::internal::{ShownPath, stage};
+use calve_core::{CancelToken, CloneOptions, Error, ProbeReport, Strategy, clone_tree, probe};
 use calve_receipt::bench::{NotRun, PlacesFact, TreeFact};
 use calve_receipt::human::{entries, size};
 use calve_receipt::path;
 
 use self::workloads::Sources;
 pub(super) use self::workloads::known_commands;
-use crate::census::{self, Census, Contents};
+use crate::census::{self, Census, ContentReading};
 use crate::comparison;
 use crate::error::BenchError;
 use crate::machine::{self, mount_options};
@@ -33,28 +34,23 @@ pub fn programs() -> Vec<&'static str> {
     peers.chain(["calve"]).collect()
 }
 
-/// The options of `calve bench copy`.
 pub struct CopyBench<'a> {
-    /// Where, and for whom.
     pub setup: BenchSetup<'a>,
-    /// How often.
     pub rounds: Rounds,
-    /// The directory to copy.
     pub tree: &'a Path,
     /// The names of the commands to run; all when there are none.
     pub only: &'a [String],
 }
 
 impl CopyBench<'_> {
-    /// Measures, removes all that was made, and reports.
     pub fn run(&self) -> Result<Report, BenchError> {
         let tree = self.setup.tree(self.tree, Remedy::NameTree)?;
-        let selection = Selection::of(self.only, &known_commands())?;
+        let selection = Selection::new(self.only, &known_commands())?;
         let machine = machine::here();
         let began = SystemTime::now();
         self.setup.in_scratch(|scratch| {
             let (say, cancel) = (self.setup.say, self.setup.cancel);
-            let before = census::take(&tree, Contents::Leave, cancel)?;
+            let before = census::take(&tree, ContentReading::Leave, cancel)?;
             say(&format!("{}: {}", ShownPath(&tree), before.in_words()));
             let prepared = PreparedTree::prepare(&self.setup, &tree, &before, &selection, scratch)?;
             let sources = &prepared.sources;
@@ -68,11 +64,11 @@ impl CopyBench<'_> {
                 return Err(nothing_to_run(&not_run));
             }
             let versions = programs::versions(&calve, workloads::programs(), cancel)?;
-            census::take(&sources.tree, Contents::Read, cancel)?;
+            census::take(&sources.tree, ContentReading::Read, cancel)?;
             let inspect = |copy: &Path| remarks(sources, copy, cancel);
             let schedule = Schedule::new(&self.setup, self.rounds, before.room(), machine.memory_bytes, &inspect);
             let runs = runs::run(workloads, &schedule, scratch)?;
-            let after = match census::take(&tree, Contents::Leave, cancel) {
+            let after = match census::take(&tree, ContentReading::Leave, cancel) {
                 Ok(after) => Some(after),
                 Err(failure @ BenchError::Core(Error::Interrupted)) => return Err(failure),
                 // A file that has become unreadable has changed.
@@ -103,8 +99,9 @@ impl CopyBench<'_> {
 
 /// Warns when warm caches are not possible.
 fn warn_of_size(report: &mut Report, bytes: u64) {
-    let memory = report.document.machine.memory_bytes;
-    if memory > 0 && bytes > memory / 2 {
+    if let Some(memory) = report.document.machine.memory_bytes
+        && bytes > memory / 2
+    {
         let (bytes, memory) = (size(bytes), size(memory));
         let message =
             format!("the tree has {bytes} and the machine {memory} of memory: the caches cannot hold all of it");
@@ -115,7 +112,6 @@ fn warn_of_size(report: &mut Report, bytes: u64) {
 /// Where the commands read, and what can be done there.
 struct PreparedTree {
     sources: Sources,
-    /// Whether that is a copy of the tree, because the tree is elsewhere.
     copied: bool,
     tree_file_system: String,
     /// The facts of the sources and the place.
@@ -123,8 +119,7 @@ struct PreparedTree {
 }
 
 impl PreparedTree {
-    /// Prepares the sources: the tree itself where it is on the place's file system, else a copy of it there; and, where there are hard
-    /// links, a second one to make them of.
+    /// Prepares the sources: the tree where it is on the place's file system, else a copy there; and where links work, a second one for them.
     fn prepare(
         setup: &BenchSetup<'_>,
         tree: &Path,
@@ -132,10 +127,10 @@ impl PreparedTree {
         selection: &Selection,
         scratch: &Scratch<'_>,
     ) -> Result<Self, BenchError> {
-        let of_the_tree = probe(tree, scratch.path())?;
+        let of_the_tree = probe(tree, &scratch.path)?;
         let tree_file_system = of_the_tree.src.file_system.clone();
-        let copied = is_elsewhere(tree, scratch.path(), &of_the_tree)?;
-        let inside = if copied { probe(scratch.path(), scratch.path())? } else { of_the_tree };
+        let copied = is_elsewhere(tree, &scratch.path, &of_the_tree)?;
+        let inside = if copied { probe(&scratch.path, &scratch.path)? } else { of_the_tree };
         let shares = can(&inside, Strategy::Reflink);
         let links = can(&inside, Strategy::Hardlink) && workloads::linking().any(|command| selection.takes(&command));
         let needs = census.room();
@@ -149,18 +144,18 @@ impl PreparedTree {
         let mut source = tree.to_path_buf();
         if copied {
             (setup.say)("the tree is on another file system: it is copied there once, and all commands read that copy");
-            source = scratch.path().join("source");
+            source = scratch.path.join("source");
             copy_to_subvolume(tree, &source, setup.cancel)?;
             scratch.flush()?;
         }
         let mut to_link = source.clone();
         if links {
-            to_link = scratch.path().join("source-to-link");
+            to_link = scratch.path.join("source-to-link");
             copy(&source, &to_link, setup.cancel)?;
             scratch.flush()?;
         }
-        let probe = if copied { probe(&source, scratch.path())? } else { inside };
-        let home = scratch.path().join("home");
+        let probe = if copied { probe(&source, &scratch.path)? } else { inside };
+        let home = scratch.path.join("home");
         Ok(Self { sources: Sources { tree: source, home, to_link }, copied, tree_file_system, probe })
     }
 
@@ -220,8 +215,7 @@ fn can(probe: &ProbeReport, strategy: Strategy) -> bool {
     probe.offers.iter().any(|offer| offer.strategy == strategy && offer.refused.is_none())
 }
 
-/// Reports whether the tree is on another file system than the place. Subvolumes of one btrfs have different numbers and share their
-/// extents all the same: the probe tells.
+/// Reports whether the tree is on another file system. Subvolumes of one btrfs have different numbers and share extents: the probe tells.
 fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, BenchError> {
     let same_device = fs_err::metadata(tree)?.dev() == fs_err::metadata(place)?.dev();
     Ok(!same_device && !can(probe, Strategy::Reflink) && !can(probe, Strategy::Snapshot))

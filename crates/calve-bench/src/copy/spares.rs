@@ -5,17 +5,13 @@ use std::path::Path;
 use calve_core::CancelToken;
 use calve_receipt::bench::{NotRun, NotRunReason};
 
-use super::workloads::{Sources, words_with_places};
+use super::workloads::{SPARE, Sources, words_with_places};
 use crate::error::BenchError;
 use crate::scratch::Scratch;
 use crate::selection::Selection;
 use crate::spares::{SPARES, Store};
 use crate::workload::{Role, Workload};
 
-/// The command, as it is typed.
-pub(super) const COMMAND: &str = "calve cp --strategy spare SRC DST";
-
-/// Prepares the command, if it is wanted.
 pub(super) fn add(
     selection: &Selection,
     sources: &Sources,
@@ -24,18 +20,18 @@ pub(super) fn add(
     cancel: &CancelToken,
     (workloads, not_run): (&mut Vec<Workload>, &mut Vec<NotRun>),
 ) -> Result<(), BenchError> {
-    if !selection.takes(COMMAND) {
+    if !selection.takes(SPARE) {
         return Ok(());
     }
     let store = Store::new(calve, scratch, sources.tree.clone(), cancel);
-    if let Some(reason) = store.make(&["--at".as_ref(), scratch.path().as_os_str()])? {
-        let command = COMMAND.to_owned();
+    if let Some(reason) = store.make(&["--at".as_ref(), scratch.path.as_os_str()])? {
+        let command = SPARE.to_owned();
         not_run.push(NotRun { command, why: NotRunReason::Refused, reason, remedy: None });
         return Ok(());
     }
     let (calve, source) = (calve.to_path_buf(), sources.tree.clone());
-    let argv = move |dst: &Path| words_with_places(COMMAND, &calve, &source, dst);
+    let argv = move |dst: &Path| words_with_places(SPARE, &calve, &source, dst);
     let (environment, prepare) = (store.environment(), Some(store.refilled_before_runs()));
-    workloads.push(Workload { environment, prepare, ..Workload::new(COMMAND, Role::Calve, SPARES, argv) });
+    workloads.push(Workload { environment, prepare, ..Workload::new(SPARE, Role::Calve, SPARES, argv) });
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The ways to copy a tree: those of others and of Calve, as far as this place has them.
+//! The ways to copy a tree that work here: Calve's and those of other programs.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use calve_core::{ProbeReport, Refusal, Strategy};
 use calve_receipt::bench::NotRun;
 
-use super::spares::COMMAND;
 use crate::comparison::{missing, refused};
-use crate::remedy::{ProgramSource, Remedy};
+use crate::remedy::ProgramSource;
 use crate::workload::{Group, Leftovers, Role, Workload};
 
 /// A write to one of the trees never shows in the other.
@@ -34,12 +33,14 @@ struct Peer {
     command: &'static str,
     /// The abilities that the place must offer.
     needs: Option<Strategy>,
-    /// How to get it.
     source: ProgramSource,
 }
 
 /// GNU cp shares extents by itself since coreutils 9.0, so that the copying of bytes has to be asked for.
 const CP_NEVER: &str = "cp -a --reflink=never SRC DST";
+
+/// The command that takes a spare of the tree.
+pub(super) const SPARE: &str = "calve cp --strategy spare SRC DST";
 
 const PACKAGE: ProgramSource = ProgramSource::PackageManager;
 
@@ -71,7 +72,6 @@ const PEERS: &[Peer] = &[
     Peer { command: "xcp -r --no-progress SRC DST", needs: None, source: ProgramSource::Crate("xcp") },
 ];
 
-/// Returns the programs that are looked for.
 pub(crate) fn programs() -> Vec<&'static str> {
     let mut names: Vec<&str> = PEERS.iter().map(|peer| program_of(peer.command)).collect();
     names.dedup();
@@ -80,12 +80,8 @@ pub(crate) fn programs() -> Vec<&'static str> {
 
 /// Returns every command that there is on some place of this system, as it is typed.
 pub(crate) fn known_commands() -> Vec<String> {
-    let strategies =
-        Strategy::ALL.into_iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
-    let ours = ["calve cp SRC DST".to_owned()]
-        .into_iter()
-        .chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));
-    PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).chain([COMMAND.to_owned()]).collect()
+    let ours = calves(None).into_iter().map(|(command, _)| command);
+    PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).chain([SPARE.to_owned()]).collect()
 }
 
 /// Returns the commands that give the source's files further names.
@@ -104,7 +100,7 @@ pub(crate) fn choose(
     probe: &ProbeReport,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
-    hint: fn(&Remedy) -> String,
+    hint: fn(&calve_core::error::Remedy) -> String,
 ) -> (Vec<Workload>, Vec<NotRun>) {
     let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for peer in PEERS {
@@ -114,19 +110,19 @@ pub(crate) fn choose(
             (Some(refusal), _) => {
                 let mut entry = refused(peer.command, refusal, hint);
                 if peer.command == CP_NEVER {
-                    entry.reason = "nothing can be shared here, so that this is `cp -a`".into();
+                    entry.reason = "nothing can be shared here, which makes this `cp -a`".into();
                     entry.remedy = None;
                 }
                 not_run.push(entry);
             }
-            (None, None) => not_run.push(missing(peer.command, program, peer.source, hint)),
+            (None, None) => not_run.push(missing(peer.command, program, peer.source)),
             (None, Some(path)) => {
                 let links = peer.needs == Some(Strategy::Hardlink);
                 workloads.push(workload(peer.command.to_owned(), Role::Peer, links, path, sources));
             }
         }
     }
-    for (command, strategy) in calves(probe) {
+    for (command, strategy) in calves(probe.chosen) {
         let links = strategy == Some(Strategy::Hardlink);
         let role = if strategy.is_none() { Role::Reference } else { Role::Calve };
         // The hard links of others are compared with Calve's.
@@ -139,13 +135,12 @@ pub(crate) fn choose(
     (workloads, not_run)
 }
 
-/// Returns Calve's commands, each with the strategy that it depends on: its own choice on none. A strategy that is its own choice is not
-/// run a second time.
-fn calves(probe: &ProbeReport) -> Vec<(String, Option<Strategy>)> {
+/// Returns Calve's commands, each with the strategy that it depends on (its own choice: none). What it would choose anyway is not run twice.
+fn calves(chosen: Option<Strategy>) -> Vec<(String, Option<Strategy>)> {
     let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
     // An overlay is for callers of the library only.
     let others = Strategy::ALL.into_iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
-    for strategy in others.filter(|strategy| Some(*strategy) != probe.chosen) {
+    for strategy in others.filter(|strategy| Some(*strategy) != chosen) {
         commands.push((format!("calve cp --strategy {strategy} SRC DST"), Some(strategy)));
     }
     commands
@@ -165,7 +160,6 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
     Workload { environment, leftovers, ..Workload::new(command, role, group, argv) }
 }
 
-/// Returns the words of a command, with the path of its program and the real places.
 pub(super) fn words_with_places(command: &str, program: &Path, source: &Path, dst: &Path) -> Vec<OsString> {
     let arguments = command.split(' ').skip(1).map(|word| with_places(word, source, dst));
     std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()

@@ -4,13 +4,12 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use calve_db::{Address, EngineKind, MysqlSession, PostgresSession, Record};
+use calve_db::{Address, EngineKind, MysqlSession, PostgresSession, Server};
 
 /// The first row of a statement; `None` when it gives no row, or NULL.
 pub(super) type Value = Option<String>;
 
-/// Returns the engine of a server.
-pub(super) fn engine(server: &Record) -> io::Result<EngineKind> {
+pub(super) fn engine(server: &Server) -> io::Result<EngineKind> {
     server.engine_kind().ok_or_else(|| unknown(&server.engine))
 }
 
@@ -34,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Session {
     /// Opens a session for the superuser, by the private socket.
-    pub(super) fn open(server: &Record) -> io::Result<Self> {
+    pub(super) fn open(server: &Server) -> io::Result<Self> {
         Self::open_at(engine(server)?, &server.address)
     }
 
@@ -53,9 +52,7 @@ impl Session {
                 session.first_row(&format!("USE `{}`", address.database))?;
                 Protocol::Mysql(session)
             }
-            EngineKind::Redis | EngineKind::Valkey => {
-                return Err(unknown(engine.into()));
-            }
+            engine => return Err(unknown(engine.into())),
         };
         Ok(Self { protocol, server })
     }

@@ -1,20 +1,19 @@
 //! `calve bench db`: what a server on a clone of a template costs, by every strategy that works there.
 
+mod bench;
 mod client;
 mod report;
 mod sample;
 mod servers;
 mod steps;
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
-use calve_core::Strategy;
-use calve_db::{Home, OwnedServer, Ownership, StartOptions};
+use calve_db::OwnedServer;
 
+pub use self::bench::DatabaseBench;
 use self::client::Session;
-use self::report::Row;
-use self::sample::Runner;
+use self::sample::{Runner, VariantRuns};
 use self::servers::Servers;
 use crate::error::BenchError;
 use crate::machine;
@@ -22,27 +21,7 @@ use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::take_turns;
 use crate::scratch::Scratch;
-use crate::setup::{BenchSetup, Rounds, check_cancelled};
-
-/// The options of `calve bench db`.
-pub struct DatabaseBench<'a> {
-    /// On the file system of the templates and servers, and for whom.
-    pub setup: BenchSetup<'a>,
-    /// Where the template is.
-    pub home: &'a Home,
-    /// The command that looks after a server.
-    pub supervisor: &'a [PathBuf],
-    /// The name of the template.
-    pub template: &'a str,
-    /// The statement that a server answers first.
-    pub query: &'a str,
-    /// The statement that writes; a row of the largest table is deleted by default.
-    pub write: Option<&'a str>,
-    /// How many servers are started in each way.
-    pub runs: u32,
-    /// How often each command is timed as a whole; 0 is not at all.
-    pub steps: u32,
-}
+use crate::setup::{Rounds, check_cancelled};
 
 /// Deletes a row of the largest table that has rows, which needs no knowledge of its columns.
 const POSTGRES_WRITE: &str = "SELECT format('DELETE FROM %s WHERE ctid = (SELECT ctid FROM %s LIMIT 1)', t, t) FROM (SELECT \
@@ -53,7 +32,6 @@ const MARIADB_WRITE: &str = "SELECT CONCAT('DELETE FROM `', REPLACE(table_schema
     'performance_schema', 'information_schema') AND table_rows > 0 ORDER BY data_length DESC LIMIT 1";
 
 impl DatabaseBench<'_> {
-    /// Measures, ends all servers that it started, and reports.
     pub fn run(&self) -> Result<Report, BenchError> {
         let began = SystemTime::now();
         self.setup.in_scratch(|scratch| self.measure(began, scratch))
@@ -69,10 +47,10 @@ impl DatabaseBench<'_> {
         let template = found.ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
         let scout = self.start(None)?;
         let write = self.write(&scout)?;
-        let engine = client::engine(&scout.record)?;
+        let engine = client::engine(&scout.record.server)?;
         scout.stop()?;
         let servers = Servers::new(self, engine)?;
-        let mut rows: Vec<Row> = servers.ways().into_iter().map(Row::new).collect();
+        let mut rows: Vec<VariantRuns> = servers.ways().into_iter().map(VariantRuns::new).collect();
         let mut runner = Runner {
             scratch,
             query: self.query,
@@ -97,7 +75,7 @@ impl DatabaseBench<'_> {
 
     /// Returns the statement that writes, after a first server, which is not timed, has run both statements.
     fn write(&self, scout: &OwnedServer) -> Result<String, BenchError> {
-        let mut session = Session::open(&scout.record)?;
+        let mut session = Session::open(&scout.record.server)?;
         let write = match self.write {
             Some(sql) => sql.to_owned(),
             None => {
@@ -116,25 +94,4 @@ impl DatabaseBench<'_> {
         }
         Ok(write)
     }
-
-    /// Starts a server that ends with this process, however that ends.
-    fn start(&self, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
-        let mut options = StartOptions::default();
-        options.owner = Ownership::Caller;
-        options.strategy = strategy;
-        options.cancel = self.setup.cancel.clone();
-        calve_db::start(self.home, self.template, &options, self.supervisor)
-    }
-}
-
-/// Runs `calve db WORDS` as a program of its own, as users do. `supervisor`: the program comes first.
-fn program(supervisor: &[PathBuf], words: &[&str]) -> Result<(), BenchError> {
-    let calve = supervisor.first().map(PathBuf::as_path).unwrap_or_else(|| std::path::Path::new("calve"));
-    let mut command = std::process::Command::new(calve);
-    let output = command.arg("db").args(words).stdin(std::process::Stdio::null()).output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(std::io::Error::other(format!("`calve db {}` failed: {said}", words.join(" "))).into())
 }

@@ -6,26 +6,14 @@ use calve_receipt::bench::{
     BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, NotRun, NotRunReason, ResultDetails, Spread,
     TemplateFact,
 };
-use calve_receipt::human::{count, size};
+use calve_receipt::human::{counted, size};
 
-use super::DatabaseBench;
-use super::sample::Sample;
-use super::servers::Way;
+use super::bench::DatabaseBench;
+use super::sample::{Sample, VariantRuns};
 use super::steps::Step;
 use crate::report::{Report, Section, Table, or_dash, shown_bytes, shown_ms, spread};
 use crate::stats::{Summary, median};
 
-/// A way with its runs.
-pub(super) struct Row {
-    pub(super) way: Way,
-    pub(super) samples: Vec<Sample>,
-    /// Why it does not work here.
-    pub(super) refused: Option<String>,
-    /// Why it was not run any more.
-    pub(super) failed: Option<String>,
-}
-
-/// The value of a column in a run.
 type Value = fn(&Sample) -> Option<f64>;
 
 /// The columns of times, in milliseconds.
@@ -45,10 +33,11 @@ pub(super) fn complete(
     bench: &DatabaseBench<'_>,
     template: &DatabaseTemplate,
     write: &str,
-    rows: &[Row],
+    rows: &[VariantRuns],
 ) {
     describe(report, bench, template, write);
-    let measured: Vec<&Row> = rows.iter().filter(|row| row.failed.is_none() && !row.samples.is_empty()).collect();
+    let measured: Vec<&VariantRuns> =
+        rows.iter().filter(|row| row.failed.is_none() && !row.samples.is_empty()).collect();
     report.document.results = measured.iter().map(|row| row.result()).collect();
     report.sections.push(medians(&measured));
     for row in rows {
@@ -69,7 +58,7 @@ pub(super) fn complete(
 
 fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseTemplate, write: &str) {
     let DatabaseTemplate { name, engine, version, files, bytes, .. } = template;
-    report.circumstance("Template", format!("`{name}`: {version}, {} files, {}", count(*files), size(*bytes)));
+    report.circumstance("Template", format!("`{name}`: {version}, {}, {}", counted(*files, "file"), size(*bytes)));
     let query = format!("`{}`, timed from the request for a server on, cloning included", bench.query);
     report.circumstance("First query", query);
     let which = if bench.write.is_some() { "" } else { ": a row of the largest table" };
@@ -79,18 +68,18 @@ fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseT
     facts.query = Some(bench.query.to_owned());
     facts.write = Some(write.to_owned());
     report.document.rounds = bench.runs;
-    report.circumstance("Runs", format!("{} of each way, in another order each time, with warm caches", bench.runs));
+    report.circumstance("Runs", format!("{} for each variant, in rotating order, with warm caches", bench.runs));
     report.circumstance("Disk", "how much fuller the file system is after the tenth write, everything written out");
-    report.circumstance("An existing directory", "a clone that was made before, which no time counts");
+    report.circumstance("An existing directory", "a clone made beforehand, outside of the measured time");
     report.circumstance("Memory", "of all the server's processes, shared memory counted once, after the tenth write");
     report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), (engine.clone(), version.clone())]);
 }
 
-fn medians(rows: &[&Row]) -> Section {
+fn medians(rows: &[&VariantRuns]) -> Section {
     let mut head = vec!["way"];
     head.extend(TIMES.iter().map(|(title, _)| *title));
     head.extend(["disk", "memory"]);
-    let line = |row: &&Row| {
+    let line = |row: &&VariantRuns| {
         let middle = |value: Value, shown: fn(f64) -> String| or_dash(median(&row.values(value)), shown);
         let mut line = vec![row.way.name()];
         line.extend(TIMES.iter().map(|(_, value)| middle(*value, shown_ms)));
@@ -109,10 +98,9 @@ fn medians(rows: &[&Row]) -> Section {
     }
 }
 
-/// Adds the commands that are timed as a whole.
 pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
     let line = |step: &Step| {
-        let summary = Summary::of(&step.ms);
+        let summary = Summary::from_values(&step.ms);
         let shown = |value: fn(&Summary) -> f64| or_dash(summary.as_ref().map(value), shown_ms);
         let [middle, least, most] =
             [shown(|summary| summary.median), shown(|summary| summary.min), shown(|summary| summary.max)];
@@ -140,11 +128,7 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
     }));
 }
 
-impl Row {
-    pub(super) fn new(way: Way) -> Self {
-        Self { way, samples: Vec::new(), refused: None, failed: None }
-    }
-
+impl VariantRuns {
     fn values(&self, value: Value) -> Vec<f64> {
         self.samples.iter().filter_map(value).collect()
     }

@@ -4,18 +4,16 @@ use std::time::Instant;
 
 use calve_core::CancelToken;
 use calve_db::Error;
-use calve_receipt::bench::Side;
+use calve_receipt::bench::BenchSide;
 
 use super::client::Session;
-use super::report::Row;
-use super::servers::{Server, Servers, Way};
+use super::servers::{Server, ServerVariant, Servers};
 use crate::error::BenchError;
 use crate::report::shown_ms;
 use crate::runs::Turn;
 use crate::scratch::Scratch;
 use crate::setup::check_cancelled;
 
-/// The common part of all runs.
 pub(super) struct Runner<'a> {
     pub(super) scratch: &'a Scratch<'a>,
     pub(super) query: &'a str,
@@ -33,14 +31,27 @@ pub(super) struct Sample {
     pub(super) ready_ms: f64,
     pub(super) writes_ms: Vec<f64>,
     pub(super) stop_ms: f64,
-    /// The growth that `df` shows once the tenth write is on the disk. `None` if the server writes to the
-    /// runtime's storage.
+    /// The growth that `df` shows once the tenth write is on the disk. `None` if the server writes to the runtime's storage.
     pub(super) disk_bytes: Option<i64>,
     /// `None` where the system does not tell.
     pub(super) memory_bytes: Option<u64>,
 }
 
-/// A server that has answered.
+pub(super) struct VariantRuns {
+    pub(super) way: ServerVariant,
+    pub(super) samples: Vec<Sample>,
+    /// Why it does not work here.
+    pub(super) refused: Option<String>,
+    /// Why it was not run any more.
+    pub(super) failed: Option<String>,
+}
+
+impl VariantRuns {
+    pub(super) fn new(way: ServerVariant) -> Self {
+        Self { way, samples: Vec::new(), refused: None, failed: None }
+    }
+}
+
 struct BegunServer {
     server: Server,
     session: Session,
@@ -54,7 +65,7 @@ const WRITES: usize = 10;
 
 impl Runner<'_> {
     /// Runs a way once. A failure is noted in its row, and the way is not tried again.
-    pub(super) fn run(&mut self, run: u32, row: &mut Row) -> Result<Turn, BenchError> {
+    pub(super) fn run(&mut self, run: u32, row: &mut VariantRuns) -> Result<Turn, BenchError> {
         self.servers.delete_trash()?;
         let begun = self.begin(row.way);
         check_cancelled(self.cancel)?;
@@ -65,7 +76,7 @@ impl Runner<'_> {
                     row.refused = Some(reason);
                     return Ok(Turn::Last);
                 }
-                None if row.way.side() == Side::Calve && matches!(error, BenchError::Db(_)) => return Err(error),
+                None if row.way.side() == BenchSide::Calve && matches!(error, BenchError::Db(_)) => return Err(error),
                 None => Err(error),
             },
         };
@@ -86,9 +97,9 @@ impl Runner<'_> {
     }
 
     /// Starts a server, and asks it the first query.
-    fn begin(&mut self, way: Way) -> Result<BegunServer, BenchError> {
+    fn begin(&mut self, way: ServerVariant) -> Result<BegunServer, BenchError> {
         let prepared = self.servers.prepare(way)?;
-        self.scratch.settle()?;
+        self.scratch.wait_for_freed_space()?;
         let used_bytes = self.scratch.used_bytes()?;
         let began = Instant::now();
         let mut server = self.servers.start(prepared)?;
@@ -134,12 +145,12 @@ impl Runner<'_> {
 }
 
 /// Returns the reason if the error says that this way is not available here.
-fn refusal(way: Way, error: &BenchError) -> Option<String> {
+fn refusal(way: ServerVariant, error: &BenchError) -> Option<String> {
     let BenchError::Db(error) = error else { return None };
     match error {
         Error::Strategy { reason, .. } => Some(reason.clone()),
         Error::Runtime { .. } | Error::NoSubordinateIds { .. } | Error::Unreachable(_) | Error::CannotBind(_)
-            if way.side() == Side::Peer =>
+            if way.side() == BenchSide::Peer =>
         {
             Some(error.to_string())
         }

@@ -3,20 +3,19 @@
 use std::time::{Duration, Instant};
 
 use calve_core::Strategy;
-use calve_db::{Address, BareServer, BareServers, EngineKind, Error, OwnedServer, PreparedBareServer};
-use calve_receipt::bench::Side;
+use calve_db::{Address, BaselineServer, BaselineServers, EngineKind, Error, OwnedServer, PreparedBaselineServer};
+use calve_receipt::bench::BenchSide;
 
-use super::DatabaseBench;
+use super::bench::DatabaseBench;
 use super::client::Session;
 use crate::error::BenchError;
 
 /// A way to a server with data of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Calve, by a strategy.
+pub(super) enum ServerVariant {
     Strategy(Strategy),
     /// Without Calve, on an existing directory: on this machine, or in a container of this runtime.
-    Bare(Option<&'static str>),
+    Baseline(Option<&'static str>),
 }
 
 /// In the order of the report.
@@ -25,61 +24,65 @@ const STRATEGIES: [Strategy; 4] = [Strategy::Copy, Strategy::Overlay, Strategy::
 /// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-impl Way {
+impl ServerVariant {
     pub(super) fn name(self) -> String {
         match self {
             Self::Strategy(strategy) => strategy.to_string(),
-            Self::Bare(runtime) => format!("{}: an existing directory", runtime.unwrap_or("the server alone")),
+            Self::Baseline(runtime) => format!("{}: an existing directory", runtime.unwrap_or("the server alone")),
         }
     }
 
-    pub(super) fn side(self) -> Side {
-        if matches!(self, Self::Bare(..)) { Side::Peer } else { Side::Calve }
+    pub(super) fn side(self) -> BenchSide {
+        if matches!(self, Self::Baseline(..)) { BenchSide::Peer } else { BenchSide::Calve }
     }
 
     pub(super) fn strategy(self) -> Option<Strategy> {
         match self {
             Self::Strategy(strategy) => Some(strategy),
-            Self::Bare(_) => None,
+            Self::Baseline(_) => None,
         }
     }
 }
 
-/// The sources of all servers.
 pub(super) struct Servers<'a> {
     bench: &'a DatabaseBench<'a>,
     engine: EngineKind,
-    bare: BareServers<'a>,
+    baseline: BaselineServers<'a>,
 }
 
 /// A server that only has to be started.
 pub(super) enum PreparedServer {
     /// Calve prepares it while it starts it.
     Calve(Strategy),
-    Bare(Box<PreparedBareServer>),
+    Baseline(Box<PreparedBaselineServer>),
 }
 
 pub(super) enum Server {
     Calve(Box<OwnedServer>),
-    Bare(Box<BareServer>),
+    Baseline(Box<BaselineServer>),
 }
 
 impl<'a> Servers<'a> {
     pub(super) fn new(bench: &'a DatabaseBench<'a>, engine: EngineKind) -> Result<Self, BenchError> {
-        let bare = BareServers::new(bench.home, bench.template)?;
-        Ok(Self { bench, engine, bare })
+        let baseline = BaselineServers::new(bench.home, bench.template)?;
+        Ok(Self { bench, engine, baseline })
     }
 
-    /// Returns the ways that there are, in the order of the report.
-    pub(super) fn ways(&self) -> Vec<Way> {
-        STRATEGIES.into_iter().map(Way::Strategy).chain([Way::Bare(self.bare.runtime())]).collect()
+    pub(super) fn ways(&self) -> Vec<ServerVariant> {
+        STRATEGIES
+            .into_iter()
+            .map(ServerVariant::Strategy)
+            .chain([ServerVariant::Baseline(self.baseline.runtime())])
+            .collect()
     }
 
     /// Prepares a server, which is not timed.
-    pub(super) fn prepare(&self, way: Way) -> Result<PreparedServer, Error> {
+    pub(super) fn prepare(&self, way: ServerVariant) -> Result<PreparedServer, Error> {
         Ok(match way {
-            Way::Strategy(strategy) => PreparedServer::Calve(strategy),
-            Way::Bare(_) => PreparedServer::Bare(Box::new(self.bare.prepare(self.bench.setup.cancel)?)),
+            ServerVariant::Strategy(strategy) => PreparedServer::Calve(strategy),
+            ServerVariant::Baseline(_) => {
+                PreparedServer::Baseline(Box::new(self.baseline.prepare(self.bench.setup.cancel)?))
+            }
         })
     }
 
@@ -88,8 +91,8 @@ impl<'a> Servers<'a> {
             PreparedServer::Calve(strategy) => {
                 self.bench.start(Some(strategy)).map(|owned| Server::Calve(Box::new(owned)))
             }
-            PreparedServer::Bare(prepared) => {
-                prepared.start(self.bench.setup.cancel).map(|bare| Server::Bare(Box::new(bare)))
+            PreparedServer::Baseline(prepared) => {
+                prepared.start(self.bench.setup.cancel).map(|baseline| Server::Baseline(Box::new(baseline)))
             }
         }
     }
@@ -99,11 +102,11 @@ impl<'a> Servers<'a> {
         let began = Instant::now();
         loop {
             let opened = Session::open_at(self.engine, server.address());
-            let Server::Bare(bare) = &mut *server else { return Ok(opened?) };
+            let Server::Baseline(baseline) = &mut *server else { return Ok(opened?) };
             match opened {
                 Ok(session) => return Ok(session),
                 Err(error) if began.elapsed() > PATIENCE => return Err(error.into()),
-                Err(_) => bare.check()?,
+                Err(_) => baseline.check()?,
             }
             crate::setup::check_cancelled(self.bench.setup.cancel)?;
             std::thread::sleep(Duration::from_millis(1));
@@ -112,31 +115,31 @@ impl<'a> Servers<'a> {
 
     /// Deletes what earlier servers have left to be deleted.
     pub(super) fn delete_trash(&self) -> Result<(), Error> {
-        calve_db::delete_trash(&calve_db::sweep(self.bench.home)?)
+        calve_db::delete_trash(&calve_db::sweep(self.bench.home)?, self.bench.setup.cancel)
     }
 }
 
 impl Server {
     pub(super) fn address(&self) -> &Address {
         match self {
-            Self::Calve(owned) => &owned.record.address,
-            Self::Bare(bare) => bare.address(),
+            Self::Calve(owned) => &owned.record.server.address,
+            Self::Baseline(baseline) => baseline.address(),
         }
     }
 
     /// Returns the time of its clone in milliseconds, if Calve has made one.
     pub(super) fn clone_ms(&self) -> Option<f64> {
         match self {
-            Self::Calve(owned) => Some(owned.record.clone_ms),
-            Self::Bare(_) => None,
+            Self::Calve(owned) => owned.record.server.launch.clone_ms,
+            Self::Baseline(_) => None,
         }
     }
 
     /// Ends it. Returns a server whose files are still to be removed: Calve too removes those of its own servers later.
-    pub(super) fn stop(self) -> Result<Option<Box<BareServer>>, Error> {
+    pub(super) fn stop(self) -> Result<Option<Box<BaselineServer>>, Error> {
         match self {
             Self::Calve(owned) => owned.stop().map(|_| None),
-            Self::Bare(mut bare) => bare.stop().map(|()| Some(bare)),
+            Self::Baseline(mut baseline) => baseline.stop().map(|()| Some(baseline)),
         }
     }
 }

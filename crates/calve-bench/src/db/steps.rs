@@ -3,10 +3,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use calve_db::{PoolOptions, Record};
+use calve_db::{PoolOptions, Server};
 
+use super::bench::{DatabaseBench, program};
 use super::client::Session;
-use super::{DatabaseBench, program};
 use crate::error::BenchError;
 use crate::report::shown_ms;
 use crate::setup::check_cancelled;
@@ -38,13 +38,13 @@ impl DatabaseBench<'_> {
         });
         let [standby, reset, to_mark, prepared] = &mut steps;
         let server = self.start(None)?;
-        let name = server.record.name.clone();
+        let name = server.record.server.name.clone();
         for _ in 0..self.steps {
-            reset.ms.push(self.timed(RESET, &["reset", &name, "-q"], &server.record)?);
+            reset.ms.push(self.timed(RESET, &["reset", &name, "-q"], &server.record.server)?);
         }
         calve_db::mark(self.home, &name, MARK, self.setup.cancel)?;
         for _ in 0..self.steps {
-            to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record)?);
+            to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record.server)?);
         }
         self.with_pool(1, || {
             // The first one has the next one prepared, where there can be one.
@@ -53,7 +53,7 @@ impl DatabaseBench<'_> {
             for _ in 0..prepares {
                 self.until(|| Ok(calve_db::find(self.home, &name)?.prepared))?;
                 let words = ["reset", &name, "--to", MARK, "-q"];
-                prepared.ms.push(self.timed(RESET_PREPARED, &words, &server.record)?);
+                prepared.ms.push(self.timed(RESET_PREPARED, &words, &server.record.server)?);
             }
             for _ in 0..self.steps {
                 self.until(|| {
@@ -98,7 +98,7 @@ impl DatabaseBench<'_> {
         Ok(())
     }
 
-    fn timed(&self, step: &str, words: &[&str], server: &Record) -> Result<f64, BenchError> {
+    fn timed(&self, step: &str, words: &[&str], server: &Server) -> Result<f64, BenchError> {
         check_cancelled(self.setup.cancel)?;
         let began = Instant::now();
         program(self.supervisor, words)?;
@@ -116,11 +116,11 @@ impl DatabaseBench<'_> {
         program(self.supervisor, &["start", self.template, "--name", &name, "--owner-pid", &owner, "-q"])?;
         // Its directory of sockets is what the command prints, and in its record.
         let record = calve_db::find(self.home, &name)?;
-        Session::open(&record)?.run(self.query)?;
+        Session::open(&record.server)?.run(self.query)?;
         let ms = began.elapsed().as_secs_f64() * 1000.0;
         let memory_bytes = calve_db::memory_bytes(record.supervisor).map(|bytes| bytes as f64);
         calve_db::stop(self.home, &name, self.setup.cancel)?;
-        if !record.standby {
+        if !record.server.standby {
             return Err(io::Error::other("a server was started although one waited").into());
         }
         (self.setup.say)(&format!("{:>9}  {STANDBY}", shown_ms(ms)));

@@ -2,8 +2,11 @@
 
 use std::str::FromStr;
 
-/// How a repository is cloned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use strum::IntoStaticStr;
+
+/// How a repository is cloned, or brought up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum CloneKind {
     Full,
     Shallow,
@@ -22,47 +25,18 @@ impl CloneKind {
     }
 
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Shallow => "shallow",
-            Self::Treeless => "treeless",
-            Self::Blobless => "blobless",
-        }
+        self.into()
     }
 }
 
-/// How it is brought up to date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FetchKind {
-    Full,
-    Shallow,
-}
-
-impl FetchKind {
-    pub(crate) fn option(self) -> Option<&'static str> {
-        match self {
-            Self::Full => None,
-            Self::Shallow => Some("--depth=1"),
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Shallow => "shallow",
-        }
-    }
-}
-
-/// One of the tests.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Case {
     pub(crate) name: &'static str,
     pub(crate) clone: CloneKind,
-    pub(crate) fetch: Option<FetchKind>,
+    pub(crate) fetch: Option<CloneKind>,
 }
 
-const fn case(name: &'static str, clone: CloneKind, fetch: Option<FetchKind>) -> Case {
+const fn case(name: &'static str, clone: CloneKind, fetch: Option<CloneKind>) -> Case {
     Case { name, clone, fetch }
 }
 
@@ -72,12 +46,12 @@ pub(crate) static CASES: [Case; 10] = [
     case("T2", CloneKind::Shallow, None),
     case("T3", CloneKind::Treeless, None),
     case("T4", CloneKind::Blobless, None),
-    case("T5", CloneKind::Full, Some(FetchKind::Full)),
-    case("T6", CloneKind::Full, Some(FetchKind::Shallow)),
-    case("T7", CloneKind::Shallow, Some(FetchKind::Full)),
-    case("T8", CloneKind::Shallow, Some(FetchKind::Shallow)),
-    case("T9", CloneKind::Treeless, Some(FetchKind::Full)),
-    case("T10", CloneKind::Blobless, Some(FetchKind::Full)),
+    case("T5", CloneKind::Full, Some(CloneKind::Full)),
+    case("T6", CloneKind::Full, Some(CloneKind::Shallow)),
+    case("T7", CloneKind::Shallow, Some(CloneKind::Full)),
+    case("T8", CloneKind::Shallow, Some(CloneKind::Shallow)),
+    case("T9", CloneKind::Treeless, Some(CloneKind::Full)),
+    case("T10", CloneKind::Blobless, Some(CloneKind::Full)),
 ];
 
 impl Case {
@@ -88,7 +62,6 @@ impl Case {
     }
 }
 
-/// Which of them are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseSelection(pub Vec<&'static Case>);
 

@@ -7,21 +7,19 @@ use std::process::Command;
 
 use calve_core::CancelToken;
 use calve_receipt::bench::GitRepository;
+use strum::IntoStaticStr;
 
 use super::cases::{Case, CloneKind};
 use super::programs::{GitFailureReason, GitPrograms, brief};
-use super::pushes;
+use super::pushes::{FETCHES, reference};
 use super::repository::Repository;
-use super::upload_pack::{REPORTS, ServerCost};
+use super::upload_pack::{COMMAND, REPORTS, ServerCost};
 use crate::error::BenchError;
 use crate::report::Usage;
 use crate::scratch::{Scratch, delete};
 
-/// Fetches after each clone.
-pub(super) const FETCHES: u32 = 3;
-
-/// The operation of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Step {
     Clone,
     Checkout,
@@ -35,17 +33,10 @@ impl Step {
     pub(super) const ALL: [Self; 5] = [Self::Clone, Self::Checkout, Self::Blame, Self::Fetch, Self::Reset];
 
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Clone => "clone",
-            Self::Checkout => "checkout",
-            Self::Blame => "blame",
-            Self::Fetch => "fetch",
-            Self::Reset => "reset",
-        }
+        self.into()
     }
 }
 
-/// One run of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     pub(super) step: Step,
@@ -66,7 +57,6 @@ pub(super) struct StepFailure {
     pub(super) reason: GitFailureReason,
 }
 
-/// Why a client stops.
 pub(super) enum StopReason {
     Step(StepFailure),
     Failure(BenchError),
@@ -78,15 +68,12 @@ impl<E: Into<BenchError>> From<E> for StopReason {
     }
 }
 
-/// The client of one test in one round.
 pub(super) struct Client<'a> {
     git: &'a GitPrograms<'a>,
     repository: &'a Repository,
     case: &'static Case,
     round: u32,
-    /// The client's clone.
     directory: PathBuf,
-    /// The repository that it clones.
     served: PathBuf,
     reports: PathBuf,
     samples: Vec<Sample>,
@@ -101,7 +88,7 @@ pub(super) fn run(
     round: u32,
     cancel: &CancelToken,
 ) -> Result<Vec<Sample>, StopReason> {
-    let [directory, served, reports] = ["client", "served.git", "reports"].map(|name| scratch.path().join(name));
+    let [directory, served, reports] = ["client", "served.git", "reports"].map(|name| scratch.path.join(name));
     fs_err::create_dir(&reports)?;
     let mut client = Client { git, repository, case, round, directory, served, reports, samples: Vec::new() };
     let done = client.steps();
@@ -120,7 +107,8 @@ impl Client<'_> {
         // So that every clone sees the server with something pushed since it was packed.
         self.push(0)?;
         let (url, directory) = (url(&self.served), self.directory.clone());
-        let (option, upload_pack) = (self.case.clone.option(), format!("--upload-pack={}", self.git.upload_pack));
+        // `git clone` does not look it up in the configuration.
+        let (option, upload_pack) = (self.case.clone.option(), format!("--upload-pack={COMMAND}"));
         self.step(Step::Clone, |command| {
             command
                 .current_dir("/")
@@ -151,7 +139,7 @@ impl Client<'_> {
         })
     }
 
-    /// Fetches, each after a push, and goes to what was fetched.
+    /// Fetches after each push, and checks the fetched commit out.
     fn keep_up(&mut self, option: Option<&str>) -> Result<(), StopReason> {
         let remote = format!("origin/{}", self.repository.about.branch);
         for number in 1..=FETCHES {
@@ -169,7 +157,7 @@ impl Client<'_> {
     fn push(&self, number: u32) -> Result<(), BenchError> {
         let mut command = self.git.at(&self.repository.pushing);
         command.args(["push", "--quiet"]).arg(&self.served);
-        command.arg(format!("{}:refs/heads/{}", pushes::reference(number), self.repository.about.branch));
+        command.arg(format!("{}:refs/heads/{}", reference(number), self.repository.about.branch));
         self.git.output(&mut command, "pushing to the bench's own repository").map(drop)
     }
 

@@ -12,7 +12,6 @@ mod repository;
 mod source;
 mod upload_pack;
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use self::cases::CASES;
@@ -32,15 +31,12 @@ use crate::scratch::Scratch;
 use crate::setup::{BenchSetup, Rounds};
 use crate::space::Room;
 
-/// The options of `calve bench git`.
 pub struct GitBench<'a> {
-    /// Where, and for whom.
     pub setup: BenchSetup<'a>,
     /// The repositories to measure, by copies of them.
     pub sources: Vec<Source>,
     /// The tests to run, each once in every round.
     pub cases: Vec<&'static Case>,
-    /// How many rounds are counted.
     pub rounds: Rounds,
 }
 
@@ -48,7 +44,6 @@ pub struct GitBench<'a> {
 const OLDEST: (u32, u32) = (2, 30);
 
 impl GitBench<'_> {
-    /// Measures, removes all that was made, and reports.
     pub fn run(&self) -> Result<Report, BenchError> {
         let version = git_version()?;
         let (machine, began) = (machine::here(), SystemTime::now());
@@ -62,7 +57,7 @@ impl GitBench<'_> {
     }
 
     fn measure(&self, scratch: &Scratch<'_>) -> Result<(Vec<Repository>, Vec<CaseResult>, u32), BenchError> {
-        let (path, cancel, say) = (scratch.path(), self.setup.cancel, self.setup.say);
+        let (path, cancel, say) = (&scratch.path, self.setup.cancel, self.setup.say);
         fs_err::create_dir(path.join("home"))?;
         let git = GitPrograms::configure(path.join("home"), cancel)?;
         // All are checked before any is copied.
@@ -73,7 +68,8 @@ impl GitBench<'_> {
             let directory = path.join(index.to_string());
             fs_err::create_dir(&directory)?;
             repositories.push(Repository::prepare(source, &directory, &git, &|bytes, inodes| {
-                check_room(scratch, bytes, inodes)
+                // A little more is pushed.
+                runs::check_room(scratch, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
             })?);
         }
         distinguish(&mut repositories);
@@ -109,19 +105,8 @@ fn distinguish(repositories: &mut [Repository]) {
     }
 }
 
-/// Fails without room for the repositories, and for a little more that is pushed.
-fn check_room(scratch: &Scratch<'_>, bytes: u64, inodes: u64) -> Result<(), BenchError> {
-    runs::check_room(scratch, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
-}
-
-/// Returns the tests that are wanted when nothing is said.
 pub fn all_cases() -> Vec<&'static Case> {
     CASES.iter().collect()
-}
-
-/// Returns where everything is made when nothing is said.
-pub fn usual_place() -> PathBuf {
-    std::env::temp_dir()
 }
 
 fn git_version() -> Result<String, BenchError> {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 use calve_git::Nesting;
 use calve_git::remote::ENDLESS;
 
@@ -19,10 +20,8 @@ use crate::setup::check_cancelled;
 /// Variables that git may take over from the user's environment. Everything else could change the measurement.
 const KEPT: &[&str] = &["PATH", "TMPDIR", "LD_LIBRARY_PATH", "GIT_EXEC_PATH"];
 
-/// The version of git's protocol.
 pub(super) const PROTOCOL: u8 = 2;
 
-/// One git program that has ended.
 pub(super) struct GitOutput {
     pub(super) ended: ProcessResult,
     pub(super) stdout: Vec<u8>,
@@ -64,10 +63,8 @@ impl Listener {
 
 /// Starts git with a configuration of the bench's own.
 pub(super) struct GitPrograms<'a> {
-    /// For that configuration.
+    /// For that configuration, and the stand-in for `git upload-pack`.
     home: PathBuf,
-    /// The stand-in for `git upload-pack`, quoted for a shell: `git clone` does not look it up in the configuration.
-    pub(super) upload_pack: String,
     cancel: &'a CancelToken,
 }
 
@@ -76,8 +73,7 @@ impl<'a> GitPrograms<'a> {
     pub(super) fn configure(home: PathBuf, cancel: &'a CancelToken) -> Result<Self, BenchError> {
         let stand_in = home.join(upload_pack::NAME);
         fs_err::os::unix::fs::symlink(std::env::current_exe()?, &stand_in)?;
-        let upload_pack = upload_pack::quoted(&stand_in);
-        let escaped = upload_pack.replace('\\', r"\\").replace('"', "\\\"");
+        let escaped = upload_pack::COMMAND.replace('"', "\\\"");
         let text = format!(
             "[user]\n\tname = Calve\n\temail = calve@localhost\n\
              [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n\
@@ -86,7 +82,7 @@ impl<'a> GitPrograms<'a> {
              [uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n[safe]\n\tdirectory = *\n"
         );
         fs_err::write(home.join(".gitconfig"), text)?;
-        Ok(Self { home, upload_pack, cancel })
+        Ok(Self { home, cancel })
     }
 
     pub(super) fn at(&self, directory: &Path) -> Command {
@@ -112,7 +108,7 @@ impl<'a> GitPrograms<'a> {
         let mut nesting = Nesting::watch(&mut command, &events)?;
         let mut is_endless = false;
         let mut ran = self.heard(&mut command, |command| {
-            process::guard_command(command, self.cancel, |group, has_ended| {
+            process::run_command(command, None, self.cancel, |group, has_ended| {
                 is_endless = nesting.guard(has_ended, &[group]).unwrap_or(false);
             })
         })?;
@@ -166,7 +162,6 @@ impl<'a> GitPrograms<'a> {
     }
 }
 
-/// Why a command failed.
 #[derive(Debug, Clone)]
 pub(super) struct GitFailureReason {
     pub(super) text: String,

@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
-use super::client::FETCHES;
 use super::programs::GitPrograms;
 use crate::error::BenchError;
 use crate::runs::shuffled;
+
+/// Fetches after each clone.
+pub(super) const FETCHES: u32 = 3;
 
 /// The commits follow each other by a second from here: 2030-01-01T00:00:00Z.
 const FIRST_COMMIT: u64 = 1_893_456_000;
@@ -15,7 +17,7 @@ const FIRST_COMMIT: u64 = 1_893_456_000;
 /// How many files a commit changes, if there are so many.
 const FILES: usize = 3;
 
-/// Larger ones are left alone: nobody edits them.
+/// Larger files are left alone, since people do not edit those.
 const LARGEST: u64 = 16 << 20;
 
 /// Returns the reference of a push: 0 is made before the clone, and one more before each fetch.

@@ -6,23 +6,21 @@ use calve_receipt::bench::{
 use calve_receipt::human::{count, counted, size};
 
 use super::cases::Case;
-use super::client::{FETCHES, Sample, Step, StepFailure, command_of};
+use super::client::{Sample, Step, StepFailure, command_of};
 use super::programs::PROTOCOL;
+use super::pushes::FETCHES;
 use super::repository::Repository;
 use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_ms, spread, times};
 use crate::stats::{Summary, median};
 
-/// The result of one test of one repository.
 pub(super) struct CaseResult {
-    /// Its position in the report.
     pub(super) repository: usize,
     pub(super) case: &'static Case,
     pub(super) samples: Vec<Sample>,
     pub(super) failure: Option<StepFailure>,
 }
 
-/// One step of one test.
-struct Row<'a> {
+struct StepRuns<'a> {
     case: &'static Case,
     step: Step,
     command: String,
@@ -49,16 +47,15 @@ impl CaseResult {
     }
 
     /// Returns one row for each step that was measured, of the samples from `first` on.
-    fn rows(&self, first: usize, back: u32) -> Vec<Row<'_>> {
+    fn rows(&self, first: usize, back: u32) -> Vec<StepRuns<'_>> {
         let row = |step| {
             let samples = self.samples[first..].iter().filter(|sample| sample.step == step).collect();
-            Row { case: self.case, step, command: command_of(self.case, step, back), samples }
+            StepRuns { case: self.case, step, command: command_of(self.case, step, back), samples }
         };
         Step::ALL.into_iter().map(row).filter(|row| !row.samples.is_empty()).collect()
     }
 }
 
-/// Adds a measurement to a report.
 pub(super) fn complete(report: &mut Report, repositories: &[Repository], results: Vec<CaseResult>, rounds: u32) {
     report.document.schema = "calve.bench.git/1";
     report.document.rounds = rounds;
@@ -79,7 +76,7 @@ pub(super) fn complete(report: &mut Report, repositories: &[Repository], results
                 None => rows.extend(result.rows(0, about.back)),
             }
         }
-        let label = |row: &Row<'_>| format!("{} {} `{}`", about.name, row.case.name, row.command);
+        let label = |row: &StepRuns<'_>| format!("{} {} `{}`", about.name, row.case.name, row.command);
         report.warn_of_spread(&rows.iter().map(|row| (label(row), row.seconds())).collect::<Vec<_>>());
         report.document.results.extend(rows.iter().map(|row| row.result(&about.name)));
         report.sections.push(section(about, &rows));
@@ -109,7 +106,7 @@ fn fail(report: &mut Report, about: &GitRepository, case: &Case, failure: &StepF
 }
 
 /// Returns the tables of a repository: clones, then fetches, then looks at the past.
-fn section(about: &GitRepository, rows: &[Row<'_>]) -> Section {
+fn section(about: &GitRepository, rows: &[StepRuns<'_>]) -> Section {
     let contents = format!(
         "{} packed; a checkout has {} files with {}",
         size(about.pack_bytes),
@@ -118,9 +115,9 @@ fn section(about: &GitRepository, rows: &[Row<'_>]) -> Section {
     );
     let mut lines = vec![("Source", format!("`{}`, branch `{}`", about.source, about.branch)), ("Size", contents)];
     lines.extend(about.file.as_ref().map(|file| ("Blamed", format!("`{file}`, {} commits back", about.back))));
-    let in_words = |row: &Row<'_>| format!("{}: {}", row.case.in_words(), row.step.name());
+    let in_words = |row: &StepRuns<'_>| format!("{}: {}", row.case.in_words(), row.step.name());
     // Clones for the fetch tests repeat those of other tests.
-    let is_listed_clone = |row: &Row<'_>| row.step == Step::Clone && row.case.fetch.is_none();
+    let is_listed_clone = |row: &StepRuns<'_>| row.step == Step::Clone && row.case.fetch.is_none();
     let tables = [
         table("Clones", rows, &is_listed_clone, &|row| row.case.in_words()),
         table(
@@ -129,7 +126,7 @@ fn section(about: &GitRepository, rows: &[Row<'_>]) -> Section {
             &|row| [Step::Fetch, Step::Reset].contains(&row.step),
             &in_words,
         ),
-        table("Looks at the past", rows, &|row| [Step::Checkout, Step::Blame].contains(&row.step), &in_words),
+        table("Reading older commits", rows, &|row| [Step::Checkout, Step::Blame].contains(&row.step), &in_words),
     ];
     let tables = tables.into_iter().filter(|table| !table.lines.is_empty()).collect();
     Section { title: about.name.clone(), lines, tables, note: "" }
@@ -137,9 +134,9 @@ fn section(about: &GitRepository, rows: &[Row<'_>]) -> Section {
 
 fn table(
     title: &'static str,
-    rows: &[Row<'_>],
-    belongs: &dyn Fn(&Row<'_>) -> bool,
-    name: &dyn Fn(&Row<'_>) -> String,
+    rows: &[StepRuns<'_>],
+    belongs: &dyn Fn(&StepRuns<'_>) -> bool,
+    name: &dyn Fn(&StepRuns<'_>) -> String,
 ) -> Table {
     const HEAD: [&str; 9] =
         ["test", "step", "wall", "stddev", "server CPU", "stddev", "server memory", "connections", "received"];
@@ -152,7 +149,7 @@ fn table(
     }
 }
 
-impl Row<'_> {
+impl StepRuns<'_> {
     fn each(&self, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
         self.samples.iter().map(|sample| value(sample)).collect()
     }
@@ -173,13 +170,12 @@ impl Row<'_> {
         median(&self.each(|sample| sample.server.connections as f64)).unwrap_or(0.0).round() as u64
     }
 
-    /// Returns the bytes that the client gets.
     fn bytes_received(&self) -> u64 {
         median(&self.each(|sample| sample.server.sent_bytes as f64)).unwrap_or(0.0).round() as u64
     }
 
     fn line(&self, name: String) -> Vec<String> {
-        let (seconds, server) = (Summary::of(&self.seconds()), Summary::of(&self.server_cpu_ms()));
+        let (seconds, server) = (Summary::from_values(&self.seconds()), Summary::from_values(&self.server_cpu_ms()));
         let stddev = |summary: Option<Summary>| summary.and_then(|summary| summary.stddev);
         vec![
             self.case.name.into(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use calve_receipt::bench::GitRepository;
 
 use super::programs::GitPrograms;
@@ -13,9 +13,7 @@ use super::source::Source;
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 
-/// A repository that is ready to be measured.
 pub(super) struct Repository {
-    /// The facts for the report.
     pub(super) about: GitRepository,
     /// Bare, and never served itself.
     pub(super) template: PathBuf,
@@ -72,7 +70,7 @@ impl Repository {
 fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), BenchError> {
     let text = match source {
         Source::Path(path) => fs_err::canonicalize(path)?.into_os_string(),
-        Source::Url(address) => address.for_git().into(),
+        Source::Url(address) => address.given.clone().into(),
     };
     let mut arguments = ["clone", "--quiet", "--bare", "--no-local", "--template=", "--"].map(OsStr::new).to_vec();
     arguments.extend([&text, template.as_os_str()]);
@@ -98,7 +96,6 @@ fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), B
     Err(BenchError::failed(text, hint))
 }
 
-/// Returns the branch that the source has checked out.
 fn branch(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<String, BenchError> {
     let run = |arguments: &[&str]| git.run(git.at(template).args(arguments));
     let refused = |lack: &str, remedy| {
@@ -146,7 +143,6 @@ fn most_changed(git: &GitPrograms<'_>, template: &Path, branch: &str, back: u32)
     Ok(None)
 }
 
-/// Returns the size of the packs of a bare repository.
 fn pack_bytes(repository: &Path) -> u64 {
     let entries = fs_err::read_dir(repository.join("objects/pack")).into_iter().flatten().flatten();
     let packs = entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack"));

@@ -3,14 +3,13 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use calve_git::Git;
 use calve_git::remote::{RepositoryUrl, Transport};
 
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 
-/// A repository to measure, before it is copied.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// A directory of this machine.
@@ -21,7 +20,8 @@ pub enum Source {
 /// A URL that git may be given.
 #[derive(Clone)]
 pub struct GitAddress {
-    given: String,
+    /// For git alone.
+    pub(super) given: String,
     url: RepositoryUrl,
 }
 
@@ -32,22 +32,9 @@ impl std::fmt::Debug for GitAddress {
 }
 
 impl GitAddress {
-    /// Returns the address as the user gave it, for git alone.
-    pub(super) fn for_git(&self) -> &str {
-        &self.given
-    }
-
     /// Returns git's words, without secrets.
     pub(super) fn censored(&self, said: &str) -> String {
         self.url.censored(&said.replace(&self.given, &self.url.to_string()))
-    }
-
-    pub(crate) fn shown(&self) -> String {
-        self.url.to_string()
-    }
-
-    pub(crate) fn name(&self) -> String {
-        named(&self.url)
     }
 }
 
@@ -61,7 +48,7 @@ fn named(url: &RepositoryUrl) -> String {
 
 impl Source {
     /// Parses a path that is there, or a URL.
-    pub fn of(text: &str) -> Result<Self, BenchError> {
+    pub fn parse(text: &str) -> Result<Self, BenchError> {
         let url = parse(text)?;
         let is_path = url.kind() == Transport::Local;
         Ok(if is_path {
@@ -75,15 +62,14 @@ impl Source {
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Path(path) => path.to_string_lossy().into_owned(),
-            Self::Url(address) => address.shown(),
+            Self::Url(address) => address.url.to_string(),
         }
     }
 
-    /// Returns the last part of the source.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Path(path) => parse(&path.to_string_lossy()).map_or_else(|_| "repository".into(), |url| named(&url)),
-            Self::Url(address) => address.name(),
+            Self::Url(address) => named(&address.url),
         }
     }
 

@@ -14,8 +14,11 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::time::{ClockId, clock_gettime};
 use wait4::Wait4;
 
-/// The name that it goes by.
+/// The name that it goes by, in the HOME of the bench's gits.
 pub(super) const NAME: &str = "calve-upload-pack";
+
+/// The command, which git gives to a shell: so the path may have any bytes.
+pub(super) const COMMAND: &str = "\"$HOME/calve-upload-pack\"";
 
 /// The environment variable with the directory to report to.
 pub(super) const REPORTS: &str = "CALVE_UPLOAD_PACK_REPORTS";
@@ -26,11 +29,10 @@ pub(super) struct ServerCost {
     pub(super) connections: u64,
     pub(super) user_seconds: f64,
     pub(super) system_seconds: f64,
-    /// The time of the stand-in itself, which belongs to nobody.
+    /// The time of the stand-in itself, which counts for neither side.
     pub(super) own_seconds: f64,
     /// The most of one process.
     pub(super) peak_memory_bytes: u64,
-    /// The bytes of the answers.
     pub(super) sent_bytes: u64,
 }
 
@@ -82,11 +84,4 @@ impl ServerCost {
         }
         Ok(sum)
     }
-}
-
-/// Quotes the value of `remote.origin.uploadpack` for the stand-in at that path: git gives it to a shell.
-pub(super) fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c));
-    if is_plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -2,30 +2,34 @@
 
 use super::{Report, Table};
 
-pub(super) fn page(report: &Report) -> String {
-    let mut text = format!("# calve bench {}\n\n", report.document.bench);
-    text.push_str(&list(report.circumstances.iter().map(|(label, line)| format!("{label}: {line}"))));
-    for section in &report.sections {
-        text.push_str(&format!("\n## {}\n", section.title));
-        if !section.lines.is_empty() {
-            text.push('\n');
-            text.push_str(&list(section.lines.iter().map(|(label, line)| format!("{label}: {line}"))));
+impl Report {
+    /// Returns the report as Markdown, with aligned columns for terminals.
+    pub fn markdown(&self) -> String {
+        let mut text = format!("# calve bench {}\n\n", self.document.bench);
+        text.push_str(&list(self.circumstances.iter().map(|(label, line)| format!("{label}: {line}"))));
+        for section in &self.sections {
+            text.push_str(&format!("\n## {}\n", section.title));
+            if !section.lines.is_empty() {
+                text.push('\n');
+                text.push_str(&list(section.lines.iter().map(|(label, line)| format!("{label}: {line}"))));
+            }
+            for table in &section.tables {
+                let title = if table.title.is_empty() { String::new() } else { format!("{}:\n\n", table.title) };
+                text.push_str(&format!("\n{title}{}", aligned(table)));
+            }
+            if !section.note.is_empty() {
+                text.push_str(&format!("\n{}\n", section.note));
+            }
         }
-        for table in &section.tables {
-            let title = if table.title.is_empty() { String::new() } else { format!("{}:\n\n", table.title) };
-            text.push_str(&format!("\n{title}{}", aligned(table)));
+        let warnings = self.document.warnings.iter().map(|warning| warning.message.clone()).collect();
+        let below = [("Warnings", warnings), ("In short", self.document.conclusions.clone())];
+        for (title, lines) in self.lists().into_iter().chain(below) {
+            if !lines.is_empty() {
+                text.push_str(&format!("\n{title}:\n\n{}", list(lines)));
+            }
         }
-        if !section.note.is_empty() {
-            text.push_str(&format!("\n{}\n", section.note));
-        }
+        text
     }
-    let below = [("Warnings", report.warnings()), ("In short", report.document.conclusions.clone())];
-    for (title, lines) in report.lists().into_iter().chain(below) {
-        if !lines.is_empty() {
-            text.push_str(&format!("\n{title}:\n\n{}", list(lines)));
-        }
-    }
-    text
 }
 
 fn list(lines: impl IntoIterator<Item = String>) -> String {

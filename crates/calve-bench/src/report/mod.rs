@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use calve_receipt::bench::{
-    BenchFailure, BenchReport, BenchWarning, CommandConditions, Conditions, Facts, Machine, NotRun, NotRunReason, Side,
-    Spread, Times,
+    BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, NotRun, NotRunReason, Spread, Times,
 };
 use calve_receipt::human::{duration, size};
 use serde_json::{Value, json};
@@ -17,7 +16,6 @@ use crate::machine::{self, utc};
 use crate::remedy::Remedy;
 use crate::stats::Summary;
 
-/// The report of a bench.
 pub struct Report {
     pub(crate) document: BenchReport,
     /// Facts that a reader must know to judge the numbers.
@@ -26,7 +24,6 @@ pub struct Report {
     pub(crate) notes: Vec<String>,
 }
 
-/// One heading with what belongs to it.
 #[derive(Default)]
 pub(crate) struct Section {
     pub(crate) title: String,
@@ -50,7 +47,8 @@ impl Report {
     pub(crate) fn new(bench: &'static str, began: SystemTime, machine: Machine) -> Self {
         let date = utc(began);
         let (cpu, cores, kernel) = (&machine.cpu, machine.cores, &machine.kernel);
-        let text = format!("{cpu}, {cores} cores, {} of memory, {kernel}", size(machine.memory_bytes));
+        let memory = machine.memory_bytes.map(|bytes| format!(", {} of memory", size(bytes))).unwrap_or_default();
+        let text = format!("{cpu}, {cores} cores{memory}, {kernel}");
         let mut report = Self {
             circumstances: vec![("Date", date.clone()), ("Machine", text)],
             document: BenchReport {
@@ -62,7 +60,7 @@ impl Report {
                 conditions: Conditions::None {},
                 rounds: 0,
                 versions: BTreeMap::new(),
-                memory_floor_bytes: machine::own_peak_memory_bytes().unwrap_or(0),
+                memory_floor_bytes: machine::own_peak_memory_bytes(),
                 results: Vec::new(),
                 failed: Vec::new(),
                 not_run: Vec::new(),
@@ -109,11 +107,10 @@ impl Report {
         }
     }
 
-    /// Warns of rows whose runs lie far apart.
     pub(crate) fn warn_of_spread(&mut self, rows: &[(String, Vec<f64>)]) {
         let mut wide = Vec::new();
         for (label, seconds) in rows {
-            let Some(summary) = Summary::of(seconds) else { continue };
+            let Some(summary) = Summary::from_values(seconds) else { continue };
             let spread = summary.stddev.map_or(0.0, |stddev| stddev / summary.mean);
             if spread > LARGE_SPREAD {
                 wide.push((spread, label));
@@ -131,7 +128,6 @@ impl Report {
         }
     }
 
-    /// Adds a command that was not run again after it had failed.
     pub(crate) fn fail(&mut self, label: &str, failure: BenchFailure) {
         self.warn("failed", format!("{label} failed and was not run again: {}", failure.reason));
         self.document.failed.push(failure);
@@ -142,14 +138,9 @@ impl Report {
         json!(self.document)
     }
 
-    /// Returns the report as Markdown, with aligned columns for terminals.
-    pub fn markdown(&self) -> String {
-        markdown::page(self)
-    }
-
     /// Fails when a command failed that is not of others.
     pub fn verdict(&self) -> Result<(), BenchError> {
-        let ours = |failure: &&BenchFailure| failure.side != Some(Side::Peer);
+        let ours = |failure: &&BenchFailure| failure.side != Some(BenchSide::Peer);
         let Some(failure) = self.document.failed.iter().find(ours) else { return Ok(()) };
         let test = failure.test.map_or_else(String::new, |test| format!("{test}: "));
         let text = format!("{test}`{}` failed: {}", failure.command, failure.reason);
@@ -157,7 +148,6 @@ impl Report {
         Err(BenchError::failed(text, hint))
     }
 
-    /// Lists with their headings that stand below the tables.
     fn lists(&self) -> [(&'static str, Vec<String>); 3] {
         let not_run = |reason| {
             let of_reason = self.document.not_run.iter().filter(move |not_run| not_run.why == reason);
@@ -168,14 +158,6 @@ impl Report {
             ("Not installed", not_run(NotRunReason::Missing)),
             ("Not possible here", not_run(NotRunReason::Refused)),
         ]
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.document.warnings.iter().map(|warning| warning.message.clone()).collect()
-    }
-
-    pub(crate) fn command_conditions(&mut self, conditions: CommandConditions) {
-        self.document.conditions = Conditions::Commands(conditions);
     }
 }
 
@@ -196,7 +178,7 @@ pub(crate) struct Usage {
 /// Makes hyperfine's part of a row. `None` of no runs.
 pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
     let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
-    let Summary { mean, stddev, median, min, max } = Summary::of(&seconds)?;
+    let Summary { mean, stddev, median, min, max } = Summary::from_values(&seconds)?;
     let mean_of = |value: fn(&Usage) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
     Some(Times {
         command: command.to_owned(),
@@ -215,7 +197,7 @@ pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
 
 /// Returns the values with their median and bounds. `None` of no values.
 pub(crate) fn spread(values: Vec<f64>) -> Option<Spread> {
-    let Summary { median, min, max, .. } = Summary::of(&values)?;
+    let Summary { median, min, max, .. } = Summary::from_values(&values)?;
     Some(Spread { median, min, max, values })
 }
 
@@ -239,7 +221,7 @@ pub(crate) fn shown_bytes(bytes: f64) -> String {
     format!("{sign}{}", size(bytes.abs() as u64))
 }
 
-/// Formats what is not always known.
+/// Formats a value, or a dash if it is not known.
 pub(crate) fn or_dash<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".into(), shown)
 }

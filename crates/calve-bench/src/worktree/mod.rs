@@ -2,10 +2,11 @@
 
 mod workloads;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
-use calve_core::{CloneOptions, ShownPath, clone_tree};
+use calve_core::internal::ShownPath;
+use calve_core::{CloneOptions, clone_tree};
 use calve_receipt::bench::RepositoryFact;
 use calve_receipt::human::counted;
 
@@ -20,11 +21,8 @@ use crate::scratch::{Scratch, real_path};
 use crate::setup::{BenchSetup, Rounds};
 use crate::space::Room;
 
-/// The options of `calve bench worktree`.
 pub struct WorktreeBench<'a> {
-    /// Where, and for whom.
     pub setup: BenchSetup<'a>,
-    /// How often.
     pub rounds: Rounds,
     /// A repository's main worktree, with what git ignores in it.
     pub repository: &'a Path,
@@ -44,20 +42,20 @@ impl WorktreeBench<'_> {
     }
 
     fn measure(&self, repository: &Path, began: SystemTime, scratch: &mut Scratch<'_>) -> Result<Report, BenchError> {
-        let source = scratch.path().join("source");
+        let source = scratch.path.join("source");
         let used_before = scratch.used_bytes()?;
         (self.setup.say)("cloning the repository: worktrees are added to the clone");
         let mut options = CloneOptions::default();
         options.cancel = self.setup.cancel.clone();
         let cloned = clone_tree(repository, &source, &options)?;
         // Entries of other worktrees lead to those, and files have new inodes.
-        git(&source, &["worktree", "prune", "--expire=now"])?;
-        git(&source, &["status", "--porcelain"])?;
+        workloads::git(&source, &["worktree", "prune", "--expire=now"])?;
+        workloads::git(&source, &["status", "--porcelain"])?;
         scratch.flush()?;
         let made = scratch.used_bytes()?.saturating_sub(used_before);
-        let tracked_files = git(&source, &["ls-files", "-z"])?.bytes().filter(|&byte| byte == 0).count();
+        let tracked_files = workloads::git(&source, &["ls-files", "-z"])?.bytes().filter(|&byte| byte == 0).count();
         let calve = std::env::current_exe()?;
-        let (mut workloads, mut not_run) = workloads::choose(&source, &calve, &programs::find, self.setup.hint)?;
+        let (mut workloads, mut not_run) = workloads::choose(&source, &calve, &programs::find)?;
         let cancel = self.setup.cancel;
         workloads::add_with_spare(&source, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
         let machine = machine::here();
@@ -78,16 +76,4 @@ impl WorktreeBench<'_> {
         report.versions(programs::versions(&calve, vec!["git", "cp", "npm", "wt"], self.setup.cancel)?);
         Ok(report)
     }
-}
-
-/// Returns git's output in a directory.
-fn git(at: &Path, arguments: &[&str]) -> Result<String, BenchError> {
-    Ok(String::from_utf8_lossy(&calve_git::Git::at(at).run(arguments)?).into_owned())
-}
-
-/// Returns the directories and files directly in the worktree that git ignores, for programs that have to be told.
-fn ignored(source: &Path) -> Result<Vec<PathBuf>, BenchError> {
-    let listed = git(source, &["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])?;
-    let names = listed.split('\0').map(|path| path.trim_end_matches('/')).filter(|path| !path.is_empty());
-    Ok(names.map(PathBuf::from).collect())
 }

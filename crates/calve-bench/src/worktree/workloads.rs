@@ -9,7 +9,7 @@ use calve_receipt::bench::{NotRun, NotRunReason};
 
 use crate::comparison::missing;
 use crate::error::BenchError;
-use crate::remedy::{ProgramSource, Remedy};
+use crate::remedy::ProgramSource;
 use crate::scratch::Scratch;
 use crate::spares::{SPARES, Store};
 use crate::workload::{Group, Leftovers, Role, Workload};
@@ -17,7 +17,7 @@ use crate::workload::{Group, Leftovers, Role, Workload};
 pub(crate) const COMPLETE: Group = Group { name: Cow::Borrowed("complete worktrees"), note: "" };
 
 /// As shown, and as run: `$1` is the repository, `$2` the new path, `$3` the program.
-struct Way {
+struct WorktreeVariant {
     shown: &'static str,
     script: &'static str,
     program: &'static str,
@@ -29,21 +29,21 @@ const ADD: &str = "cd \"$1\" && \"$3\" worktree add -q --no-hooks --detach HEAD 
 const TAKE_SPARE: &str = "cd \"$1\" && \"$3\" worktree add --json --no-hooks --detach HEAD --path \"$2\" | grep -q '\"strategy\": *\"spare\"'";
 const STATUS: &str = " && git -C \"$2\" status --porcelain >/dev/null";
 
-const WAYS: [Way; 3] = [
-    Way {
+const VARIANTS: [WorktreeVariant; 3] = [
+    WorktreeVariant {
         shown: "git worktree add DST; cp -a --reflink=auto IGNORED DST; git status",
         script: "git -C \"$1\" worktree add -q --detach \"$2\" && cd \"$1\" && while IFS= read -r path; do \
                  cp -a --reflink=auto --parents -- \"$path\" \"$2\" || exit 1; done <\"$4\"",
         program: "cp",
         source: ProgramSource::PackageManager,
     },
-    Way {
+    WorktreeVariant {
         shown: "git worktree add DST; npm ci --offline; git status",
         script: "git -C \"$1\" worktree add -q --detach \"$2\" && \"$3\" --prefix \"$2\" ci --offline --no-audit --no-fund >/dev/null",
         program: "npm",
         source: ProgramSource::Node,
     },
-    Way {
+    WorktreeVariant {
         shown: "git worktree add DST; wt step copy-ignored; git status",
         script: "git -C \"$1\" worktree add -q --detach \"$2\" && cd \"$2\" && \"$3\" step copy-ignored >/dev/null",
         program: "wt",
@@ -55,23 +55,24 @@ pub(crate) fn choose(
     source: &Path,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
-    hint: fn(&Remedy) -> String,
 ) -> Result<(Vec<Workload>, Vec<NotRun>), BenchError> {
     let list = source.with_file_name("ignored");
     let mut lines = Vec::new();
-    for path in super::ignored(source)? {
+    for path in ignored(source)? {
         lines.extend_from_slice(path.as_os_str().as_encoded_bytes());
         lines.push(b'\n');
     }
     fs_err::write(&list, lines)?;
     let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
-    for way in &WAYS {
-        if way.program == "npm" && !source.join("package-lock.json").is_file() {
+    for variant in &VARIANTS {
+        if variant.program == "npm" && !source.join("package-lock.json").is_file() {
             continue;
         }
-        match find(way.program) {
-            Some(program) => workloads.push(workload(way.shown, Role::Peer, way.script, source, &program, &list)),
-            None => not_run.push(missing(way.shown, way.program, way.source, hint)),
+        match find(variant.program) {
+            Some(program) => {
+                workloads.push(workload(variant.shown, Role::Peer, variant.script, source, &program, &list))
+            }
+            None => not_run.push(missing(variant.shown, variant.program, variant.source)),
         }
     }
     workloads.push(workload("calve worktree add --path DST; git status", Role::Reference, ADD, source, calve, &list));
@@ -88,7 +89,7 @@ pub(crate) fn add_with_spare(
 ) -> Result<(), BenchError> {
     const SHOWN: &str = "calve worktree add --path DST; git status (with a spare)";
     let store = Store::new(calve, scratch, source.to_path_buf(), cancel);
-    if let Some(reason) = store.make(&["--worktree".as_ref(), "--at".as_ref(), scratch.path().as_os_str()])? {
+    if let Some(reason) = store.make(&["--worktree".as_ref(), "--at".as_ref(), scratch.path.as_os_str()])? {
         not_run.push(NotRun { command: SHOWN.to_owned(), why: NotRunReason::Refused, reason, remedy: None });
         return Ok(());
     }
@@ -109,4 +110,15 @@ fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path
     };
     // git would take longer with each worktree that it knows.
     Workload { leftovers: Leftovers::DeleteAtOnce, ..Workload::new(shown, role, COMPLETE, argv) }
+}
+
+pub(super) fn git(at: &Path, arguments: &[&str]) -> Result<String, BenchError> {
+    Ok(String::from_utf8_lossy(&calve_git::Git::at(at).run(arguments)?).into_owned())
+}
+
+/// Returns the directories and files directly in the worktree that git ignores, for programs that have to be told.
+fn ignored(source: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let listed = git(source, &["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])?;
+    let names = listed.split('\0').map(|path| path.trim_end_matches('/')).filter(|path| !path.is_empty());
+    Ok(names.map(PathBuf::from).collect())
 }

@@ -16,9 +16,7 @@ use crate::runs::{self, Schedule};
 use crate::setup::{BenchSetup, Rounds};
 use crate::space::Room;
 
-/// The options of `calve bench write`.
 pub struct WriteBench<'a> {
-    /// Where, and for whom.
     pub setup: BenchSetup<'a>,
     /// How many files each run writes.
     pub files: u64,
@@ -26,7 +24,6 @@ pub struct WriteBench<'a> {
     pub bytes: u64,
     /// One table for each number of directories.
     pub directories: &'a [u64],
-    /// How many rounds are counted.
     pub rounds: Rounds,
 }
 
@@ -34,14 +31,13 @@ pub struct WriteBench<'a> {
 const SCRIPT: &str = include_str!("ways.mjs");
 
 impl WriteBench<'_> {
-    /// Measures, removes all that was made, and reports.
     pub fn run(&self) -> Result<Report, BenchError> {
         let node = Node::find()?;
         let (machine, began) = (machine::here(), SystemTime::now());
         let task = |&directories: &u64| Task { files: self.files, bytes: self.bytes, directories };
         let tasks: Vec<Task> = self.directories.iter().map(task).collect();
         self.setup.in_scratch(|scratch| {
-            let [script, result] = ["ways.mjs", "result.json"].map(|name| scratch.path().join(name));
+            let [script, result] = ["ways.mjs", "result.json"].map(|name| scratch.path.join(name));
             fs_err::write(&script, SCRIPT)?;
             let workloads =
                 tasks.iter().flat_map(|task| ways::workloads(*task, machine.cores, &node, &script, &result)).collect();

@@ -12,7 +12,6 @@ use crate::report::Report;
 /// The program, found on the PATH.
 pub(super) const NODE: &str = "node";
 
-/// A program that runs JavaScript.
 pub(super) struct Node {
     /// "Node v22.1.0", "Bun 1.2.0".
     version: String,

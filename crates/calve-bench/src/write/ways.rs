@@ -11,7 +11,6 @@ use super::node::{NODE, Node};
 use crate::space::Room;
 use crate::workload::{CheckFunction, Group, OwnTimes, Role, Workload};
 
-/// The files that one run writes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Task {
     pub(super) files: u64,

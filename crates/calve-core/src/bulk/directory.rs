@@ -7,19 +7,17 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::Directory;
+use super::options::Directory;
 use super::plan::join;
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::sys;
+use crate::vocabulary::operation::Operation;
 
-/// The directory that a worker has open.
 pub(super) struct Directories<'a> {
     root: BorrowedFd<'a>,
     root_path: &'a Path,
     missing: Directory,
     last: Option<(Vec<u8>, OwnedFd)>,
-    /// How many directories were made.
     pub(super) made: u64,
 }
 
@@ -28,7 +26,6 @@ impl<'a> Directories<'a> {
         Self { root, root_path, missing, last: None, made: 0 }
     }
 
-    /// Opens the directory `path`, relative to the root.
     pub(super) fn open(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>, Error> {
         if path.is_empty() {
             return Ok(self.root);
@@ -88,10 +85,6 @@ pub(super) fn again(error: &Error) -> Error {
             let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
             Error::Io { operation: *operation, path: path.clone(), source }
         }
-        other => Error::Io {
-            operation: Operation::EnterDirectory,
-            path: ".".into(),
-            source: io::Error::other(other.to_string()),
-        },
+        other => Error::io(Operation::EnterDirectory, ".", io::Error::other(other.to_string())),
     }
 }

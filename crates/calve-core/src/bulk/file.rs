@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::options::{ExistingFile, Flush, Placement, WriteOptions};
 use super::plan::Item;
-use super::{ExistingFile, Flush, Placement, WriteOptions};
 use crate::error::Error;
-use crate::operation::Operation;
-use crate::replaced::ReplacedFile;
 use crate::sys;
+use crate::tree::replaced::ReplacedFile;
+use crate::vocabulary::operation::Operation;
 
 /// Where `write` stops to look whether it should go on.
 const PIECE_BYTES: usize = 8 << 20;
@@ -27,20 +27,12 @@ pub(super) fn write(
     path: &dyn Fn(&[u8]) -> PathBuf,
 ) -> Result<(), Error> {
     match options.placement {
-        Placement::InPlace => in_place(directory, item, options, expect_existing, path),
+        Placement::InPlace => {
+            let (file, is_new) = make(directory, item, options, expect_existing, path)?;
+            fill_made(directory, file, is_new, item, options, path)
+        }
         Placement::Rename => by_rename(directory, item, options, path),
     }
-}
-
-fn in_place(
-    directory: BorrowedFd<'_>,
-    item: &Item<'_>,
-    options: &WriteOptions,
-    expect_existing: &mut bool,
-    path: &dyn Fn(&[u8]) -> PathBuf,
-) -> Result<(), Error> {
-    let (file, is_new) = make(directory, item, options, expect_existing, path)?;
-    fill_made(directory, file, is_new, item, options, path)
 }
 
 /// Opens the file of an item, or creates it, and returns it empty. Returns also whether it is new.
@@ -57,7 +49,6 @@ pub(super) fn make(
     })
 }
 
-/// Writes what [`make`] has made.
 pub(super) fn fill_made(
     directory: BorrowedFd<'_>,
     file: OwnedFd,
@@ -88,13 +79,12 @@ fn by_rename(
         ExistingFile::Overwrite => ReplacedFile::find(directory, OsStr::from_bytes(item.name)),
         ExistingFile::Refuse => Ok(None),
     };
-    let replaced =
-        replaced.map_err(|source| Error::Io { operation: Operation::Stat, path: path(item.name), source })?;
+    let replaced = replaced.map_err(|error| Error::io(Operation::Stat, path(item.name), error))?;
     let mode = if replaced.is_some() { ReplacedFile::NEW_MODE } else { options.mode };
     let file =
         create(directory, hidden, mode).map_err(|errno| Error::io(Operation::CreateFile, path(hidden), errno))?;
     let kept = replaced.map_or(Ok(()), |old| old.keep_in(file.as_fd()).map(drop));
-    let kept = kept.map_err(|source| Error::Io { operation: Operation::SetFileMode, path: path(hidden), source });
+    let kept = kept.map_err(|error| Error::io(Operation::SetFileMode, path(hidden), error));
     let written = kept.and_then(|()| fill(file, item, options, path)).and_then(|()| {
         let failed = |errno| Error::io(Operation::CreateFile, path(item.name), errno);
         match options.existing {

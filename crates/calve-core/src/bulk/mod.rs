@@ -8,158 +8,31 @@
 mod directory;
 mod file;
 mod gain;
+mod options;
 mod plan;
 mod read;
 mod relay;
 
-use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use self::directory::Directories;
 use self::gain::Gain;
+pub use self::options::{
+    Directory, ExistingFile, Flush, OnError, Placement, WriteEntry, WriteFailure, WriteOptions, WriteReport,
+};
 use self::plan::{Unit, WritePlan, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::Error;
-use crate::operation::Operation;
-use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, CreationPattern};
 use crate::tree::pool::thread_count;
-
-/// One file to be written.
-#[derive(Debug, Clone, Copy)]
-pub struct WriteEntry<'a> {
-    /// Relative to the root, without `..`.
-    pub path: &'a Path,
-    /// All that will be in it.
-    pub contents: &'a [u8],
-}
-
-/// The treatment of a file that is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ExistingFile {
-    /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placement::Rename`] it is a new file, which keeps
-    /// what [`ReplacedFile::keep_in`](crate::ReplacedFile::keep_in) says.
-    #[default]
-    Overwrite,
-    /// It is an error.
-    Refuse,
-}
-
-/// Whether directories that are missing are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Directory {
-    /// A missing directory is an error.
-    #[default]
-    MustExist,
-    /// It is made, and those above it up to the root, and the root itself.
-    Make,
-}
-
-/// When files have to be on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Flush {
-    /// When the operating system writes them back.
-    #[default]
-    Never,
-    /// All of them when [`Writer::finish`] returns: one syncfs(2) where there is one, which also writes what others have written.
-    AtEnd,
-    /// Each one before the next is begun on the same thread (fsync(2)), and its directory.
-    EachFile,
-}
-
-/// How a file gets its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Placement {
-    /// It has its name from the beginning: whoever looks may see part of it.
-    #[default]
-    InPlace,
-    /// It is written beside its name and renamed, so that its name is absent (or as it was) or complete. A few calls more per file.
-    /// A process that is killed may leave one `.calve-write-*` per thread.
-    Rename,
-}
-
-/// The reaction to an error with one file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnError {
-    /// The others are not begun. What was written stays.
-    #[default]
-    Stop,
-    /// The others are written; the report has the errors.
-    Collect,
-}
-
-/// How files are to be written.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct WriteOptions {
-    /// Worker threads. By default as many as processors, at most 8; no more than two for each directory, and one for every 16 files.
-    /// The first few thousand of many files are written with different numbers of threads, and the rest with the fewest that were
-    /// fastest.
-    pub threads: Option<NonZeroUsize>,
-    /// Permission bits of new files, less the umask: 0o666.
-    pub mode: u32,
-    /// Files that are there already.
-    pub existing: ExistingFile,
-    /// Directories that are not there.
-    pub directory: Directory,
-    /// When files have to be on the disk.
-    pub flush: Flush,
-    /// How files get their names.
-    pub placement: Placement,
-    pub on_error: OnError,
-    /// Counters that another thread may read.
-    pub progress: std::sync::Arc<Progress>,
-    /// Ends the writing early. What was written stays; no file is left half written, unless it was there before.
-    pub cancel: CancelToken,
-}
-
-impl Default for WriteOptions {
-    fn default() -> Self {
-        Self {
-            threads: None,
-            mode: 0o666,
-            existing: ExistingFile::default(),
-            directory: Directory::default(),
-            flush: Flush::default(),
-            placement: Placement::default(),
-            on_error: OnError::default(),
-            progress: std::sync::Arc::default(),
-            cancel: CancelToken::default(),
-        }
-    }
-}
-
-/// A file that could not be written.
-#[derive(Debug)]
-pub struct WriteFailure {
-    /// Which entry, counted from 0 over all batches.
-    pub index: u64,
-    pub error: Error,
-}
-
-/// The files that were written.
-#[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct WriteReport {
-    /// Files written. Of two entries with one path, where overwriting is permitted, only the later one of a batch is.
-    pub files: u64,
-    /// Their contents, in bytes.
-    pub bytes: u64,
-    pub directories: u64,
-    /// The most threads that worked at a time.
-    pub threads: usize,
-    /// With [`OnError::Collect`], in the order of the entries.
-    pub failures: Vec<WriteFailure>,
-    /// From the opening to the return.
-    pub elapsed: Duration,
-}
+use crate::vocabulary::operation::Operation;
 
 /// Writes files below a directory, batch by batch.
 pub struct Writer {
@@ -174,7 +47,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens the root. It may be reached through symlinks; what is below it may not.
+    /// Opens the root. It may be reached through symlinks; entries below it may not.
     pub fn open(root: &Path, options: WriteOptions) -> Result<Self, Error> {
         let started = Instant::now();
         let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -234,7 +107,8 @@ impl Writer {
             failures: Mutex::new(refused),
         };
         let stops = self.options.on_error == OnError::Stop;
-        if !stops || run.failures().is_empty() {
+        let is_outside = |(_, error): &(usize, Error)| matches!(error, Error::OutsideRoot { .. });
+        if !stops || !run.failures().iter().any(is_outside) {
             run.on_threads(threads)?;
         }
         self.report.threads = self.report.threads.max(threads.min(units.len()));
@@ -247,16 +121,16 @@ impl Writer {
         if self.options.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
+        failures.sort_by_key(|(index, _)| *index);
         if stops && !failures.is_empty() {
             return Err(failures.swap_remove(0).1);
         }
-        failures.sort_by_key(|(index, _)| *index);
         let with_index = |(index, error)| WriteFailure { index: first + index as u64, error };
         self.report.failures.extend(failures.into_iter().map(with_index));
         Ok(())
     }
 
-    /// Flushes where that was asked for, and says what was written.
+    /// Flushes where that was asked for, and returns the report.
     pub fn finish(mut self) -> Result<WriteReport, Error> {
         if self.options.flush == Flush::AtEnd && self.report.files > 0 {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -285,7 +159,6 @@ pub fn write_files(root: &Path, entries: &[WriteEntry<'_>], options: WriteOption
     writer.finish()
 }
 
-/// The common state of the workers of one batch.
 struct Run<'a> {
     root: BorrowedFd<'a>,
     root_path: &'a Path,

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::{ExistingFile, WriteEntry, WriteOptions};
+use super::options::{ExistingFile, OnError, WriteEntry, WriteOptions};
 use crate::error::Error;
-use crate::operation::Operation;
+use crate::vocabulary::operation::Operation;
 
 /// Below this a thread costs more than it writes.
 const FILES_PER_THREAD: usize = 16;
@@ -26,7 +26,6 @@ pub(super) struct Unit<'a> {
     pub(super) items: Vec<Item<'a>>,
 }
 
-/// A file in a directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<'a> {
     /// Which entry of the batch.
@@ -42,8 +41,7 @@ pub(super) struct WritePlan<'a> {
     pub(super) threads: usize,
 }
 
-/// Divides the entries into units of work, and chooses the number of threads. `limit` gets the number of threads that make sense, and
-/// returns how many are worth it.
+/// Divides the entries into units of work. `limit` gets the number of threads that make sense, and returns how many are worth it.
 pub(super) fn plan<'a>(
     entries: &[WriteEntry<'a>],
     root: &Path,
@@ -52,7 +50,7 @@ pub(super) fn plan<'a>(
     limit: impl FnOnce(usize) -> usize,
 ) -> WritePlan<'a> {
     let mut refused = Vec::new();
-    let groups = by_directory(entries, root, options.existing, &mut refused);
+    let groups = by_directory(entries, root, options, &mut refused);
     let files: usize = groups.iter().map(|group| group.items.len()).sum();
     let threads = match options.threads {
         Some(_) => most,
@@ -62,12 +60,12 @@ pub(super) fn plan<'a>(
     WritePlan { units: share(groups, files, threads), refused, threads }
 }
 
-/// Groups the files by directory, in the order of the entries. Keeps only the later of two entries with one path, or the earlier where an
-/// existing file is an error.
+/// Groups the files by directory, in the order of the entries. Keeps the later of two entries with one path; where an existing
+/// file is an error, the earlier, and what comes after the later only if errors are collected.
 fn by_directory<'a>(
     entries: &[WriteEntry<'a>],
     root: &Path,
-    existing: ExistingFile,
+    options: &WriteOptions,
     refused: &mut Vec<(usize, Error)>,
 ) -> Vec<Unit<'a>> {
     let mut groups: Vec<Unit<'a>> = Vec::new();
@@ -99,9 +97,12 @@ fn by_directory<'a>(
                 new.insert(group.items.len());
                 group.items.push(item);
             }
-            Entry::Occupied(_) if existing == ExistingFile::Refuse => {
+            Entry::Occupied(_) if options.existing == ExistingFile::Refuse => {
                 let path = join(root, &directory, name);
                 refused.push((index, Error::io(Operation::CreateFile, path, Errno::EXIST)));
+                if options.on_error == OnError::Stop {
+                    break;
+                }
             }
             Entry::Occupied(known) => {
                 if let Some(earlier) = group.items.get_mut(*known.get()) {
@@ -160,7 +161,6 @@ fn split(path: &Path) -> Result<(Cow<'_, [u8]>, &[u8]), &'static str> {
     Ok((Cow::Owned(parts.join(&b'/')), name))
 }
 
-/// Joins the path of a file, for errors.
 pub(super) fn join(root: &Path, directory: &[u8], name: &[u8]) -> PathBuf {
     let mut path = root.to_path_buf();
     for part in [directory, name] {

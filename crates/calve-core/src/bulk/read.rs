@@ -11,10 +11,10 @@ use rustix::io::Errno;
 
 use super::on_threads;
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::pool::thread_count;
+use crate::vocabulary::operation::Operation;
 
 /// How files are to be read.
 #[derive(Debug, Clone)]
@@ -37,7 +37,6 @@ impl Default for ReadOptions {
 /// With fewer for each, another worker is not worth its start.
 const FILES_PER_THREAD: usize = 16;
 
-/// The contents of a file, or why there are none.
 type Contents = Result<Vec<u8>, Error>;
 
 /// Reads `paths`, following symlinks as usual. The result is as long as `paths`, or shorter (but not empty) where
@@ -53,11 +52,11 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
     on_threads(threads, &|| {
         sys::private_descriptors(&[]);
         let mut own = Vec::new();
-        // Files are taken in order and each one taken is read, so that what was read has no gap.
+        // Files are taken in order and each one taken is read, so that the result has no gap.
         while bytes.load(Ordering::Relaxed) < options.enough_bytes && !options.cancel.is_cancelled() {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = paths.get(number) else { break };
-            let read = one(path.as_ref());
+            let read = read_file(path.as_ref());
             bytes.fetch_add(read.as_ref().map_or(0, |read| read.len() as u64), Ordering::Relaxed);
             own.push((number, read));
         }
@@ -71,7 +70,7 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
     Ok(all.into_iter().map(|(_, contents)| contents).collect())
 }
 
-fn one(path: &Path) -> Contents {
+fn read_file(path: &Path) -> Contents {
     let failed = |operation| move |errno| Error::io(operation, path, errno);
     // A FIFO without a writer would otherwise be waited for.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

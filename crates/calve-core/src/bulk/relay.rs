@@ -1,6 +1,5 @@
-//! Many files of one directory, by two threads: one makes them, which the directory's lock permits to one at a time anyway, and hands
-//! them over to the other, which writes them. Where both make and write, they spend what they gain on waiting for that lock: on XFS,
-//! where making a file is most of it.
+//! Many files of one directory, by two threads: one makes them, under the directory's lock, and hands them to the other, which writes them. If
+//! both did both, waiting for that lock would take what they gain: on XFS, where making a file is most of it.
 
 use std::mem::take;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -13,8 +12,7 @@ use crate::sys::CreationPattern;
 
 /// Files that are handed over at a time. Fewer wake the writer more often, which costs the maker time.
 const BATCH: usize = 8;
-/// So many wait at most: with what each of the two has in its hands, 32 files are open. Should the writer not follow, the maker writes
-/// what it has made.
+/// At most so many wait, so that 32 files are open, with those in hand. If the writer falls behind, the maker writes what it has made.
 const BATCHES: usize = 2;
 
 /// A file that is open and empty.

@@ -1,40 +1,42 @@
-//! A directory that somebody else makes (a program, say), staged and published as clones are.
+//! A directory that another program makes, staged and published as clones are.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType, Mode, Stat, Uid};
 use rustix::io::Errno;
 
 use super::check::sweep_leftovers;
 use super::stage::StagedTree;
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
-use crate::staging::RootKind;
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::staging::{RootKind, inherit_nothing};
+use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
+use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
+use crate::tree::held_times::HeldTimes;
 use crate::tree::location::{DIRECTORY, Location};
 use crate::tree::notes::Notes;
+use crate::vocabulary::operation::Operation;
 
-/// Where a directory is made before it gets its name. Nobody else can enter.
+/// The place where a directory is made before it gets its name. Other users cannot enter.
 #[derive(Debug)]
 pub struct BuildPaths {
     /// A private directory on the destination's file system. Files in it that are left over at the end are removed.
     pub directory: PathBuf,
-    /// The future destination: a name in that directory, at which nothing is yet.
+    /// The future destination: a name in that directory, at which nothing is yet, or an empty directory if one is to be replaced.
     pub tree: PathBuf,
 }
 
 /// Lets `make` make a directory at [`BuildPaths::tree`], and gives it the name `dst` when that has succeeded.
 ///
-/// The parent of `dst` must exist. `dst` itself is absent or complete at any time, whatever happens to this process; an empty
-/// directory may be there, and is replaced.
+/// The parent of `dst` must exist. `dst` itself is absent or complete at any time, whatever happens to this process. An empty directory may
+/// be there: it is replaced by one that has its mode, owner, access control lists and other attributes.
 ///
 /// # Errors
-/// Fails when `make` fails, and leaves nothing behind. Fails with [`Error::DestinationExists`] when `dst` is anything but an empty
-/// directory, and with [`Error::Interrupted`] when `cancel` was thrown.
+/// Fails when `make` fails, and leaves nothing behind. Fails as [`check_buildable`] does, and with [`Error::Interrupted`] when `cancel` was
+/// thrown.
 pub fn build_tree<T, E: From<Error>>(
     dst: &Path,
     cancel: &CancelToken,
@@ -43,52 +45,107 @@ pub fn build_tree<T, E: From<Error>>(
     let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
     let notes = Notes::default();
     let destination = Location::of_destination(dst)?;
-    let replaces = holds_an_empty_directory(&destination)?;
+    let replaced = EmptyDirectory::find(&destination)?;
     sweep_leftovers(&destination, &notes, &options)?;
     let mut staged = StagedTree::reserve(&destination, RootKind::Inheriting, &options)?;
     staged.make_root()?;
     let hidden = staged.path();
     let directory = std::path::absolute(&hidden).map_err(|error| Error::io(Operation::Find, &hidden, error))?;
+    let tree = match &replaced {
+        Some(replaced) => Some(replaced.make_like(staged.root()?, &notes, dst)?),
+        None => None,
+    };
     let made = make(&BuildPaths { tree: directory.join("tree"), directory })?;
     let failed = |errno| Error::io(Operation::FinishStagedTree, destination.parent_path(), errno);
     remove_other_files(staged.root()?, TREE).map_err(failed)?;
-    options.still_wanted()?;
-    if replaces {
+    options.check_cancelled()?;
+    if let (Some(replaced), Some(tree)) = (replaced, tree) {
+        // Not earlier: git works in no tree of another user.
+        let _ = rustix::fs::fchown(tree, Some(Uid::from_raw(replaced.stat.st_uid)), None);
         match rustix::fs::unlinkat(destination.parent(), destination.name(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(Errno::NOTEMPTY | Errno::EXIST) => return Err(Error::DestinationExists(dst.to_path_buf()).into()),
             Err(errno) => return Err(Error::io(Operation::ReplaceEmptyDirectory, dst, errno).into()),
         }
     }
-    staged.publish_inside(TREE.to_owned());
+    staged.staging.inside = Some(TREE.to_owned());
     staged.publish(&notes)?;
     Ok(made)
 }
 
+/// Checks that [`build_tree`] may put something at `dst`, as far as that can be known before.
+///
+/// # Errors
+/// Fails with [`Error::DestinationExists`] when `dst` is anything but an empty directory, and with [`Error::NotReplaceable`] when it is one
+/// that cannot be removed.
+pub fn check_buildable(dst: &Path) -> Result<(), Error> {
+    EmptyDirectory::find(&Location::of_destination(dst)?).map(|_| ())
+}
+
 const TREE: &CStr = c"tree";
 
-/// Returns whether an empty directory is there. Fails if it is anything else.
-fn holds_an_empty_directory(destination: &Location) -> Result<bool, Error> {
-    let Some(stat) = destination.stat()? else { return Ok(false) };
-    let exists = || Error::DestinationExists(destination.path().to_path_buf());
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        return Err(exists());
+/// An empty directory whose place a built tree takes.
+struct EmptyDirectory {
+    opened: OwnedFd,
+    stat: Stat,
+}
+
+impl EmptyDirectory {
+    /// Returns `None` if nothing is there. Fails if it is anything else, or cannot be removed.
+    fn find(destination: &Location) -> Result<Option<Self>, Error> {
+        let Some(stat) = destination.stat()? else { return Ok(None) };
+        let path = destination.path();
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            return Err(Error::DestinationExists(path.to_path_buf()));
+        }
+        let failed = |operation| move |errno| Error::io(operation, path, errno);
+        let opened = destination.open_at(DIRECTORY).map_err(failed(Operation::ReadDirectory))?;
+        let mut buffer = ListingBuffer::new();
+        let mut listing = Listing::new(opened.as_fd(), &mut buffer).map_err(failed(Operation::ReadDirectory))?;
+        match listing.next() {
+            None => {}
+            Some(Ok(_)) => return Err(Error::DestinationExists(path.to_path_buf())),
+            Some(Err(errno)) => return Err(failed(Operation::ReadDirectory)(errno)),
+        }
+        let no = |reason| Err(Error::NotReplaceable { path: path.to_path_buf(), reason });
+        if sys::is_mount_point(opened.as_fd()).map_err(failed(Operation::FindMounts))? {
+            return no("it is a mount point");
+        }
+        let parent = rustix::fs::fstat(destination.parent()).map_err(failed(Operation::Stat))?;
+        let user = rustix::process::geteuid();
+        let is_sticky = Mode::from_raw_mode(parent.st_mode).contains(Mode::SVTX);
+        if is_sticky && !user.is_root() && ![parent.st_uid, stat.st_uid].contains(&user.as_raw()) {
+            return no("it belongs to another user, and the directory that it is in has the sticky bit");
+        }
+        Ok(Some(Self { opened, stat }))
     }
-    let failed = |errno| Error::io(Operation::ReadDirectory, destination.path(), errno);
-    let directory = destination.open_at(DIRECTORY).map_err(failed)?;
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
-    match listing.next() {
-        None => Ok(true),
-        Some(Ok(_)) => Err(exists()),
-        Some(Err(errno)) => Err(failed(errno)),
+
+    /// Makes the tree's root, which hands down to the entries in it what this directory would. It belongs to this user for now.
+    fn make_like(&self, root: BorrowedFd<'_>, notes: &Notes, path: &Path) -> Result<OwnedFd, Error> {
+        let failed = |errno| Error::io(Operation::CreateDirectory, path, errno);
+        rustix::fs::mkdirat(root, TREE, Mode::RWXU).map_err(failed)?;
+        let tree = sys::open_at(root, TREE, DIRECTORY, Mode::empty()).map_err(failed)?;
+        inherit_nothing(tree.as_fd()).map_err(failed)?;
+        let _ = sys::copy_nocow(self.opened.as_fd(), tree.as_fd());
+        let now = rustix::fs::fstat(&tree).map_err(failed)?;
+        let (owner, mode) = ((now.st_uid, now.st_gid), now.st_mode & 0o7777);
+        let mut stat = self.stat;
+        stat.st_uid = now.st_uid;
+        let created = NewFileDefaults { uid: owner.0, gid: owner.1, mask: 0o777, times: HeldTimes::ALL };
+        let (src, mut keeper) = (XattrTarget::Open(self.opened.as_fd()), Keeper::new(created, None, notes));
+        keeper
+            .load_xattrs(src)
+            .and_then(|_| {
+                keeper.keep_from(src, Target::Open(tree.as_fd()), &stat, owner, Some(mode), &Default::default)
+            })
+            .map_err(|fault| Error::io(fault.operation, path, fault.errno))?;
+        Ok(tree)
     }
 }
 
 fn remove_other_files(root: BorrowedFd<'_>, kept: &CStr) -> sys::Result<()> {
-    let again = sys::open_at(root, c".", DIRECTORY, Mode::empty())?;
     let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(again.as_fd(), &mut buffer)?;
+    let mut listing = Listing::new(root, &mut buffer)?;
     while let Some(entry) = listing.next() {
         let entry = entry?;
         if entry.name != kept {

@@ -1,41 +1,54 @@
 //! Refuses what makes no sense before anything is made, and sweeps what earlier runs have left.
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use crate::error::Error;
 use crate::options::{CloneOptions, ExistingDestination};
-use crate::reason::WarningCode;
-use crate::remove::guard::check_replaceable;
+use crate::remove::guard;
 use crate::remove::sweep::sweep_staged;
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::{Identity, Location};
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
+use crate::vocabulary::reason::WarningCode;
 
-/// A clone that makes sense.
 pub(super) struct CloneRequest {
     pub(super) source: Source,
     pub(super) destination: Location,
     pub(super) exclude: Exclusions,
 }
 
-/// Refuses what makes no sense, before anything is made.
+pub(super) struct ClonePart<'a> {
+    pub(super) source: &'a Source,
+    pub(super) exclude: &'a Exclusions,
+    /// The directory to fill, when it is not the root.
+    pub(super) below: Option<BorrowedFd<'a>>,
+    /// For messages.
+    pub(super) dst: &'a Path,
+    pub(super) notes: &'a Notes,
+    pub(super) options: &'a CloneOptions,
+}
+
 pub(super) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRequest, Error> {
     let exclude = Exclusions::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
     let existing = destination.existing()?;
     check_apart(src, dst, &source, &destination, existing)?;
-    match (existing, options.existing) {
-        (None, _) => {}
-        (Some(_), ExistingDestination::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf())),
-        (Some(_), ExistingDestination::Replace) => check_replaceable(&source, &destination, &options.protect)?,
-    }
+    check_existing(&destination, existing.is_some(), options)?;
     Ok(CloneRequest { source, destination, exclude })
 }
 
-/// Fails if source and destination are the same, or one is in the other. `existing` is what the destination is now, and whether that is a
-/// directory.
+pub(super) fn check_existing(destination: &Location, exists: bool, options: &CloneOptions) -> Result<(), Error> {
+    match options.existing {
+        _ if !exists => Ok(()),
+        ExistingDestination::Refuse => Err(Error::DestinationExists(destination.path().to_path_buf())),
+        ExistingDestination::Replace => guard::check(destination, &options.protect),
+    }
+}
+
+/// Fails if one is the other or inside it. `existing`: the identity of the destination, and whether it is a directory.
 pub(super) fn check_apart(
     src: &Path,
     dst: &Path,
@@ -56,8 +69,7 @@ pub(super) fn check_apart(
     }
 }
 
-/// Removes staged trees of killed processes beside the destination: they may hold the space that is needed now. Returns whether
-/// there is trash too, which is left to the reaper.
+/// Removes staged trees of killed processes, whose space may be needed. Returns whether there is trash too, which is left to the reaper.
 pub(super) fn sweep_leftovers(destination: &Location, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
     let swept = match sweep_staged(destination, options) {
         Ok(swept) => swept,

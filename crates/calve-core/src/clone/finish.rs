@@ -6,39 +6,39 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, RawMode};
 use rustix::io::Errno;
 
-use super::stage::ClonePart;
-use crate::choice::Requirement;
+use super::check::ClonePart;
 use crate::error::{Error, ShownPath, StatedRequirement};
-use crate::operation::Operation;
-use crate::options::{CloneVerification, PlainCopy};
-use crate::reason::{SkipReason, WarningCode};
-use crate::strategy::WholeRoot;
+use crate::options::{CloneOptions, CloneVerification};
+use crate::strategy::method::WholeRoot;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
-use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target, times};
+use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
+use crate::tree::held_times::{HeldTimes, times};
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::source::Source;
 use crate::tree::stable::{Since, StabilityCheck, changed};
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::{SkipReason, WarningCode};
+use crate::vocabulary::strategy::Requirement;
 
 /// Checks that `made` is the clone that was asked for. `started` is the moment from which the source may not have changed.
 pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<Since>) -> Result<(), Error> {
-    let told = part.notes.tell();
+    let summary = part.notes.summary();
     if let Some((name, _)) = part.source.single() {
         let found = rustix::fs::statat(made, name, AtFlags::SYMLINK_NOFOLLOW);
         if found.err() == Some(Errno::NOENT) {
-            return Err(told.nothing_made_of(part.source.path()));
+            return Err(summary.nothing_made_of(part.source.path()));
         }
     }
-    if part.options.requires(Requirement::Stable) && !told.changed.is_empty() {
-        let detail = format!("{} entries changed while they were cloned", told.changed.len());
+    if part.options.requires(Requirement::Stable) && !summary.changed.is_empty() {
+        let detail = format!("{} entries changed while they were cloned", summary.changed.len());
         return Err(refusal(Requirement::Stable, detail));
     }
     if part.options.verify == CloneVerification::Contents {
-        verify(part, made, &told)?;
+        verify(part, made, &summary)?;
     }
     let Some(since) = started else { return Ok(()) };
-    // Each entry was watched while it was cloned. None may have changed since the beginning, so that the clone is the source as it was
-    // at one moment.
+    // Each entry was watched while it was cloned. None may have changed since the beginning: the clone is the source at one moment.
     let ClonePart { source, exclude, options, .. } = *part;
     let check = StabilityCheck { source, since, exclude, options, renamed: None };
     require_stable(&check, "changed while the clone was made")
@@ -52,11 +52,10 @@ pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
     }
 }
 
-/// Fails if an entry has changed.
 pub(super) fn require_stable(check: &StabilityCheck<'_>, what: &str) -> Result<(), Error> {
     let Some(below) = changed(check)? else { return Ok(()) };
     if check.since.was_set_back() {
-        let detail = "the clock was set back, so that the times of changes tell nothing".into();
+        let detail = "the clock was set back, so change times cannot be trusted".into();
         return Err(refusal(Requirement::Stable, detail));
     }
     let root = check.source.path();
@@ -64,8 +63,8 @@ pub(super) fn require_stable(check: &StabilityCheck<'_>, what: &str) -> Result<(
     Err(refusal(Requirement::Stable, format!("`{}` {what}", ShownPath(path))))
 }
 
-fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(), Error> {
-    let lost = |code| told.warnings.iter().any(|warning| warning.code == code);
+fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, summary: &NoteSummary) -> Result<(), Error> {
+    let lost = |code| summary.warnings.iter().any(|warning| warning.code == code);
     // The call for a whole tree has warned of everything that it does not keep.
     let is_clonefile = lost(WarningCode::ClonefileDrops);
     let comparison = Comparison {
@@ -74,11 +73,12 @@ fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Res
         src_path: part.source.path(),
         exclude: part.exclude,
         options: part.options,
-        devices: !told.skipped_for.contains(&SkipReason::Device),
+        devices: !summary.skipped_for.contains(&SkipReason::Device),
         owners: !lost(WarningCode::OwnerNotKept) && (!is_clonefile || rustix::process::geteuid().is_root()),
         xattrs: !lost(WarningCode::XattrNotKept),
         links: !lost(WarningCode::HardLinkNotKept) && !lost(WarningCode::NotIndependent) && !is_clonefile,
         set_ids: !lost(WarningCode::OwnerNotKept) && !is_clonefile,
+        times: if lost(WarningCode::TimesNotKept) { HeldTimes::find(made) } else { HeldTimes::ALL },
     };
     match part.source.single() {
         Some((name, _)) => compare_entry(&comparison, name),
@@ -86,17 +86,18 @@ fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Res
     }
 }
 
-/// Gives a directory the source's metadata. `path` is for messages.
+/// Gives a directory the source's metadata. `times` are those that its file system holds, and `path` is for messages.
 pub(super) fn give_metadata(
     source: &Source,
     root: BorrowedFd<'_>,
-    plain: Option<&PlainCopy>,
+    times: HeldTimes,
+    options: &CloneOptions,
     notes: &Notes,
     path: &Path,
 ) -> Result<(), Error> {
     let now = rustix::fs::fstat(root).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
-    let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
-    let mut keeper = Keeper::new(created, plain, notes);
+    let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times };
+    let mut keeper = Keeper::new(created, options.internal.plain.as_ref(), notes);
     let src = XattrTarget::Open(source.directory());
     let _ = sys::copy_nocow(source.directory(), root);
     keeper
@@ -116,7 +117,7 @@ pub(super) fn reopen(root: BorrowedFd<'_>, whole: &WholeRoot, notes: &Notes) -> 
     let WholeRoot { stat: whole, locks } = whole;
     rustix::fs::fchmod(root, Mode::from_raw_mode(whole.st_mode & 0o7777))?;
     rustix::fs::futimens(root, &times(whole))?;
-    // Nobody but root can set it for a group that they are not in.
+    // Only root can set it for a group that it is not in.
     if whole.st_mode & SET_GID != 0 && rustix::fs::fstat(root)?.st_mode & SET_GID == 0 {
         notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, Default::default);
     }

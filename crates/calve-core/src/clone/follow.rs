@@ -1,6 +1,6 @@
 //! Following a source that is being written to: a clone that was made meanwhile is brought up to date later, for as much as has changed.
 //!
-//! So a source has to be held only for that, and not while all of it is cloned. docs/spares-exact.md says why nothing is missed.
+//! So a source has to be held only for that, and not while all of it is cloned. docs/atomicity.md says why nothing is missed.
 
 use std::ffi::CString;
 use std::io::ErrorKind;
@@ -9,18 +9,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::update::{RecordedDirectory, UpdateMethods, now};
-use crate::choice::{Choice, Strategy};
+use crate::claim::check::{SpareDifferences, node};
+use crate::claim::record::Writers;
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::options::{CloneOptions, Mounts};
 use crate::progress::CancelToken;
-use crate::spare::check::{SpareDifferences, node};
-use crate::spare::record::Writers;
 use crate::sys;
 use crate::tree::compare::names;
 use crate::tree::location::DIRECTORY;
 use crate::tree::source::Source;
 use crate::tree::stable;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::strategy::{Choice, Strategy};
 
 /// The state of a directory when it was cloned, by which what has changed in it since is found.
 pub struct FollowedSource {
@@ -28,7 +28,7 @@ pub struct FollowedSource {
     beside: PathBuf,
     strategy: Choice,
     record: RecordedDirectory,
-    /// Found when they are first needed, so that nobody has to when the source is held.
+    /// Found when they are first needed, rather than while the source is held.
     methods: Option<UpdateMethods>,
 }
 
@@ -62,8 +62,8 @@ impl FollowedSource {
         Ok(record.map(|record| Self { path, beside, strategy, record, methods: None }))
     }
 
-    /// Makes `clone`, a clone that was begun after the state was recorded, what the source was at some moment since then, as far as it did not
-    /// change during this. May be called again. Nobody else may write to the clone.
+    /// Makes `clone`, a clone that was begun after the state was recorded, what the source was at some moment since then, for entries that did not
+    /// change during this. May be called again. No other process may write to the clone.
     ///
     /// # Errors
     /// Leaves a part of the work done.
@@ -116,11 +116,10 @@ fn taken(
     strategy: Choice,
     cancel: &CancelToken,
 ) -> Result<Option<RecordedDirectory>, Error> {
-    // A store through a mapping shows only if the page was clean. Sharing the extents of a file writes its pages back, so that each later
-    // store shows; reading does not.
+    // A store through a mapping shows only if the page was clean. Sharing a file's extents writes its pages back; reading does not.
     let moment = match strategy {
         Choice::Only(Strategy::Reflink) => now(clock)?,
-        _ => stable::begin(source, clock.directory(), Mounts::Stay)?.moment(),
+        _ => stable::begin(source, clock.directory(), Mounts::Stay)?.moment,
     };
     match RecordedDirectory::take(source, moment, Writers::Possible, cancel) {
         Ok(record) => Ok(Some(record)),
@@ -131,8 +130,8 @@ fn taken(
     }
 }
 
-/// Adds the names that the clone has and the source has not, in directories that have changed: of what was made after the record, cloned, and
-/// removed. Returns false if something was away while its directory was cloned, and is back.
+/// Adds the names that only the clone has, in changed directories: of entries made after the record, cloned, and removed. Returns false if something
+/// was away while its directory was cloned, and is back.
 fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences) -> Result<bool, Error> {
     let paths: Vec<PathBuf> = differences.directories.keys().cloned().collect();
     for path in paths {
@@ -140,7 +139,7 @@ fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences)
         let (src, copy) = match (node.open_source(source.directory()), node.open(made.directory(), DIRECTORY)) {
             (Ok(src), Ok(copy)) => (src, copy),
             (Ok(_), Err(_)) if !will_be_made(differences, &path) => return Ok(false),
-            // The directory above has it among what is made or gone.
+            // The directory above lists it among its new or missing entries.
             _ => continue,
         };
         let names = |directory| {

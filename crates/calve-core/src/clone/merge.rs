@@ -11,13 +11,14 @@ use rustix::io::Errno;
 use super::check::{check_apart, sweep_leftovers};
 use super::stage::StagedTree;
 use crate::error::Error;
-use crate::operation::Operation;
-use crate::options::{CloneOptions, Durability, KeptLinks};
+use crate::options::internal::KeptLinks;
+use crate::options::{CloneOptions, Durability};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::{DIRECTORY, Location, identity, open_below};
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
+use crate::vocabulary::operation::Operation;
 
 /// The fate of a file of the destination that has the name of one of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +38,9 @@ pub enum OverwriteRule {
 /// takes one call for each tree that `dst` does not have.
 ///
 /// # Errors
-/// Leaves `dst` as it was, unless the error is of the last step: when somebody changes `dst` meanwhile. Fails where an entry cannot
+/// Leaves `dst` as it was, unless the error is of the last step: when another process changes `dst` meanwhile. Fails where an entry cannot
 /// take its place by a rename: a directory and another kind of file have one name; a symlink would replace something; source and
-/// destination are the same file; directories hand something down to what is made in them (default ACLs, the set-group-ID bit).
+/// destination are the same file; directories hand something down to new entries (default ACLs, the set-group-ID bit).
 pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: OverwriteRule) -> Result<(), Error> {
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
@@ -53,7 +54,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     let parent = rustix::fs::fstat(destination.parent()).map_err(unfit)?;
     let merge = MergeRules {
         overwrite,
-        refuses_links: options.plain.as_ref().is_some_and(|plain| matches!(plain.links, KeptLinks::Refuse)),
+        refuses_links: options.internal.plain.as_ref().is_some_and(|plain| matches!(plain.links, KeptLinks::Refuse)),
         device: identity(&stat).0,
         is_root: rustix::process::geteuid().is_root(),
     };
@@ -61,11 +62,8 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     let notes = Notes::default();
     sweep_leftovers(&destination, &notes, options)?;
     let mut staged = StagedTree::for_clone(&destination, options)?;
-    let copied = source.directory().try_clone_to_owned().map_err(|source| Error::Io {
-        operation: Operation::OpenDirectory,
-        path: src.to_path_buf(),
-        source,
-    })?;
+    let copied = source.directory().try_clone_to_owned();
+    let copied = copied.map_err(|error| Error::io(Operation::OpenDirectory, src, error))?;
     let exclude = Exclusions::new(&options.exclude)?.and_select(options.select.clone());
     staged.fill(source, exclude, &notes, options)?;
     let at = MergedDirectory { src: copied.as_fd(), staged: staged.root()?, dst: target.as_fd(), path: dst };
@@ -79,12 +77,11 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     };
     // The contents before the names.
     sync()?;
-    options.still_wanted()?;
+    options.check_cancelled()?;
     merge.carry_out(&at, &moves)?;
     sync()
 }
 
-/// The rules of one merge.
 struct MergeRules {
     overwrite: OverwriteRule,
     /// Neither the source nor the destination may have a symlink.
@@ -102,7 +99,6 @@ struct MergedDirectory<'a> {
     path: &'a Path,
 }
 
-/// The entries to move into one directory.
 struct Moves {
     /// The names that lead to it from the root.
     directory: Vec<CString>,
@@ -113,7 +109,7 @@ struct Moves {
 }
 
 impl MergeRules {
-    /// Finds out what is to be moved, and whether it can be.
+    /// Lists the entries to be moved, and checks that they can be.
     fn plan(
         &self,
         at: &MergedDirectory<'_>,
@@ -162,12 +158,8 @@ impl MergeRules {
         for (name, existing) in both {
             let path = at.path.join(OsStr::from_bytes(name.to_bytes()));
             let opened = open_all(at, &name).map_err(|errno| Error::io(Operation::OpenDirectory, &path, errno))?;
-            let inside = MergedDirectory {
-                src: opened[0].as_fd(),
-                staged: opened[1].as_fd(),
-                dst: opened[2].as_fd(),
-                path: &path,
-            };
+            let [src, staged, dst] = opened.each_ref().map(|opened| opened.as_fd());
+            let inside = MergedDirectory { src, staged, dst, path: &path };
             below.push(name);
             self.plan(&inside, &existing, below, moves)?;
             below.pop();
@@ -175,8 +167,8 @@ impl MergeRules {
         Ok(())
     }
 
-    /// Fails where an entry that is made in this directory gets something that an entry made elsewhere lacks: the directory's group
-    /// (set-group-ID) or its default access control list. Fails with EXDEV if the directory is on another device than the root.
+    /// Fails where an entry made here gets what one made elsewhere lacks: the directory's group (set-group-ID) or its default access control list.
+    /// Fails with EXDEV if the directory is on another device than the root.
     fn check_heritage(&self, directory: BorrowedFd<'_>, stat: &Stat, path: &Path) -> Result<(), Error> {
         const SET_GID: RawMode = 0o2000;
         let refused = |errno| Error::io(Operation::Publish, path, errno);
@@ -235,7 +227,6 @@ fn open_all(at: &MergedDirectory<'_>, name: &CStr) -> sys::Result<[OwnedFd; 3]> 
     Ok([open(at.src)?, open(at.staged)?, open(at.dst)?])
 }
 
-/// Returns all names in a directory, with the kind of each.
 fn entries(directory: BorrowedFd<'_>) -> sys::Result<Vec<(CString, FileType)>> {
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory, &mut buffer)?;

@@ -1,6 +1,6 @@
 //! Reverting a clone: what has changed in it since its state was recorded is removed, and cloned from the source again.
 //!
-//! An entry that has not changed keeps its change time, as docs/spares-exact.md explains for sources. Here it is the clone that is
+//! An entry that has not changed keeps its change time, as docs/atomicity.md explains for sources. Here it is the clone that is
 //! compared, so that after a few changes the source need not be cloned as a whole again.
 
 use std::collections::{HashMap, HashSet};
@@ -13,17 +13,17 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::update::{RecordedDirectory, UpdateMethods, now};
+use crate::claim::check::{DirectoryChanges, node};
+use crate::claim::record::{Writers, blocks, device};
 use crate::error::Error;
-use crate::hidden::is_calves_own;
-use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
-use crate::spare::check::{DirectoryChanges, node};
-use crate::spare::record::{RecordedIdentity, Writers, blocks, device};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::DIRECTORY;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
 
 /// The state of a clone, by which [`revert`] finds the entries that have changed in it.
 pub struct CloneState(RecordedDirectory);
@@ -87,12 +87,12 @@ pub fn revert(
     let CloneOptions { strategy, threads, cancel, .. } = options.clone();
     let options = &CloneOptions { strategy, threads, cancel, ..CloneOptions::default() };
     let (made, source) = (Source::open(clone)?, Source::open(src)?);
-    let Some(blocks) = blocks(state.0.body()).filter(|_| state.0.is(&made)) else { return Ok(None) };
+    let Some(blocks) = blocks(&state.0.record.body).filter(|_| state.0.is(&made)) else { return Ok(None) };
     let began = now(&made)?;
     let Some(mut differences) = state.0.differences(&made, options)? else { return Ok(None) };
     let Some(methods) = UpdateMethods::find(&source, clone, options.strategy)? else { return Ok(None) };
     let usual = OriginalDirectories {
-        inodes: blocks.iter().map(|block| (block.path, block.identity.inode())).collect(),
+        inodes: blocks.iter().map(|block| (block.path, block.identity.inode)).collect(),
         flags: methods.directory_flags,
     };
     for (path, changes) in &mut differences.directories {
@@ -106,16 +106,13 @@ pub fn revert(
     Ok(is_complete.then_some(RevertReport { entries, began }))
 }
 
-/// The directories of a clone as they were made.
 struct OriginalDirectories<'a> {
-    /// The inode of each.
     inodes: HashMap<&'a Path, u64>,
     /// The flags of a new directory there.
     flags: Option<u32>,
 }
 
-/// Returns the work in one directory of a clone that undoes these changes. `None` if it is another directory than the one that was made, or
-/// was given flags.
+/// Returns the work that undoes these changes in one directory of a clone. `None` if it is not the one that was made, or was given flags.
 fn undoing(
     made: &Source,
     source: &Source,
@@ -133,7 +130,7 @@ fn undoing(
     match node.open(made.directory(), DIRECTORY) {
         Ok(directory) => {
             let stat = rustix::fs::fstat(&directory).map_err(failed(made, Operation::Stat))?;
-            let is_same = usual.inodes.get(path) == Some(&RecordedIdentity::of(&stat).inode());
+            let is_same = usual.inodes.get(path) == Some(&stat.st_ino);
             if !is_same
                 || device(&stat) != made.identity().0
                 || usual.flags != Some(sys::chosen_flags(directory.as_fd()))
@@ -143,7 +140,7 @@ fn undoing(
             let hidden = calves_own(directory.as_fd()).map_err(failed(made, Operation::ReadDirectory))?;
             names.extend(hidden);
         }
-        // The directory above has it among what is to be made.
+        // The directory above lists it among the entries to be made.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
         Err(errno) => return Err(failed(made, Operation::OpenDirectory)(errno)),
     }

@@ -1,28 +1,28 @@
-//! Removing from a snapshot what is not to be in it. What stays is only listed, never opened.
+//! Removing excluded entries, and Calve's own, from a snapshot. The others are only listed, never opened.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::hidden::is_calves_own;
-use crate::operation::Operation;
 use crate::options::Decision;
-use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
-use crate::tree::fill::metadata::times;
+use crate::tree::held_times::times;
 use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, node_of};
 use crate::tree::notes::Notes;
 use crate::tree::pool::Pool;
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::{SkipReason, WarningCode};
 
 /// Below this depth a directory is opened from the root again, so that few descriptors are open.
 const MOST_OPEN: usize = 24;
@@ -62,7 +62,61 @@ pub(crate) fn scrub(
     Ok(())
 }
 
+/// Deletes Calve's own entries in the `directories` below `root`, of which some may not exist, and nothing below the others.
+pub(crate) fn scrub_own(
+    root: BorrowedFd<'_>,
+    path: &Path,
+    directories: &[PathBuf],
+    notes: &Notes,
+    deletion: &Deletion<'_>,
+) -> Result<(), Error> {
+    let exclude = Exclusions::new(&[])?;
+    let scrub = Scrub { root, path, exclude: &exclude, notes, deletion };
+    let mut buffer = ListingBuffer::new();
+    for directory in directories {
+        let node = node_of(directory);
+        match node.open(root, OFlags::RDONLY) {
+            Ok(opened) => scrub.own(&node, opened.as_fd(), &mut buffer)?,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            Err(errno) => scrub.unopened(&node, errno)?,
+        }
+    }
+    Ok(())
+}
+
 impl Scrub<'_> {
+    fn own(&self, node: &Arc<Node>, directory: BorrowedFd<'_>, buffer: &mut ListingBuffer) -> Result<(), Error> {
+        let failed = |errno| Error::io(Operation::ReadDirectory, self.path.join(node.path()), errno);
+        let mut doomed = Names::default();
+        let mut listing = Listing::new(directory, buffer).map_err(failed)?;
+        while let Some(entry) = listing.next() {
+            let entry = entry.map_err(failed)?;
+            if is_calves_own(entry.name.to_bytes()) {
+                doomed.push(entry.kind, entry.name);
+            }
+        }
+        if doomed.is_empty() {
+            return Ok(());
+        }
+        let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
+        let before = rustix::fs::fstat(directory).map_err(failed)?;
+        let (mut name, mut stays) = (Vec::new(), false);
+        while doomed.take(&mut name).is_some() {
+            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            let path = node.path_of(name);
+            match delete(directory, name, &self.path.join(&path), self.deletion) {
+                Ok(_) => self.notes.skipped(path, SkipReason::CalvesOwn),
+                Err(error) if error.is_errno(Errno::ACCESS) || error.is_errno(Errno::PERM) => stays = true,
+                Err(error) => return Err(error),
+            }
+        }
+        if stays {
+            let message = "what a `calve` of another user keeps there came with the snapshot".to_owned();
+            self.notes.warn(WarningCode::NotScrubbed, Some(node.path()), message);
+        }
+        rustix::fs::futimens(directory, &times(&before)).map_err(failed)
+    }
+
     fn directory(
         &self,
         pool: &Pool<Arc<Node>>,
@@ -82,7 +136,7 @@ impl Scrub<'_> {
             let of = match entry.kind {
                 FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
                 _ if is_calves_own(entry.name.to_bytes()) => Decision::LeaveBecause(SkipReason::CalvesOwn),
-                kind => self.exclude.of(&path, kind == FileType::Directory),
+                kind => self.exclude.choose(&path, kind == FileType::Directory),
             };
             match of {
                 Decision::Take if entry.kind == FileType::Directory => below.push(entry.kind, entry.name),
@@ -141,8 +195,7 @@ impl Scrub<'_> {
         Ok(())
     }
 
-    /// Warns of a directory that cannot be read. Its entries belong to somebody else, so they cannot be deleted either: they came with the
-    /// snapshot, and they stay.
+    /// Warns of a directory that cannot be read. Its entries are another user's, so they came with the snapshot and stay.
     fn unopened(&self, node: &Node, errno: Errno) -> Result<(), Error> {
         if errno != Errno::ACCESS {
             return Err(Error::io(Operation::OpenDirectory, self.path.join(node.path()), errno));

@@ -5,30 +5,30 @@ use std::path::Path;
 use rustix::fs::Mode;
 
 use super::finish::give_metadata;
-use crate::choice::{Choice, Strategy};
+use crate::claim::check::{CheckFailure, CheckRequest, SpareDifferences, check};
+use crate::claim::record::{self, RecordDraft, Writers};
+use crate::claim::update::{UpdateRequest, update};
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
-use crate::spare::check::{CheckFailure, CheckRequest, SpareDifferences, check};
-use crate::spare::record::{self, RecordDraft, Writers};
-use crate::spare::update::{UpdateRequest, update};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::Facts;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
+use crate::tree::held_times::HeldTimes;
 use crate::tree::location::Location;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::strategy::{Choice, Strategy};
 
-/// The state of a directory when it was recorded.
 pub(super) struct RecordedDirectory {
     identity: (u64, u64),
-    record: RecordDraft,
+    pub(super) record: RecordDraft,
 }
 
 impl RecordedDirectory {
@@ -37,10 +37,6 @@ impl RecordedDirectory {
         let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
         let record = record::take(source, &Exclusions::new(&[])?, moment, writers, &options)?;
         Ok(Self { identity: source.identity(), record })
-    }
-
-    pub(super) fn body(&self) -> &[u8] {
-        self.record.body()
     }
 
     /// Returns whether `now` is the same directory still, with nothing mounted in it.
@@ -55,7 +51,7 @@ impl RecordedDirectory {
         let exclude = Exclusions::new(&[])?;
         let (threads, cancel) = (thread_count(options.threads), &options.cancel);
         let work = CheckRequest { source: now, exclude: &exclude, only: None, threads, cancel };
-        match check(&work, self.record.body(), self.record.entries) {
+        match check(&work, &self.record.body, self.record.entries) {
             Ok(differences) if differences.with_links.is_empty() => Ok(Some(differences)),
             Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => Ok(None),
             Err(CheckFailure::Error(error)) => Err(error),
@@ -67,11 +63,10 @@ impl RecordedDirectory {
 pub(super) fn now(directory: &Source) -> Result<Moment, Error> {
     rustix::fs::fchmod(directory.directory(), Mode::from_raw_mode(directory.stat().st_mode & 0o7777))
         .and_then(|()| rustix::fs::fstat(directory.directory()))
-        .map(|stat| Moment::of(&stat))
+        .map(|stat| Moment::of_change(&stat))
         .map_err(|errno| Error::io(Operation::TellTime, directory.path(), errno))
 }
 
-/// The ways of bringing a clone up to date.
 pub(super) struct UpdateMethods {
     contents: Contents,
     created: NewFileDefaults,
@@ -120,8 +115,9 @@ impl UpdateMethods {
         };
         update(&work, differences)?;
         // Telling the time has changed the root, so that its metadata were taken from it.
-        give_metadata(source, clone.directory(), options.plain.as_ref(), &notes, clone.path())?;
-        let told = notes.tell();
-        Ok(told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty())
+        let times = HeldTimes::find(clone.directory());
+        give_metadata(source, clone.directory(), times, options, &notes, clone.path())?;
+        let summary = notes.summary();
+        Ok(summary.skipped.is_empty() && summary.changed.is_empty() && summary.warnings.is_empty())
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::ShownPath;
-use crate::remedy::Remedy;
+use crate::vocabulary::remedy::Remedy;
 
 /// Why a command does not run in a private copy of a directory. It has not been started.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum PrivateError {
     MountBelow(PathBuf),
     #[error("the changes would be kept in the directory itself, in `{}`", ShownPath(.0))]
     ChangesInside(PathBuf),
-    #[error("the system does not let this user make namespaces: {0}")]
+    #[error("this user may not create namespaces: {0}")]
     NoNamespaces(#[source] io::Error),
     #[error("cannot mount an overlay of `{}`: {source}", ShownPath(.tree))]
     NoOverlay {
@@ -28,7 +28,7 @@ pub enum PrivateError {
     #[error("`{}` was changed while the command ran; nothing was applied", ShownPath(.0))]
     ChangedMeanwhile(PathBuf),
     /// The times of changes tell nothing, because the clock was set back. Nothing was made in the directory.
-    #[error("the clock was set back while the command ran, so nobody can tell what else changed in `{}`; nothing was applied", ShownPath(.0))]
+    #[error("the clock was set back while the command ran, so other changes in `{}` cannot be ruled out; nothing was applied", ShownPath(.0))]
     ClockSetBack(PathBuf),
     /// A process that the command left behind has changed the copy since its changes were listed. Nothing was made in the directory.
     #[error("the copy of `{}` has changed since the changes were listed; nothing was applied", ShownPath(.0))]
@@ -41,13 +41,13 @@ pub enum PrivateError {
         source: io::Error,
     },
     /// The directory took some of the changes, and could not be put back.
-    #[error("some changes were applied and others were not; cannot take back that of `{}`: {source}", ShownPath(.path))]
+    #[error("some changes were applied and others were not: cannot undo the change to `{}`: {source}", ShownPath(.path))]
     HalfApplied {
         /// An entry that could not be put back.
         path: PathBuf,
         #[source]
         source: io::Error,
-        /// The directory that has what was moved out, and what was not moved in.
+        /// The directory with the entries that were moved out, and those not yet moved in.
         kept: PathBuf,
     },
     #[error("cannot run `{}`: {source}", ShownPath(Path::new(.program)))]

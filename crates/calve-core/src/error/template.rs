@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::ShownPath;
-use crate::remedy::Remedy;
+use crate::vocabulary::remedy::Remedy;
 
 /// Why a template cannot be made or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum TemplateError {
     #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", ShownPath(.name))]
     BadName { name: String, longest: usize },
     /// There is no directory to keep templates in, for this reason.
-    #[error("templates have no place: {0}")]
+    #[error("no directory for templates: {0}")]
     NoHome(&'static str),
     #[error("there is no template `{0}`")]
     Unknown(String),
@@ -26,15 +26,24 @@ pub enum TemplateError {
         directory: PathBuf,
         source_path: PathBuf,
     },
-    /// A directory of templates that somebody else could write to.
+    /// A directory of templates that another user could write to.
     #[error("`{}` belongs to another user, or others can write to it", ShownPath(.0))]
     NotOwn(PathBuf),
-    /// Its files are gone, or the file system that they are on is not mounted.
+    /// Its files are gone.
     #[error("the template `{name}` has no files: `{}` is not there", ShownPath(.path))]
     Gone {
         name: String,
         /// Where its files should be.
         path: PathBuf,
+    },
+    /// The file system that its files are on is not mounted.
+    #[error("the files of the template `{name}` are on a file system that is not mounted: `{}`", ShownPath(.path))]
+    NotMounted {
+        name: String,
+        /// Where the file system was mounted.
+        path: PathBuf,
+        /// The template's record.
+        record: PathBuf,
     },
     #[error("the template `{name}` was changed after it was made: `{}`", ShownPath(.path))]
     Changed {
@@ -46,7 +55,7 @@ pub enum TemplateError {
     #[error("the template `{name}` is damaged: `{}` {what}", ShownPath(.path))]
     Damaged { name: String, path: PathBuf, what: &'static str },
     /// It has something that does not travel to other machines.
-    #[error("the template `{name}` cannot travel: `{}` {what}", ShownPath(.path))]
+    #[error("the template `{name}` cannot be pushed: `{}` {what}", ShownPath(.path))]
     NotPortable {
         name: String,
         /// The first entry in the way.
@@ -72,6 +81,7 @@ impl TemplateError {
             | Self::NotOwn(path)
             | Self::DirectoryInsideSource { directory: path, .. }
             | Self::Gone { path, .. }
+            | Self::NotMounted { path, .. }
             | Self::Changed { path, .. }
             | Self::Damaged { path, .. }
             | Self::NotPortable { path, .. }
@@ -80,7 +90,6 @@ impl TemplateError {
         }
     }
 
-    /// Returns what the user can do next.
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
             Self::BadName { .. } => Remedy::ChooseTemplateName,
@@ -91,6 +100,9 @@ impl TemplateError {
             Self::DirectoryInsideSource { .. } => Remedy::KeepTemplateElsewhere,
             Self::NotOwn(_) => Remedy::CheckPermissions,
             Self::Changed { name, .. } => Remedy::VerifyTemplate(name.clone()),
+            Self::NotMounted { path, record, .. } => {
+                Remedy::MountTemplate { mount_point: path.clone(), record: record.clone() }
+            }
             Self::Gone { name, .. } => Remedy::RefreshTemplate(name.clone()),
             Self::Damaged { name, .. } => Remedy::RemoveTemplate(name.clone()),
             Self::NotPortable { .. } => Remedy::LeaveOutOfTemplate,

@@ -14,7 +14,6 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
@@ -22,15 +21,15 @@ use crate::tree::location::{DIRECTORY, identity, split};
 use crate::tree::names::Names;
 use crate::tree::node::{Node, unlock_file};
 use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
+use crate::vocabulary::operation::Operation;
 
-/// Options for deleting.
 pub(crate) struct Deletion<'a> {
     pub(crate) threads: usize,
     pub(crate) progress: &'a Progress,
     pub(crate) cancel: &'a CancelToken,
     /// A file in the root that is deleted last: the trash's `.gitignore`, which hides the rest.
     pub(crate) last: Option<&'a CStr>,
-    /// Directories that the caller owns and may not write to are changed so that he may.
+    /// Directories that the caller owns and may not write to are changed so that he may, and so are read-only subvolumes.
     pub(crate) opens_up: bool,
     /// Flags that forbid the deletion (`uchg`) are taken away: a clone has them from its source. Not from files that have another name.
     pub(crate) unlocks: bool,
@@ -41,27 +40,24 @@ impl<'a> Deletion<'a> {
         Self { threads: thread_count(threads), progress, cancel, last: None, opens_up: true, unlocks: false }
     }
 
-    /// Creates a deletion with the threads, the progress and the cancellation of a clone.
-    pub(crate) fn of(options: &'a CloneOptions) -> Self {
+    pub(crate) fn from_options(options: &'a CloneOptions) -> Self {
         Self::new(options.threads, &options.progress, &options.cancel)
     }
 }
 
-/// Deletes `name` in `parent`, whatever it is, and says how many entries went. What cannot be deleted is left, and the first
-/// reason is returned when everything else is gone. `path` is for messages.
+/// Deletes `name`, whatever it is, and counts the entries. Goes on after a failure, and returns the first one. `path` is for messages.
 pub(crate) fn delete(parent: BorrowedFd<'_>, name: &CStr, path: &Path, deletion: &Deletion<'_>) -> Result<u64, Error> {
     let failed = |operation, errno| Error::io(operation, path, errno);
     let refused = match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => return Ok(1),
         Err(Errno::NOENT) => return Ok(0),
-        // EPERM is what POSIX and some file systems say for a directory, EACCES what all say where the parent cannot be
-        // written to: what is in the directory can still go.
+        // EPERM: a directory, by POSIX. EACCES: the parent cannot be written to. The directory's entries can still go.
         Err(errno @ (Errno::ISDIR | Errno::PERM | Errno::ACCESS)) => errno,
         Err(errno) => return Err(failed(Operation::Remove, errno)),
     };
     match open_for_deletion(parent, name, deletion.opens_up) {
         Ok(root) => empty_and_remove(parent, name, path, root, deletion),
-        // It was no directory: an immutable file, somebody else's in a sticky directory.
+        // It was no directory: an immutable file, or another user's in a sticky directory.
         Err(Errno::NOTDIR | Errno::LOOP) => Err(failed(Operation::Remove, refused)),
         Err(Errno::XDEV) => Err(failed(Operation::Remove, Errno::BUSY)),
         Err(errno) => Err(failed(Operation::OpenDirectory, errno)),
@@ -94,14 +90,14 @@ fn empty_and_remove(
     deletion: &Deletion<'_>,
 ) -> Result<u64, Error> {
     let on_btrfs = sys::magic(root.as_fd()) == Ok(sys::BTRFS_MAGIC);
-    let Some(root) = keep_unless_subvolume(on_btrfs, parent, name, root) else { return Ok(1) };
+    let Some(root) = keep_unless_subvolume(on_btrfs, parent, name, root, deletion.opens_up) else { return Ok(1) };
     let mut deleted = 0;
     for rounds_left in (0..MOST_ROUNDS).rev() {
         let (in_this_round, emptied) = empty(root.as_fd(), path, on_btrfs, deletion)?;
         deleted += in_this_round;
         let result = match emptied {
             Ok(()) => rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
-                .map_err(|errno| Error::io(Operation::RemoveDirectory, path, errno)),
+                .map_err(|errno| Error::io(Operation::RemoveEmptied, path, errno)),
             Err(error) => Err(error),
         };
         match result {
@@ -113,16 +109,15 @@ fn empty_and_remove(
     Ok(deleted + 1)
 }
 
-/// A listing may pass over names while others are deleted (seen on macOS), and others may make new ones. This is enough for a directory of
-/// a million of which every fourth is passed over.
+/// A listing may skip names during deletions (seen on macOS): enough for a million entries of which every fourth is passed over.
 const MOST_ROUNDS: usize = 10;
 
 fn is_not_empty(error: &Error) -> bool {
-    matches!(error, Error::Io { operation: Operation::RemoveDirectory, source, .. }
+    matches!(error, Error::Io { operation: Operation::RemoveEmptied | Operation::RemoveDirectory, source, .. }
         if source.kind() == std::io::ErrorKind::DirectoryNotEmpty)
 }
 
-/// Deletes everything below `root` that a listing shows. Says how much that was, and what was in the way first.
+/// Deletes everything below `root` that a listing shows. Returns the count, and the first obstacle.
 fn empty(
     root: BorrowedFd<'_>,
     path: &Path,
@@ -156,7 +151,7 @@ struct DeletionState<'a> {
     failure: Mutex<Option<Error>>,
 }
 
-/// A directory that goes when everything in it is gone, whoever is last.
+/// A directory that the worker removes that deletes its last entry.
 struct DoomedDirectory {
     node: Arc<Node>,
     parent: Option<Arc<DoomedDirectory>>,
@@ -197,8 +192,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Opens the directory again if it was closed: from `child`, which is in it, unless somebody has moved that away; otherwise from the
-    /// root, which in a tree of thousands of levels takes as many steps.
+    /// Opens the directory again if it was closed: from `child`, which is in it, or, if that was moved away, from the root, level by level.
     fn open_from(&mut self, child: Option<&OwnedFd>, root: BorrowedFd<'_>) -> sys::Result<BorrowedFd<'_>> {
         if self.directory.is_none() {
             let parent = child.and_then(|child| parent_of(child.as_fd(), self.identity?));
@@ -289,7 +283,7 @@ impl DeleteWorker<'_, '_> {
         }
         match opened {
             Ok(directory) => {
-                let kept = keep_unless_subvolume(self.shared.on_btrfs, parent, name, directory);
+                let kept = keep_unless_subvolume(self.shared.on_btrfs, parent, name, directory, opens_up);
                 self.deleted += u64::from(kept.is_none());
                 kept
             }
@@ -474,21 +468,36 @@ fn remove_directory(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys:
     }
 }
 
-/// Deletes a btrfs subvolume, and those nested in it, by calls whose cost does not grow with it. Gives the directory back when
-/// it is none, or the caller may not (root, or the mount option user_subvol_rm_allowed): then it is emptied like any other.
-fn keep_unless_subvolume(on_btrfs: bool, parent: BorrowedFd<'_>, name: &CStr, directory: OwnedFd) -> Option<OwnedFd> {
+/// Deletes a btrfs subvolume, and those nested in it, at constant cost. Returns the directory, to be emptied like any other, if it is no
+/// subvolume, or the caller may not (root, or the mount option user_subvol_rm_allowed).
+fn keep_unless_subvolume(
+    on_btrfs: bool,
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    directory: OwnedFd,
+    opens_up: bool,
+) -> Option<OwnedFd> {
     let is_subvolume = on_btrfs
         && rustix::fs::fstat(&directory).and_then(|stat| sys::is_subvolume(directory.as_fd(), &stat)).unwrap_or(false);
-    if is_subvolume && destroy_subvolume(parent, name, directory.as_fd()).is_ok() {
+    if is_subvolume && destroy_subvolume(parent, name, directory.as_fd(), opens_up).is_ok() {
         return None;
     }
     Some(directory)
 }
 
-fn destroy_subvolume(parent: BorrowedFd<'_>, name: &CStr, directory: BorrowedFd<'_>) -> sys::Result<()> {
-    match sys::delete_subvolume(parent, name) {
-        Err(Errno::NOTEMPTY) => {}
-        other => return other,
+fn destroy_subvolume(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    directory: BorrowedFd<'_>,
+    opens_up: bool,
+) -> sys::Result<()> {
+    let Err(refused) = sys::delete_subvolume(parent, name) else { return Ok(()) };
+    if opens_up {
+        // Nothing in it can be deleted as long as it is read-only.
+        let _ = sys::make_subvolume_writable(directory);
+    }
+    if refused != Errno::NOTEMPTY {
+        return Err(refused);
     }
     for nested in sys::nested_subvolumes(directory)? {
         let (above, last) = split(&nested);
@@ -497,7 +506,7 @@ fn destroy_subvolume(parent: BorrowedFd<'_>, name: &CStr, directory: BorrowedFd<
             current = sys::open_directory_same_mount(current.as_fd(), &component)?;
         }
         let inner = sys::open_directory_same_mount(current.as_fd(), &last)?;
-        destroy_subvolume(current.as_fd(), &last, inner.as_fd())?;
+        destroy_subvolume(current.as_fd(), &last, inner.as_fd(), opens_up)?;
     }
     sys::delete_subvolume(parent, name)
 }

@@ -9,18 +9,16 @@ use rustix::fs::{Access, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::Location;
 use crate::tree::node::Node;
+use crate::vocabulary::operation::Operation;
 
-/// How much is looked at, level by level from the root: a removal must not take longer because the tree is large. A tree beyond that
-/// is found out by whoever deletes it.
+/// How much is looked at, level by level: a removal must not take longer because the tree is large. The rest shows when it is deleted.
 const DIRECTORIES: usize = 256;
 const ENTRIES: usize = 8192;
 
-/// Refuses a tree with a directory that another user owns and this one cannot empty. A rename needs no permission on what is in the
-/// tree, but deleting it does: it would only be hidden, for good. Root deletes everything.
+/// Refuses a tree with a directory that another user owns and this one cannot empty: a rename would only hide it, for good.
 pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), Error> {
     let is_directory = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     if rustix::process::geteuid().is_root() || !location.stat()?.is_some_and(is_directory) {
@@ -50,7 +48,7 @@ pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), E
 
 enum ForeignEntry {
     Directory(OwnedFd),
-    /// Somebody else's that this user may not even list.
+    /// Another user's, which this user may not even list.
     Undeletable,
     /// Not a directory, gone, or one of this user's that he will have to open up first.
     Nothing,
@@ -112,7 +110,7 @@ fn open(parent: BorrowedFd<'_>, name: &CStr) -> ForeignEntry {
     }
 }
 
-/// Returns whether this user may delete what is in a directory. The owner gives himself the permission where he lacks it.
+/// Returns whether this user may delete the entries of a directory. The owner gives himself the permission where he lacks it.
 fn may_empty(directory: BorrowedFd<'_>) -> bool {
     let is_own = |stat: rustix::fs::Stat| stat.st_uid == rustix::process::geteuid().as_raw();
     let wanted = Access::WRITE_OK | Access::EXEC_OK;

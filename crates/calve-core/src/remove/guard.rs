@@ -8,15 +8,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
-use crate::operation::Operation;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
-use crate::tree::source::Source;
-
-/// Refuses what a clone of `source` may not replace.
-pub(crate) fn check_replaceable(_source: &Source, destination: &Location, protect: &[PathBuf]) -> Result<(), Error> {
-    check(destination, protect)
-}
+use crate::vocabulary::operation::Operation;
 
 /// Directories that no system does without (hier(7), and those of macOS).
 const OF_THE_SYSTEM: [&CStr; 23] = [
@@ -45,8 +39,8 @@ const OF_THE_SYSTEM: [&CStr; 23] = [
     c"/Volumes",
 ];
 
-/// Refuses the root and directories of the system, mount points, trees with something mounted below, protected places and whatever contains one, and ancestors
-/// of the current directory. Goes by identity, not by spelling.
+/// Refuses the root, system directories, mount points, trees with mounts below, protected places, what contains one, and ancestors of the current
+/// directory. Goes by identity, not by spelling.
 pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let path = location.path();
     let Some(stat) = location.stat()? else { return Err(Error::Missing(path.to_path_buf())) };

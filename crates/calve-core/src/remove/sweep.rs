@@ -11,12 +11,13 @@ use rustix::io::Errno;
 use super::delete::{Deletion, delete_directory};
 use super::trash::GITIGNORE;
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::reap::SweepReport;
+use crate::progress::{CancelToken, Progress};
+use crate::remove::reap::SweepReport;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{HiddenName, Lock, Purpose, Reach, recognise};
+use crate::vocabulary::operation::Operation;
 
 /// Finds the hidden names of this user and machine in `parent`, whatever their purpose.
 pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<HiddenName>> {
@@ -46,19 +47,21 @@ pub(crate) fn sweep(
     let found = find(parent).map_err(|errno| Error::io(Operation::ReadDirectory, parent_path, errno))?;
     let mut swept = SweepReport::default();
     for HiddenName { purpose: other, name } in found {
-        // Without a lock, or with one that somebody else holds, it is not to be touched.
+        // Without a lock, or with one that another process holds, it is not to be touched.
         let Ok(Some(lock)) = Lock::take(parent, &name) else {
-            // Its holder may be about to end; whoever reaps finds out.
+            // Its holder may be about to end; the reaper finds out.
             swept.saw_trash |= other == Purpose::Trash;
             continue;
         };
         let path = parent_path.join(OsStr::from_bytes(name.to_bytes()));
         if other != purpose {
-            if other == Purpose::Trash {
+            let has_failed = lock.has_failed();
+            if other != Purpose::Trash {
+                lock.leave();
+            } else if lock.remove_if_unused(parent) {
                 swept.saw_trash = true;
-                swept.stuck_trash.extend(lock.has_failed().then_some(path));
+                swept.stuck_trash.extend(has_failed.then_some(path));
             }
-            lock.leave();
             continue;
         }
         let last = (purpose == Purpose::Trash).then_some(GITIGNORE);
@@ -85,9 +88,16 @@ pub(crate) fn sweep(
     Ok(swept)
 }
 
+/// Deletes every name of that purpose whose lock is free, however long it takes.
+pub(crate) fn sweep_hidden(parent: BorrowedFd<'_>, path: &Path, purpose: Purpose) -> Result<(), Error> {
+    let (progress, cancel) = (Progress::default(), CancelToken::default());
+    let swept = sweep(parent, path, purpose, &Deletion::new(None, &progress, &cancel))?;
+    swept.failure.map_or(Ok(()), Err)
+}
+
 /// Deletes the staged trees beside `destination` that killed processes have left.
 pub(crate) fn sweep_staged(destination: &Location, options: &CloneOptions) -> Result<SweepReport, Error> {
-    sweep(destination.parent(), destination.parent_path(), Purpose::Staging, &Deletion::of(options))
+    sweep(destination.parent(), destination.parent_path(), Purpose::Staging, &Deletion::from_options(options))
 }
 
 /// Deletes what a lock protects, if that is what its name stands for. Anything else under the name is left alone.
@@ -109,7 +119,7 @@ pub(crate) fn delete_protected(
         let unlocks = lock.protects_a_clone_only();
         return delete_directory(parent, lock.name(), path, identity(&stat), &Deletion { unlocks, ..*deletion });
     }
-    // Its maker was killed before it could write down what it had made, and had put nothing in it; or it is somebody else's.
+    // Its maker was killed before it could write down what it had made, and had put nothing in it; or it is another program's.
     match rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR) {
         Ok(()) => Ok(1),
         Err(Errno::NOENT) => Ok(0),

@@ -9,20 +9,20 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
-use crate::operation::Operation;
 use crate::report::TrashedTree;
 use crate::sys;
 use crate::tree::location::{DIRECTORY, any_upwards, identity};
 use crate::tree::lock::{Lock, Purpose};
+use crate::vocabulary::operation::Operation;
 
 /// Hides the trash from `git status`; deleted last.
 pub(crate) const GITIGNORE: &CStr = c".gitignore";
 
-/// Renames the directory `name` in `parent` to a trash name beside it. Fails where the parent cannot be written to. The lock on the
-/// trash is the caller's: to delete under it, or to leave it to the reaper.
+/// Renames the directory `name` to a trash name beside it. Fails where the parent cannot be written to. The caller gets the lock: to delete
+/// under it, or to leave it to the reaper.
 ///
-/// No system call renames a name only if it refers to a certain directory. So this checks what has come under the trash name, and renames
-/// it back if it is not the one `expected`. The lock keeps reapers from deleting it in between.
+/// No system call renames only a certain directory. So this checks what has come under the trash name, and renames it back if it is not
+/// the one `expected`. The lock keeps reapers from deleting it in between.
 pub(crate) fn move_in(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -37,12 +37,9 @@ pub(crate) fn move_in(
         None => named(name).map_err(failed)?,
     };
     let lock = Lock::reserve(parent, Purpose::Trash).map_err(failed)?;
-    match lock.record(moved).and_then(|()| rename(parent, name, lock.name())) {
-        Ok(()) => {}
-        Err(errno) => {
-            lock.remove(parent);
-            return Err(failed(errno));
-        }
+    if let Err(errno) = lock.record(moved).and_then(|()| rename(parent, name, lock.name())) {
+        lock.remove(parent);
+        return Err(failed(errno));
     }
     if named(lock.name()).map_err(failed)? != moved && expected.is_some() {
         let stays_at = match sys::rename_no_replace(parent, lock.name(), parent, name) {
@@ -71,8 +68,8 @@ fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> 
     }
 }
 
-/// Returns whether a directory is in a git repository, or may be. Elsewhere nothing is hidden from git: in a new btrfs snapshot that takes as
-/// long as the rest of the removal. Misses a worktree that only `core.worktree` or GIT_DIR names.
+/// Returns whether a directory is, or may be, in a git repository: hiding trash in a new btrfs snapshot takes as long as the rest of the removal.
+/// Misses a worktree that only `core.worktree` or GIT_DIR names.
 fn may_be_in_repository(directory: BorrowedFd<'_>) -> bool {
     // A name that cannot be looked at counts as one.
     let has_git = |at: BorrowedFd<'_>, _| {
@@ -84,7 +81,7 @@ fn may_be_in_repository(directory: BorrowedFd<'_>) -> bool {
 /// Closes the trash to other users, and hides it from git. Best effort: a tree that cannot be written to shows until it is deleted.
 fn close(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
     let Ok(root) = sys::open_at(parent, trash, DIRECTORY, Mode::empty()) else { return };
-    // Somebody may have put another directory there meanwhile.
+    // Another process may have put another directory there meanwhile.
     if !rustix::fs::fstat(&root).is_ok_and(|stat| identity(&stat) == moved) {
         return;
     }

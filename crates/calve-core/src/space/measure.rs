@@ -1,4 +1,4 @@
-//! The space of one file: its blocks, and which of them nobody else uses.
+//! The space of one file: its blocks, and which of them are its own.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::volumes::Volume;
-use crate::sys::{self, CloneFamily, SpaceRules};
+use crate::sys::{self, CloneFamily, Extent, SpaceRules, XattrTarget};
 
 /// A part of a file on the disk: a run of blocks, or blocks that it has in common with its clones.
 #[derive(Debug, Clone, Copy)]
@@ -37,16 +37,15 @@ impl Range {
     }
 }
 
-/// One entry's share of the figures.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EntrySpace {
-    /// Bytes that nobody else uses, as the file sees them: compressed ones are counted as they are read.
+    /// Bytes that only this file uses, as the file sees them: compressed ones are counted as they are read.
     pub(super) exclusive: u64,
     /// Bytes kept in the metadata.
     pub(super) inline: u64,
     /// The space that deleting the entry frees, for certain and at most, without shared blocks.
     pub(super) data: Range,
-    /// The same for what is not file contents.
+    /// The same for metadata.
     pub(super) other: Range,
     /// Nothing is known: all of it may be shared.
     pub(super) unknown: u64,
@@ -65,10 +64,42 @@ pub(super) fn size(stat: &Stat) -> u64 {
 /// The items of a btrfs (linux/btrfs_tree.h): each has a header of 25 bytes in its leaf.
 const ITEM: u64 = 25;
 
-/// Returns the bytes that an inode with this name takes in the metadata: the inode, its reference, and its two entries in the directory.
-pub(super) fn named_items(name: &CStr) -> u64 {
+const INODE_ITEM: u64 = ITEM + 160;
+/// The root of a subvolume, two references to it with the longest name, and its UUID.
+pub(super) const SUBVOLUME_ITEMS: u64 = (ITEM + 439) + 2 * (ITEM + 18 + 255) + (ITEM + 8);
+
+/// Returns the bytes that a name of an inode takes in the metadata: a reference, and two entries in the directory.
+pub(super) fn name_items(name: &CStr) -> u64 {
     let name = name.to_bytes().len() as u64;
-    (ITEM + 160) + (ITEM + 10 + name) + 2 * (ITEM + 30 + name)
+    (ITEM + 10 + name) + 2 * (ITEM + 30 + name)
+}
+
+/// Returns the bytes that an inode takes in the metadata besides its names and its contents.
+pub(super) fn inode_items(inode: XattrTarget<'_>) -> u64 {
+    INODE_ITEM + xattr_sizes(inode).into_iter().map(|(name, value)| ITEM + 30 + name + value).sum::<u64>()
+}
+
+/// Returns the lengths of the names and the values of extended attributes, access control lists among them.
+fn xattr_sizes(inode: XattrTarget<'_>) -> Vec<(u64, u64)> {
+    let (mut names, mut value) = (Vec::new(), Vec::new());
+    let Ok(names) = sys::list_xattrs(inode, &mut names) else { return Vec::new() };
+    let names = names.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok());
+    names.filter_map(|name| Some((name.to_bytes().len() as u64, inode.read(name, &mut value).ok()? as u64))).collect()
+}
+
+/// Returns what deleting an inode frees with [`SpaceRules::Ext`]. Attributes that do not fit beside the inode are in a block, which inodes with
+/// equal ones share (fs/ext4/xattr.c), and which counts for each of them.
+pub(super) fn freed_by_ext(inode: XattrTarget<'_>, stat: &Stat) -> Range {
+    // An inode of 256 bytes has 92 for attributes, with an end mark of 4 and a header of 16 for each.
+    const BESIDE_INODE: u64 = 88;
+    let blocks = allocated(stat);
+    let attributes: u64 = match blocks {
+        0 => 0,
+        _ => xattr_sizes(inode).into_iter().map(|(name, value)| 16 + name + value.next_multiple_of(4)).sum(),
+    };
+    let in_block = attributes > BESIDE_INODE;
+    let block = if in_block { u64::try_from(stat.st_blksize).unwrap_or(0) } else { 0 };
+    Range { min: blocks.saturating_sub(block), max: blocks }
 }
 
 /// Measures an entry that is not a directory. `each` gets what it uses of shared extents, or of all, with `every`.
@@ -80,21 +111,26 @@ pub(super) fn entry(
     every: bool,
     mut each: impl FnMut(DiskPart),
 ) -> Result<EntrySpace, Errno> {
-    let mut measured = EntrySpace { items: named_items(name), ..EntrySpace::default() };
+    let mut measured = EntrySpace::default();
+    let inode = XattrTarget::Named(directory, name);
     let blocks = allocated(stat);
+    if volume.rules == SpaceRules::Btrfs {
+        measured.items = inode_items(inode);
+    }
+    let of_blocks = || if volume.rules == SpaceRules::Ext { freed_by_ext(inode, stat) } else { Range::exactly(blocks) };
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         if volume.rules == SpaceRules::Btrfs {
             measured.items += size(stat) + ITEM + 21;
         } else {
-            measured.other = Range::exactly(blocks);
-            measured.exclusive = blocks;
+            measured.other = of_blocks();
+            measured.exclusive = measured.other.min;
         }
         return Ok(measured);
     }
     match volume.rules {
-        SpaceRules::Exact => {
-            measured.exclusive = blocks;
-            measured.data = Range::exactly(blocks);
+        SpaceRules::Exact | SpaceRules::Ext => {
+            measured.data = of_blocks();
+            measured.exclusive = measured.data.min;
             return Ok(measured);
         }
         SpaceRules::Unknown => {
@@ -132,31 +168,26 @@ pub(super) fn entry(
             measured.data.add(Range { min: least, max: extent.length });
         }
         if extent.shared || every {
-            each(DiskPart {
-                start: extent.physical,
-                length: extent.length,
-                shared: extent.shared,
-                encoded: extent.encoded,
-                family: 0,
-            });
+            let &Extent { physical: start, length, shared, encoded, .. } = extent;
+            each(DiskPart { start, length, shared, encoded, family: 0 });
         }
         true
     })?;
     if volume.rules == SpaceRules::Xfs {
-        // Counts what describes the extents, and what is reserved, too.
+        // Counts the metadata of extents, and reserved blocks, too.
         measured.data = Range::exactly(blocks.saturating_sub(shared));
     }
     Ok(measured)
 }
 
-/// Measures a file that tells how many clones it has. The blocks that it shares are counted once for the whole family. Nobody can tell
-/// whether clones that were written to since, which have left the family, share any of those blocks.
+/// Measures a file that tells how many clones it has. What it shares is counted once for the family. Clones that were written to have left the
+/// family, and may share some of it: nothing tells.
 fn each_of_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, mut each: impl FnMut(DiskPart)) {
     let private = family.private.min(blocks);
     measured.exclusive = private;
     measured.data = Range::exactly(private);
     if private < blocks {
-        // One that was written to since is alone, as far as is told.
+        // One that was written to since is reported as alone.
         let (start, length, members) = (family.number, blocks - private, family.members.max(1));
         each(DiskPart { start, length, shared: true, encoded: true, family: members });
     }

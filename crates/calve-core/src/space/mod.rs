@@ -6,5 +6,5 @@ mod usage;
 mod volumes;
 mod walk;
 
-pub use dedupe::{DedupeMode, DedupeOptions, DedupeReport, LeftFiles, dedupe};
-pub use usage::{DiskUsage, DiskUsageOptions, PathUsage, Usage, disk_usage};
+pub use dedupe::{DedupeMode, DedupeOptions, DedupeReport, HashedFiles, LeftFiles, SharedFiles, dedupe};
+pub use usage::{DiskUsage, DiskUsageOptions, PathUsage, Usage, UsageEntries, disk_usage};

@@ -57,7 +57,7 @@ impl Volumes {
     }
 
     /// Returns the volume that an open directory is on. Adds it if it was not met before.
-    pub(super) fn of(
+    pub(super) fn find(
         &self,
         directory: BorrowedFd<'_>,
         stat: &Stat,
@@ -78,7 +78,7 @@ impl Volumes {
         let device = known.len() as u32;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = match sys::open_at(directory, c".", flags, Mode::empty()) {
-            // Searching is enough for what is asked of it.
+            // Search permission is enough for these calls.
             Err(_) => rustix::io::fcntl_dupfd_cloexec(directory, 3)?,
             Ok(opened) => opened,
         };
@@ -106,8 +106,7 @@ impl Volumes {
     }
 }
 
-/// Returns the subvolume that a directory is in, if all users of its extents can be found out: by root, and where no snapshot shares parts
-/// of its tree.
+/// Returns the directory's subvolume, if all users of its extents can be found out: by root, where no snapshot shares parts of its tree.
 fn exact_subvolume(directory: BorrowedFd<'_>) -> Option<u64> {
     let subvolume = sys::btrfs_subvolume(directory).ok()?;
     if sys::btrfs_was_snapshotted(directory, subvolume) != Ok(false) {

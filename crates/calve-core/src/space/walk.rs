@@ -11,14 +11,15 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::options::Mounts;
 use crate::progress::{CancelToken, Progress};
-use crate::reason::SkipReason;
 use crate::report::SkippedEntry;
 use crate::sys;
-use crate::tree::location::identity;
+use crate::tree::location::{identity, is_inside};
 use crate::tree::node::{Node, open_source};
 use crate::tree::source::Source;
 pub(super) use crate::tree::walk::reason;
 use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::SkipReason;
 
 use super::volumes::{Volume, Volumes};
 
@@ -30,7 +31,6 @@ pub(super) trait SpaceVisitor: Send {
     fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat);
 }
 
-/// The directory that is being read.
 pub(super) struct OpenedDirectory<'a> {
     /// Which of the paths given.
     pub(super) root: usize,
@@ -49,7 +49,6 @@ pub(super) struct Walk<'a> {
     pub(super) troubles: &'a UnreadableEntries,
 }
 
-/// The entries that could not be looked at.
 #[derive(Default)]
 pub(super) struct UnreadableEntries(Mutex<(u64, Vec<SkippedEntry>)>);
 
@@ -119,7 +118,7 @@ impl<V: SpaceVisitor> SpaceWorker<'_, V> {
         let mut visit = || {
             let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
             let volume =
-                self.walk.volumes.of(directory, &rustix::fs::fstat(directory)?, || source.path().to_path_buf())?;
+                self.walk.volumes.find(directory, &rustix::fs::fstat(directory)?, || source.path().to_path_buf())?;
             self.visitor.entry(&OpenedDirectory { root, node: &node, fd: directory, volume: &volume }, name, &stat);
             Ok(())
         };
@@ -144,7 +143,7 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
         let stat = self.stat.take().map_or_else(|| rustix::fs::fstat(folder.directory()), Ok)?;
         let path = || self.walk.full_path(folder.tree, folder.path());
-        let volume = self.walk.volumes.of(folder.directory(), &stat, path)?;
+        let volume = self.walk.volumes.find(folder.directory(), &stat, path)?;
         self.visitor.directory(&here(folder, &volume), &stat);
         self.volume = Some(volume);
         Ok(())
@@ -176,4 +175,33 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
 
 fn here<'a>(folder: &'a Folder<'a>, volume: &'a Arc<Volume>) -> OpenedDirectory<'a> {
     OpenedDirectory { root: folder.tree, node: folder.node, fd: folder.directory(), volume }
+}
+
+/// Returns which of the roots are the same as an earlier one, or inside another one whose walk comes to them.
+pub(super) fn nested(roots: &[Source], mounts: Mounts) -> Result<Vec<bool>, Error> {
+    let mut nested = vec![false; roots.len()];
+    for (index, root) in roots.iter().enumerate() {
+        for (other_index, other) in roots.iter().enumerate() {
+            if index == other_index {
+                continue;
+            }
+            let failed = |errno| Error::io(Operation::FindVolume, root.path(), errno);
+            let is_reached = mounts == Mounts::Cross || other.stat().st_dev == root.stat().st_dev;
+            nested[index] |= match other.single() {
+                // Another name of a file is another entry.
+                Some(_) => other_index < index && is_same_entry(root, other).map_err(failed)?,
+                None if root.identity() == other.identity() => other_index < index,
+                None => is_reached && is_inside(root.directory(), other.identity()).map_err(failed)?,
+            };
+        }
+    }
+    Ok(nested)
+}
+
+/// Returns whether two paths that are no directories have one name in one directory.
+fn is_same_entry(a: &Source, b: &Source) -> sys::Result<bool> {
+    let (Some((a_name, _)), Some((b_name, _))) = (a.single(), b.single()) else { return Ok(false) };
+    let in_same_directory =
+        || Ok(identity(&rustix::fs::fstat(a.directory())?) == identity(&rustix::fs::fstat(b.directory())?));
+    if a_name == b_name { in_same_directory() } else { Ok(false) }
 }

@@ -13,26 +13,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::SpareOrigin;
-use crate::choice::Strategy;
+use super::set::SpareOrigin;
+use crate::claim::record::{self, Writers};
+use crate::claim::store::{Set, SpareDirectory, new_spare_name, spares};
 use crate::clone::stage::StagedTree;
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::progress::CancelToken;
-use crate::progress::Progress;
-use crate::reason::{SkipReason, WarningCode};
+use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete};
-use crate::spare::record::{self, Writers};
-use crate::spare::store::{Set, SpareDirectory, new_spare_name, spares};
 use crate::staging::RootKind;
-use crate::strategy_run::StrategyRun;
+use crate::strategy::select::meets;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::Location;
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::source::Source;
 use crate::tree::stable::{self, Moment};
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::SkipReason;
+use crate::vocabulary::strategy::{Requirement, Strategy};
+
+pub(super) const NO_ROOM: &str = "less than a fifth of the disk would stay free";
 
 /// Builds one more spare for the set. The caller holds the store's lock.
 pub(super) fn build(
@@ -102,7 +103,7 @@ fn fill(
     let destination = Location::of_destination(&found.path.join("tree"))?;
     refuse(&source, &destination, set.definition.shape.staged)?;
     let exclude = Exclusions::new(&options.exclude)?;
-    let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?.moment();
+    let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?.moment;
     let taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;
     let mut head = taken.head(&source, built_ns).map_err(failed(Operation::Stat))?;
@@ -110,18 +111,14 @@ fn fill(
     let kind = if set.definition.shape.staged { RootKind::Subvolume } else { RootKind::Closed };
     let mut staged = StagedTree::reserve(&destination, kind, options)?;
     let run = staged.fill(source, exclude, &notes, options)?;
-    let told = notes.tell();
-    if let Some(reason) = incomplete(&told) {
+    let summary = notes.summary();
+    if let Some(reason) = incomplete(&summary) {
         return Err(Error::NoSpare { path: src.to_path_buf(), reason });
     }
     staged.publish(&notes)?;
     head.written_bytes = run.bytes.unwrap_or_default().written;
-    head.cow = is_cow(&run, &told) && head.written_bytes == 0;
+    head.cow = meets(run.strategy, Requirement::Cow) && summary.fell_back.is_empty() && head.written_bytes == 0;
     taken.write(found.directory.as_fd(), &found.path, head)
-}
-
-fn is_cow(run: &StrategyRun, told: &NoteSummary) -> bool {
-    matches!(run.strategy, Strategy::Reflink | Strategy::Clonefile | Strategy::Snapshot) && told.fell_back.is_empty()
 }
 
 /// Refuses sources of which no spare can be kept there.
@@ -165,25 +162,21 @@ fn check_room(
     }
     let available = status.f_bavail.saturating_mul(status.f_frsize).saturating_sub(taken.allocated_bytes);
     if available < status.f_blocks.saturating_mul(status.f_frsize) / 5 {
-        let reason = "less than a fifth of the disk would stay free";
-        return Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
+        return Err(Error::NoSpare { path: source.path().to_path_buf(), reason: NO_ROOM });
     }
     Ok(())
 }
 
-/// Returns whether a spare shares the data of its source.
 fn shares(source: &Source, destination: &Location, options: &CloneOptions) -> Result<bool, Error> {
-    Ok(crate::clone::plan(source.path(), destination.path(), options)?.strategy != Strategy::Copy)
+    Ok(crate::clone::strategy(source.path(), destination.path(), options)? != Strategy::Copy)
 }
 
 /// Returns why the clone is not everything that the source is. A receipt of a later clone would have to say so.
-fn incomplete(told: &NoteSummary) -> Option<&'static str> {
-    if told.skipped_for.iter().any(|reason| ![SkipReason::Excluded, SkipReason::CalvesOwn].contains(reason)) {
+fn incomplete(summary: &NoteSummary) -> Option<&'static str> {
+    if summary.skipped_for.iter().any(|reason| ![SkipReason::Excluded, SkipReason::CalvesOwn].contains(reason)) {
         return Some("entries of it cannot be cloned");
     }
-    use WarningCode::{AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, XattrNotKept};
-    let lost = [AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, XattrNotKept];
-    told.warnings.iter().any(|warning| lost.contains(&warning.code)).then_some("not all of its metadata can be kept")
+    summary.warnings.iter().any(|warning| warning.code.is_loss()).then_some("not all of its metadata can be kept")
 }
 
 /// Deletes what killed processes have left in the directory of a set, and spares that are of no use any more.
@@ -193,7 +186,7 @@ pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion<'_>)
     for found in spares(directory.as_fd(), &set.directory_path())? {
         let Some(_lock) = found.lock(directory.as_fd())? else { continue };
         let fit = match (found.head()?, source) {
-            (Some(head), Some(source)) => crate::spare::claim::fitness(&head, source).is_ok(),
+            (Some(head), Some(source)) => crate::claim::hand_over::fitness(&head, source).is_ok(),
             _ => false,
         };
         if !fit {

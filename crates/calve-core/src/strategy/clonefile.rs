@@ -9,19 +9,20 @@ use std::sync::Arc;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use super::criteria::{Criteria, RefusalReason};
 use super::facts::{Facts, created_in};
-use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
-use crate::choice::{Requirement, Strategy};
+use super::method::{Failure, Job, Method, Outcome, close_to_others};
 use crate::error::Error;
-use crate::hidden::is_calves_own;
-use crate::operation::Operation;
 use crate::progress::CancelToken;
-use crate::reason::WarningCode;
 use crate::staging::RootKind;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::Files;
 use crate::tree::node::Node;
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::WarningCode;
+use crate::vocabulary::strategy::{Requirement, Strategy};
 
 pub(super) struct Clonefile;
 
@@ -34,11 +35,19 @@ impl Method for Clonefile {
         facts.clonefile.clone()
     }
 
+    fn meets(&self) -> &'static [Requirement] {
+        &[Requirement::Cow]
+    }
+
+    fn is_one_call(&self, exclude: &Exclusions) -> bool {
+        exclude.is_empty()
+    }
+
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
         if job.source.single().is_some() {
             return in_parts(job, &HashMap::new());
         }
-        let parts = Parts::of(job.source.directory(), job.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.options.cancel)
+        let parts = Parts::find(job.source.directory(), job.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.options.cancel)
             .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, job.source.path().join(path), errno))?;
         // Entries that are there already cannot be made by one call.
         if !parts.is_all || job.staging.root().is_some() {
@@ -49,16 +58,15 @@ impl Method for Clonefile {
             // Something is mounted below, or the source is the root of its volume.
             // Or an entry cannot be read, and in parts it is named.
             Err(Errno::XDEV | Errno::INVAL | Errno::ACCESS) => return in_parts(job, &parts.largest),
-            Err(errno) => {
-                let failed = || Failure::Error(Error::io(Operation::CloneDirectory, job.source.path(), errno));
-                return Err(refusal(errno).map_or_else(failed, Failure::Refused));
+            Err(Errno::NOTSUP | Errno::NOSYS) => {
+                return Err(Failure::Refused(RefusalReason::new("the file system has no clonefile")));
             }
+            Err(errno) => return Err(Error::io(Operation::CloneDirectory, job.source.path(), errno).into()),
         }
         let Some(root) = job.staging.root() else {
             return Err(Failure::Refused(RefusalReason::new("no staged directory")));
         };
-        let whole =
-            super::close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
+        let whole = close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
         sys::keep_acl(job.source.directory(), root)
             .map_err(|errno| Error::io(Operation::SetXattrs, job.dst_path, errno))?;
         job.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
@@ -68,14 +76,6 @@ impl Method for Clonefile {
 
 /// Properties that the call does not keep (clonefile(2), and measurements of others).
 const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, copies sockets, and gives everything to you unless you are root";
-
-/// Returns the reason for which the call declines, or `None` for an error that is a failure.
-fn refusal(errno: Errno) -> Option<RefusalReason> {
-    Some(match errno {
-        Errno::NOTSUP | Errno::NOSYS => RefusalReason::new("the file system has no clonefile"),
-        _ => return None,
-    })
-}
 
 /// How many entries one call may clone.
 ///
@@ -96,7 +96,7 @@ fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outc
     let outcome = super::copy::per_file(job, Files::Clonefile { whole }, job.options.requires(Requirement::Cow))?;
     match whole.is_empty() {
         true => Ok(outcome),
-        // The calls for whole subtrees do not count what is in them.
+        // The calls for whole subtrees do not count entries.
         false => Ok(Outcome { entries: None, bytes: None, ..outcome }),
     }
 }
@@ -105,7 +105,7 @@ fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outc
 #[derive(Debug, PartialEq, Eq)]
 struct Parts {
     is_all: bool,
-    /// Each of these directories, relative to the root, with the number of entries in it; what is above them is made one by one.
+    /// Each of these directories, relative to the root, with the number of entries in it; entries above them are made one by one.
     largest: HashMap<PathBuf, u64>,
 }
 
@@ -120,7 +120,7 @@ struct VisitedDirectory {
 }
 
 impl Parts {
-    fn of(
+    fn find(
         root: BorrowedFd<'_>,
         exclude: &Exclusions,
         most_entries: u64,
@@ -202,7 +202,7 @@ mod tests {
         }
         let exclude = Exclusions::new(&exclude.iter().map(|&glob| glob.into()).collect::<Vec<_>>()).unwrap();
         let root = rustix::fs::open(folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
-        Parts::of(root.as_fd(), &exclude, most_entries, &CancelToken::default()).unwrap()
+        Parts::find(root.as_fd(), &exclude, most_entries, &CancelToken::default()).unwrap()
     }
 
     fn parts_of<const N: usize>(is_all: bool, largest: [(&str, u64); N]) -> Parts {

@@ -1,15 +1,20 @@
 //! `copy`: every file made on its own, its bytes read and written. Always works; what the others are checked against.
 
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
-use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
-use crate::choice::{Requirement, Strategy};
+use super::method::{Failure, Job, Method, Outcome};
 use crate::error::Error;
+use crate::options::CloneOptions;
 use crate::report::Bytes;
-use crate::tree::fill::contents::Contents;
-use crate::tree::fill::contents::size;
-use crate::tree::fill::room;
-use crate::tree::fill::{Files, Fill, Paths, Scope, fill};
+use crate::tree::exclude::Exclusions;
+use crate::tree::fill::contents::{Contents, size};
+use crate::tree::fill::{Files, Fill, Paths, Scope, fill, room};
+use crate::tree::source::Source;
 use crate::tree::stable;
+use crate::vocabulary::strategy::{Requirement, Strategy};
 
 pub(super) struct Copy;
 
@@ -22,22 +27,40 @@ impl Method for Copy {
         Ok(())
     }
 
+    fn meets(&self) -> &'static [Requirement] {
+        &[Requirement::Stable]
+    }
+
+    fn can_be_plain(&self) -> bool {
+        true
+    }
+
+    fn looks_at_entries(&self) -> bool {
+        true
+    }
+
+    fn check_room(
+        &self,
+        source: &Source,
+        parent: BorrowedFd<'_>,
+        dst: &Path,
+        exclude: &Exclusions,
+        options: &CloneOptions,
+    ) -> Result<(), Error> {
+        if source.single().is_some() {
+            let stat = source.stat();
+            let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+            return room::check_bytes(size(stat).min(allocated), parent, dst);
+        }
+        room::check(source.directory(), parent, source.path(), dst, exclude, &options.cancel)
+    }
+
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-        check_room(job)?;
+        self.check_room(job.source, job.staging.parent(), job.dst_path, job.exclude, job.options)?;
         // Elsewhere the call shares extents where it can, which would not be what this strategy says of itself.
         let contents = if job.facts.copies_on_server { Contents::CopyOnServer } else { Contents::Copy };
         per_file(job, Files::Clone(contents), false)
     }
-}
-
-fn check_room(job: &Job<'_, '_>) -> Result<(), Error> {
-    let (source, parent) = (job.source, job.staging.parent());
-    if source.single().is_some() {
-        let stat = source.stat();
-        let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
-        return room::check_bytes(size(stat).min(allocated), parent, job.dst_path);
-    }
-    room::check(source.directory(), parent, source.path(), job.dst_path, job.exclude, &job.options.cancel)
 }
 
 /// Runs a per-file strategy. Such strategies differ only in how they make contents.
@@ -49,19 +72,16 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
         true => Some(stable::begin(job.source, dst_root, job.options.mounts)?),
         false => None,
     };
-    let scope = match job.source.single() {
-        Some((name, kind)) => Scope::Single(name.to_owned(), kind),
-        None => Scope::Tree,
+    let (scope, paths) = match job.source.single() {
+        Some((name, kind)) => (Scope::Single(name.to_owned(), kind), Paths::Same),
+        None => (Scope::Tree, Paths::Below),
     };
     let tally = fill(
         &Fill {
             src_root: job.source.directory(),
             dst_root,
             src_path: job.source.path(),
-            paths: match scope {
-                Scope::Tree | Scope::Parts(_) => Paths::Below,
-                Scope::Single(..) => Paths::Same,
-            },
+            paths,
             dst_path: job.dst_path,
             files,
             strict,

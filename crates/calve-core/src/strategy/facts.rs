@@ -9,18 +9,19 @@ use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 use super::sample;
-use crate::choose::RefusalReason;
 use crate::error::{Error, ShownPath};
-use crate::operation::Operation;
-use crate::remedy::Remedy;
 use crate::staging::Staging;
+use crate::strategy::criteria::RefusalReason;
 use crate::sys;
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
+use crate::tree::held_times::HeldTimes;
 use crate::tree::location::{open_below, split};
 use crate::tree::source::Source;
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::remedy::Remedy;
 
-/// All findings that the choice of a strategy may depend on.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) snapshot: Result<(), RefusalReason>,
@@ -35,7 +36,6 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Returns the facts before anything is known.
     pub(crate) fn nothing() -> Self {
         let untried = || Err(RefusalReason::new("not tried"));
         Self {
@@ -52,13 +52,7 @@ impl Facts {
     /// Asks the two file systems, without making anything.
     pub(crate) fn between(source: &Source, dst_parent: BorrowedFd<'_>) -> Self {
         let mut facts = Self::nothing();
-        match snapshot(source, dst_parent) {
-            Ok(nested) => {
-                facts.snapshot = Ok(());
-                facts.nested_subvolumes = nested;
-            }
-            Err(reason) => facts.snapshot = Err(reason),
-        }
+        facts.snapshot = snapshot(source, dst_parent).map(|nested| facts.nested_subvolumes = nested);
         let refusal = sys::clone_directory_refusal(source.directory(), dst_parent);
         facts.clonefile = refusal.map_or(Ok(()), |why| Err(RefusalReason::new(why)));
         let device = rustix::fs::fstat(dst_parent).map(|stat| stat.st_dev);
@@ -89,7 +83,7 @@ impl Facts {
     }
 }
 
-/// Makes a file in the staged directory, and returns the owner and mode that it got.
+/// Makes a file in the staged directory, and returns what it got.
 pub(crate) fn created_in(staging: &Staging<'_>) -> Result<NewFileDefaults, Error> {
     let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
     with_new_file(staging.root().ok_or_else(|| failed(Errno::NOENT))?, |_| {}).map_err(failed)
@@ -101,8 +95,9 @@ fn with_new_file(root: BorrowedFd<'_>, then: impl FnOnce(BorrowedFd<'_>)) -> sys
     let file = sys::open_at(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777))?;
     let stat = rustix::fs::fstat(&file)?;
     then(file.as_fd());
+    let times = HeldTimes::find(file.as_fd());
     rustix::fs::unlinkat(root, PROBE_NAME, AtFlags::empty())?;
-    Ok(NewFileDefaults { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777 })
+    Ok(NewFileDefaults { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777, times })
 }
 
 const PROBE_NAME: &CStr = c".calve-probe";
@@ -130,7 +125,8 @@ fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Refusa
         return Err(RefusalReason::new(format!("`{}` is mounted below the source", ShownPath(first)))
             .with_remedy(Remedy::Unmount(first.clone())));
     }
-    let nested = sys::nested_subvolumes(src).map_err(cannot_list)?;
+    let mut nested = sys::nested_subvolumes(src).map_err(cannot_list)?;
+    nested.retain(|path| !path.to_bytes().split(|&byte| byte == b'/').any(is_calves_own));
     let user = rustix::process::geteuid();
     if !user.is_root() {
         only_own(src, &nested, user.as_raw())?;
@@ -142,8 +138,7 @@ fn cannot_list(errno: Errno) -> RefusalReason {
     RefusalReason::new(format!("cannot list the subvolumes nested in it: {}", std::io::Error::from(errno)))
 }
 
-/// Fails if the user may not snapshot one of the nested subvolumes. Only root and the owner of a subvolume may snapshot it, and each nested
-/// one takes a snapshot of its own, made in the copy of the directory that it is in.
+/// Fails if the user may not snapshot one of the nested subvolumes: only its owner and root may, and each takes a snapshot of its own.
 fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), RefusalReason> {
     const OWNER_MAY_CHANGE: RawMode = 0o300;
     for path in nested {

@@ -1,5 +1,5 @@
 //! `overlay`: an OverlayFS mount, the source below and a fresh directory for changes above. The cost does not grow with the
-//! tree, but the clone lives only as long as the mount, so somebody has to own it: only callers of the library can ask for it.
+//! tree, but the clone lives only as long as the mount, which needs an owner: only callers of the library can ask for it.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,20 +8,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
-use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
-use crate::choice::Strategy;
+use super::method::{Failure, Job, Method, Outcome};
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
+use crate::tree::held_times::HeldTimes;
 use crate::tree::location::{Location, identity};
 use crate::tree::lock::{Lock, Purpose};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::strategy::{Requirement, Strategy};
 
 pub(super) struct Overlay;
 
@@ -32,6 +34,14 @@ impl Method for Overlay {
 
     fn accepts(&self, _: &Facts, _: &Criteria) -> Result<(), RefusalReason> {
         Err(RefusalReason::new("a mount needs an owner for its lifetime; only callers of the library can ask for one"))
+    }
+
+    fn meets(&self) -> &'static [Requirement] {
+        &[Requirement::Instant]
+    }
+
+    fn is_used_only_when_named(&self) -> bool {
+        true
     }
 
     fn run(&self, _: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
@@ -88,15 +98,12 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
     let Some(location) = Location::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
     let state_parent = options.state.as_deref().unwrap_or(location.parent_path());
     let state = State::make(state_parent, &source)?;
-    match rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU) {
-        Ok(()) => {}
-        Err(errno) => {
-            state.delete()?;
-            return Err(match errno {
-                Errno::EXIST => Error::DestinationExists(dst.to_path_buf()),
-                _ => Error::io(Operation::CreateDirectory, dst, errno),
-            });
-        }
+    if let Err(errno) = rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU) {
+        state.delete()?;
+        return Err(match errno {
+            Errno::EXIST => Error::DestinationExists(dst.to_path_buf()),
+            _ => Error::io(Operation::CreateDirectory, dst, errno),
+        });
     }
     let volatile = options.durability == crate::options::Durability::Cached;
     let mounted = state.open().and_then(|[upper, work]| {
@@ -151,8 +158,7 @@ impl Drop for OverlayMount {
 }
 
 impl State {
-    /// Makes `upper` and `work` under a hidden name. Gives the upper directory the source's metadata, which the root of the mounted tree
-    /// shows.
+    /// Makes `upper` and `work` under a hidden name. The root of the mounted tree shows the upper directory's metadata: the source's.
     pub(crate) fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
         let failed = |errno| Error::io(Operation::CreateUpper, parent, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -182,7 +188,7 @@ impl State {
         sys::drop_inherited_acls(upper.as_fd());
         let now = rustix::fs::fstat(&upper).map_err(failed)?;
         let notes = Notes::default();
-        let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
+        let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times: HeldTimes::ALL };
         let mut keeper = Keeper::new(created, None, &notes);
         let src = XattrTarget::Open(source.directory());
         keeper

@@ -1,17 +1,18 @@
 //! Trying a reflink with a file of the source: a few blocks of one that has contents.
 
 use std::ffi::CStr;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::choose::RefusalReason;
-use crate::remedy::Remedy;
+use crate::strategy::criteria::RefusalReason;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::node::{Node, open_source};
 use crate::tree::source::Source;
+use crate::vocabulary::remedy::Remedy;
 
 /// Directories that are looked into for a file to try with.
 const MOST_DIRECTORIES: usize = 256;
@@ -28,20 +29,11 @@ pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: Borrowe
     let mut files = 0;
     each_file(source, &mut |file| {
         files += 1;
-        match reflink_part(file, target) {
-            Ok(()) => {
-                refused = None;
-                Search::Stop
-            }
+        refused = reflink_part(file, target).err();
+        match refused {
             // One file's own trouble: no-copy-on-write, a swap file, contents inside the inode.
-            Err(errno @ (Errno::INVAL | Errno::TXTBSY)) if files < MOST_FILES => {
-                refused = Some(errno);
-                Search::GoOn
-            }
-            Err(errno) => {
-                refused = Some(errno);
-                Search::Stop
-            }
+            Some(Errno::INVAL | Errno::TXTBSY) if files < MOST_FILES => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
         }
     });
     match refused {
@@ -51,8 +43,7 @@ pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: Borrowe
     }
 }
 
-/// Tries a reflink with a file of its own, for a source without files to try with. Then the destination's own ability decides, if the
-/// source is on the same device.
+/// Tries a reflink with a file of its own, for a source without files. On one device, the destination's own ability decides.
 fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), RefusalReason> {
     let here = rustix::fs::fstat(root).map(|stat| stat.st_dev);
     if here != Ok(source.stat().st_dev) && !sys::same_btrfs(source.directory(), root) {
@@ -75,14 +66,10 @@ fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) 
 fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> {
     const PART_BYTES: u64 = 64 * 1024;
     let stat = rustix::fs::fstat(src)?;
-    let tried = match u64::try_from(stat.st_size).unwrap_or(0) > PART_BYTES {
+    sys::retry(|| match u64::try_from(stat.st_size).unwrap_or(0) > PART_BYTES {
         true => sys::reflink_range(src, target, 0, PART_BYTES),
         false => sys::reflink(src, target),
-    };
-    match tried {
-        Err(Errno::INTR) => reflink_part(src, target),
-        other => other,
-    }
+    })
 }
 
 /// Words the refusal of a reflink to a file in `root`.
@@ -104,19 +91,13 @@ fn reason(errno: Errno, root: BorrowedFd<'_>) -> RefusalReason {
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum Search {
-    GoOn,
-    Stop,
-}
-
-/// Calls `look` with regular files of the source that have contents and can be opened, until it says stop.
-fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> Search) {
+/// Calls `look` with regular files of the source that have contents and can be opened, until it breaks.
+fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> ControlFlow<()>) {
     if let Some((name, kind)) = source.single() {
         if kind == FileType::RegularFile
             && let Some(file) = open_file(source.directory(), name)
         {
-            look(file.as_fd());
+            let _ = look(file.as_fd());
         }
         return;
     }
@@ -148,7 +129,7 @@ fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> Search) {
                 FileType::RegularFile if stat.st_size > 0 => {
                     opened += 1;
                     if let Some(file) = open_file(directory.as_fd(), entry.name)
-                        && look(file.as_fd()) == Search::Stop
+                        && look(file.as_fd()).is_break()
                     {
                         return;
                     }

@@ -8,18 +8,20 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
+use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
-use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
-use crate::choice::{Requirement, Strategy};
+use super::method::{Failure, Job, Method, Outcome, close_to_others};
 use crate::error::Error;
-use crate::hidden::is_calves_own;
-use crate::operation::Operation;
-use crate::reason::WarningCode;
-use crate::remedy::Remedy;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
-use crate::tree::fill::metadata::times;
+use crate::tree::held_times::times;
 use crate::tree::location::{Location, open_below, split};
+use crate::tree::notes::Notes;
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::{SkipReason, WarningCode};
+use crate::vocabulary::remedy::Remedy;
+use crate::vocabulary::strategy::{Requirement, Strategy};
 
 pub(super) struct Snapshot;
 
@@ -42,20 +44,26 @@ impl Method for Snapshot {
         Ok(())
     }
 
+    fn meets(&self) -> &'static [Requirement] {
+        &[Requirement::Instant, Requirement::Cow, Requirement::Stable]
+    }
+
+    fn is_one_call(&self, _: &Exclusions) -> bool {
+        true
+    }
+
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
         let staging = &mut *job.staging;
         let name = staging.name().to_owned();
         let noted = staging.expect_subvolume();
         noted.map_err(|errno| Error::io(Operation::CreateStagingFor, job.dst_path, errno))?;
-        match sys::snapshot(job.source.directory(), staging.parent(), &name) {
-            Ok(()) => {}
-            Err(errno) => return Err(refusal(errno).map_or_else(|| failed(job, errno).into(), Failure::Refused)),
+        if let Err(errno) = sys::snapshot(job.source.directory(), staging.parent(), &name) {
+            return Err(refusal(errno).map_or_else(|| failed(job, errno).into(), Failure::Refused));
         }
         staging.adopt_directory()?;
         let Some(root) = staging.root() else { return Err(failed(job, Errno::NOENT).into()) };
-        let whole =
-            super::close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
-        let nested = nested(job.source.directory(), root, Path::new(""), job.exclude)
+        let whole = close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
+        let nested = nested(job.source.directory(), root, Path::new(""), (job.exclude, job.notes))
             .map_err(|(path, errno)| Error::io(Operation::SnapshotNested, job.source.path().join(path), errno))?;
         if nested > 0 {
             job.notes.warn(
@@ -104,25 +112,34 @@ fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
     Error::io(Operation::Snapshot, job.source.path(), errno)
 }
 
-/// Replaces each empty directory that a snapshot has where a subvolume was nested by a snapshot of that subvolume. `at` is the place of
-/// `src` in the source. A nested subvolume that is left out stays an empty directory.
+/// Replaces the empty directories that a snapshot has for nested subvolumes by snapshots of these. `at`: the place of `src` in the source. One that
+/// is left out stays an empty directory, unless it is Calve's own.
 fn nested(
     src: BorrowedFd<'_>,
     dst: BorrowedFd<'_>,
     at: &Path,
-    exclude: &Exclusions,
+    (exclude, notes): (&Exclusions, &Notes),
 ) -> Result<usize, (PathBuf, Errno)> {
     let mut count = 0;
     let listed = sys::nested_subvolumes(src).map_err(|errno| (PathBuf::new(), errno))?;
     for path in listed {
         let shown = || PathBuf::from(OsStr::from_bytes(path.to_bytes()));
         let whole = at.join(shown());
-        if !exclude.is_empty() && is_left(&whole, at, exclude) {
+        if is_left(&whole, at, exclude) {
+            if is_own(&whole) {
+                match remove_empty(dst, &path) {
+                    // It stays an empty directory.
+                    Ok(()) | Err(Errno::ACCESS | Errno::PERM) => notes.skipped(whole, SkipReason::CalvesOwn),
+                    // Another calve made it after the snapshot.
+                    Err(Errno::NOENT) => {}
+                    Err(errno) => return Err((shown(), errno)),
+                }
+            }
             continue;
         }
-        count += one(src, dst, &path).map_err(|errno| (shown(), errno))?;
-        let below = below(src, dst, &path).map_err(|errno| (shown(), errno))?;
-        count += nested(below.0.as_fd(), below.1.as_fd(), &whole, exclude)
+        let [from, to] = snapshot_nested(src, dst, &path).map_err(|errno| (shown(), errno))?;
+        count += 1;
+        count += nested(from.as_fd(), to.as_fd(), &whole, (exclude, notes))
             .map_err(|(inner, errno)| (shown().join(inner), errno))?;
     }
     Ok(count)
@@ -130,25 +147,30 @@ fn nested(
 
 /// Returns whether the directory `path`, or one above it that is below `at`, is left out.
 fn is_left(path: &Path, at: &Path, exclude: &Exclusions) -> bool {
-    path.ancestors().take_while(|above| *above != at).any(|above| {
-        let own = above.file_name().is_some_and(|name| is_calves_own(name.as_bytes()));
-        own || exclude.matches(above, true)
-    })
+    path.ancestors().take_while(|above| *above != at).any(|above| is_own(above) || exclude.matches(above, true))
 }
 
-fn one(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<usize> {
+fn is_own(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| is_calves_own(name.as_bytes()))
+}
+
+fn remove_empty(dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<()> {
     let (above, name) = split(path);
-    let from = open_below(src, above.iter().chain([&name]))?;
+    let parent = open_below(dst, above.iter())?;
+    let before = rustix::fs::fstat(&parent)?;
+    rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?;
+    rustix::fs::futimens(&parent, &times(&before))
+}
+
+/// Returns the nested subvolume and its snapshot.
+fn snapshot_nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<[OwnedFd; 2]> {
+    let (above, name) = split(path);
+    let all = || above.iter().chain([&name]);
+    let from = open_below(src, all())?;
     let parent = open_below(dst, above.iter())?;
     let before = rustix::fs::fstat(&parent)?;
     rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?;
     sys::snapshot(from.as_fd(), parent.as_fd(), &name)?;
     rustix::fs::futimens(&parent, &times(&before))?;
-    Ok(1)
-}
-
-fn below(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<(OwnedFd, OwnedFd)> {
-    let (above, name) = split(path);
-    let all = || above.iter().chain([&name]);
-    Ok((open_below(src, all())?, open_below(dst, all())?))
+    Ok([from, open_below(dst, all())?])
 }

@@ -1,4 +1,4 @@
-//! Where the bytes of files are: what every Unix says of extents, as far as it says anything.
+//! File extents, on platforms that expose them.
 
 /// A run of a file's bytes on the disk.
 #[derive(Debug, Clone, Copy)]
@@ -9,7 +9,7 @@ pub(crate) struct Extent {
     pub(crate) physical: u64,
     /// Bytes of the file, which for compressed ones is more than on the disk.
     pub(crate) length: u64,
-    /// Somebody else, or another part of the file, uses it too.
+    /// Another file, or another part of this one, uses it too.
     pub(crate) shared: bool,
     /// Kept in the metadata.
     pub(crate) inline: bool,
@@ -75,6 +75,8 @@ pub(crate) struct InodeSpace {
 pub(crate) enum SpaceRules {
     /// Nothing is shared: what a file has allocated is what deleting it frees.
     Exact,
+    /// The same, but for the block that holds the extended attributes of a file: others with equal ones may use it too.
+    Ext,
     /// Extents can be shared, small files lie in the metadata, an extent stays while any part of it is used.
     Btrfs,
     /// Blocks can be shared; inodes are allocated in chunks of 64.

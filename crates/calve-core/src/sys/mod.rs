@@ -2,6 +2,13 @@
 
 #![allow(unsafe_code)]
 
+/// Defines calls that this system does not have, each with its constant answer.
+macro_rules! absent {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $returned:ty = $answer:expr;)*) => {
+        $($(#[$doc])* pub(crate) fn $name($($argument: $type),*) -> $returned { $answer })*
+    };
+}
+
 #[cfg(all(target_os = "linux", not(like_macos)))]
 mod linux;
 #[cfg(all(target_os = "linux", not(like_macos)))]
@@ -14,7 +21,13 @@ mod macos;
 pub(crate) use macos::*;
 
 mod unix;
+pub use unix::unescape;
 pub(crate) use unix::*;
+
+pub(crate) use rustix::io::retry_on_intr as retry;
+
+mod result;
+pub(crate) use result::Result;
 
 mod watch_event;
 pub(crate) use watch_event::*;
@@ -27,6 +40,9 @@ pub(crate) use extent::*;
 
 /// How many files may be open at a time. A shell on macOS permits 256 to a program, where others start with 1,024.
 pub(crate) const MOST_DESCRIPTORS: usize = if cfg!(target_os = "macos") { 160 } else { 256 };
+
+/// The farthest time that an entry can be asked to have, on either side of 1970: macOS counts its nanoseconds in 64 bits.
+pub(crate) const TIME_REACH_SECONDS: i64 = if cfg!(target_os = "macos") { 1 << 33 } else { 1 << 40 };
 
 /// Hashes with FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
 fn hash(bytes: &[u8]) -> u32 {

@@ -16,7 +16,6 @@ pub(crate) enum WatchEventKind {
     MovedHere,
     /// It was moved away from this name.
     MovedAway,
-    /// The name was removed.
     Removed,
     /// The directory itself was moved or removed.
     DirectoryTaken,
@@ -24,11 +23,10 @@ pub(crate) enum WatchEventKind {
     WatchEnded,
     /// The file system is gone.
     Unmounted,
-    /// The queue was full: nobody knows what happened.
+    /// The queue was full, and events are lost.
     Overflow,
 }
 
-/// A change that the kernel has told of.
 pub(crate) struct WatchEvent<'a> {
     pub(crate) watch: i32,
     pub(crate) happening: WatchEventKind,

@@ -7,23 +7,27 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustix::fs::{CWD, Mode};
+use rustix::io::Errno;
 
+use super::frozen::{frozen_state, persist_change_time};
 use super::manifest::Manifest;
 use super::read::KnownContents;
-use super::record::Template;
-use super::store::{self, MANIFEST, ReservedVersion, TREE};
-use super::{SweptTemplates, Templates, name, read};
-use crate::choice::Strategy;
+use super::record::{MANIFEST, TREE, Template};
+use super::store::{self, ReservedVersion, SweptTemplates, open_tree};
+use super::templates::Templates;
+use super::{name, read};
 use crate::clone::stage::stage;
 use crate::error::{Error, TemplateError};
-use crate::operation::Operation;
 use crate::options::{CloneOptions, Durability};
 use crate::progress::{CancelToken, Progress};
 use crate::remove::trash::GITIGNORE;
 use crate::report::CloneReport;
+use crate::strategy::make_snapshotable_directory;
 use crate::sys;
-use crate::tree::location::{identity, is_inside};
+use crate::tree::location::{canonical, identity, is_inside};
 use crate::tree::stable::Moment;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::strategy::Strategy;
 
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +49,7 @@ pub struct TemplateOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CreatedTemplate {
+    /// The template.
     pub template: Template,
     /// How the frozen clone was made.
     pub clone: CloneReport,
@@ -80,7 +85,10 @@ impl Templates {
         if options.exclude.is_empty() {
             options.exclude.clone_from(&old.exclude);
         }
-        options.at = options.at.or_else(|| old.at.clone());
+        if options.at.is_none() {
+            self.check_mounted(&old)?;
+            options.at.clone_from(&old.at);
+        }
         let directory = directory.map_or_else(|| old.source.clone(), Path::to_path_buf);
         self.build(name, &directory, &options, Some(&old))
     }
@@ -147,7 +155,7 @@ impl Templates {
 
     /// Returns the directory for versions, which is made.
     fn directory_for(&self, source: &Path, options: &TemplateOptions) -> Result<PathBuf, Error> {
-        let opened = super::open_tree(source)?;
+        let opened = open_tree(source)?;
         let own = self.store.trees();
         let directory = match &options.at {
             Some(at) => canonical(at)?.join(store::directory_name()),
@@ -155,7 +163,7 @@ impl Templates {
             None => source.parent().unwrap_or(source).join(store::directory_name()),
         };
         let above = directory.parent().unwrap_or(&directory);
-        let inside = is_inside(super::open_tree(above)?.as_fd(), identity(&store::stat(opened.as_fd(), source)?));
+        let inside = is_inside(open_tree(above)?.as_fd(), identity(&store::stat(opened.as_fd(), source)?));
         if inside.map_err(|errno| Error::io(Operation::Find, above, errno))? {
             return Err(TemplateError::DirectoryInsideSource { directory, source_path: source.to_path_buf() }.into());
         }
@@ -165,7 +173,11 @@ impl Templates {
 
     pub(super) fn make_directory(&self, directory: &Path) -> Result<(), Error> {
         if directory != self.store.trees() {
-            store::make_own(directory)?;
+            // A snapshot of what is around it leaves a subvolume out.
+            match make_snapshotable_directory(directory) {
+                Err(error) if !error.is_errno(Errno::EXIST) => return Err(error),
+                _ => store::make_own(directory)?,
+            }
             hide_from_git(directory)?;
         }
         Ok(())
@@ -178,15 +190,8 @@ fn source(directory: &Path) -> Result<PathBuf, Error> {
     if source.is_dir() { Ok(source) } else { Err(TemplateError::NotADirectory(directory.into()).into()) }
 }
 
-pub(super) fn canonical(path: &Path) -> Result<PathBuf, Error> {
-    path.canonicalize().map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()),
-        _ => Error::Io { operation: Operation::Find, path: path.to_path_buf(), source },
-    })
-}
-
 fn is_same_file_system(a: &Path, b: &Path) -> Result<bool, Error> {
-    let (one, other) = (super::open_tree(a)?, super::open_tree(b)?);
+    let (one, other) = (open_tree(a)?, open_tree(b)?);
     let same_device = store::stat(one.as_fd(), a)?.st_dev == store::stat(other.as_fd(), b)?.st_dev;
     Ok(same_device || sys::same_btrfs(one.as_fd(), other.as_fd()))
 }
@@ -225,7 +230,7 @@ fn fill(
     };
     // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
     let (clone, _) = stage(&tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
-    super::persist_change_time(super::open_tree(&tree)?.as_fd(), &tree)?;
+    persist_change_time(open_tree(&tree)?.as_fd(), &tree)?;
     let made = TreeOrigin { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
     let (template, _) = freeze(reserved, name, made, None, options)?;
     Ok((template, clone))
@@ -249,13 +254,13 @@ pub(super) fn freeze(
     let directory = &reserved.directory;
     let tree = directory.join(TREE);
     let moment = Moment::of_clock();
-    let opened = super::open_tree(&tree)?;
+    let opened = open_tree(&tree)?;
     let found = read::read(opened.as_fd(), known, options.threads, &options.cancel)?;
     if let Some((path, errno)) = found.unreadable.first() {
         return Err(Error::io(Operation::Read, tree.join(path), *errno));
     }
     let latest = found.latest.map_or(moment, |latest| latest.max(moment));
-    let manifest = Manifest::of(found.entries);
+    let manifest = Manifest::new(found.entries);
     let manifest_path = directory.join(MANIFEST);
     store::write_file(&manifest_path, manifest.text.as_bytes())?;
     let read_only = rustix::fs::chmodat(CWD, &manifest_path, Mode::RUSR, rustix::fs::AtFlags::empty());
@@ -268,7 +273,7 @@ pub(super) fn freeze(
         source: made.source,
         exclude: made.exclude,
         at: options.at.as_deref().map(canonical).transpose()?,
-        frozen: super::frozen(&tree, &manifest_path, latest)?,
+        frozen: frozen_state(&tree, &manifest_path, latest)?,
         tree,
         entries: manifest.entries,
         bytes: manifest.bytes,

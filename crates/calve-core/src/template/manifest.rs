@@ -1,4 +1,4 @@
-//! The manifest: one line for each entry, in the format of mtree(5), sorted. docs/templates.md describes it.
+//! The manifest: one line for each entry, in the format of mtree(5), sorted. docs/registry-format.md describes it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -10,7 +10,6 @@ use crate::tree::location::Identity;
 
 pub(super) const HEAD: &str = "#mtree\n# calve template manifest 1\n";
 
-/// One entry, as it was read.
 pub(super) struct ManifestEntry {
     /// Below the root; empty for the root.
     pub(super) path: Vec<u8>,
@@ -31,7 +30,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub(super) fn of(mut entries: Vec<ManifestEntry>) -> Self {
+    pub(super) fn new(mut entries: Vec<ManifestEntry>) -> Self {
         entries.sort_unstable_by(|a, b| order(&a.path).cmp(order(&b.path)));
         // Reserved at once: growing would copy it and double the memory.
         let length = |entry: &ManifestEntry| entry.path.len() + entry.keywords.len() + 4;
@@ -106,7 +105,6 @@ pub(super) fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// One line of a manifest.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line<'t> {
     /// Below the root; empty for the root.
@@ -156,7 +154,7 @@ mod tests {
     fn what_is_in_a_directory_follows_it() {
         let entry =
             |path: &str| ManifestEntry { path: path.into(), keywords: " type=file".into(), linked: None, size: 0 };
-        let manifest = Manifest::of(["a-b", "a/b", "", "a", "a/b/c", "b"].map(entry).into());
+        let manifest = Manifest::new(["a-b", "a/b", "", "a", "a/b/c", "b"].map(entry).into());
         let paths: Vec<_> = lines(&manifest.text).unwrap().map(|line| line.unwrap().path).collect();
         let expected = ["", "a", "a/b", "a/b/c", "a-b", "b"].map(|path| path.as_bytes().to_vec());
         assert_eq!(paths, expected);
@@ -166,7 +164,7 @@ mod tests {
     fn names_of_one_inode_are_a_group_and_count_once() {
         let entry =
             |path: &str, linked| ManifestEntry { path: path.into(), keywords: " size=5".into(), linked, size: 5 };
-        let manifest = Manifest::of(vec![entry("z", Some((1, 2))), entry("a", Some((1, 2))), entry("b", None)]);
+        let manifest = Manifest::new(vec![entry("z", Some((1, 2))), entry("a", Some((1, 2))), entry("b", None)]);
         assert_eq!(manifest.text, format!("{HEAD}./a size=5\n./b size=5\n./z size=5 hardlink=./a\n"));
         assert_eq!(manifest.bytes, 10);
     }

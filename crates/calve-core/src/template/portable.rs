@@ -1,6 +1,6 @@
 //! The part of a template that travels to other machines: a manifest without facts that mean nothing there, and its entries.
 //!
-//! Owners do not travel: whoever receives a template owns its files. Of the extended attributes those of users do, the others belong to the
+//! Owners do not travel: the receiver of a template owns its files. Of the extended attributes those of users do, the others belong to the
 //! machine.
 
 use std::ffi::CString;
@@ -15,7 +15,7 @@ const SET_GROUP_ID: u32 = 0o2000;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PortableTemplate {
-    /// The manifest: sorted, so that what is in a directory follows it.
+    /// The manifest: sorted, so that the entries of a directory follow it.
     pub text: String,
     /// Its entries in the same order, the root first.
     pub entries: Vec<PortableEntry>,
@@ -27,6 +27,7 @@ pub struct PortableTemplate {
 pub struct PortableEntry {
     /// Its names below the root, with `/` between them; empty for the root. No name is `.` or `..`.
     pub path: Vec<u8>,
+    /// Its kind.
     pub kind: PortableKind,
     /// Its permission bits; 0 for a link.
     pub mode: u32,
@@ -43,6 +44,7 @@ pub struct PortableEntry {
 /// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PortableKind {
+    /// A directory.
     Directory,
     /// A file of this size and BLAKE3 hash.
     File {
@@ -62,6 +64,7 @@ pub enum PortableKind {
 pub struct PortabilityObstacle {
     /// The entry, if it is about one.
     pub path: Vec<u8>,
+    /// The obstacle, as a clause.
     pub what: &'static str,
 }
 

@@ -20,13 +20,11 @@ use crate::tree::pool::thread_count;
 use crate::tree::stable::Moment;
 use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 
-/// Everything that was found in a tree.
 #[derive(Default)]
 pub(super) struct TreeListing {
     pub(super) entries: Vec<ManifestEntry>,
     /// The latest change of any entry.
     pub(super) latest: Option<Moment>,
-    /// The entries that could not be read.
     pub(super) unreadable: Vec<(PathBuf, Errno)>,
 }
 
@@ -104,7 +102,7 @@ impl Walker for Reader<'_> {
 
 impl Reader<'_> {
     fn add(&mut self, path: &Path, stat: &Stat, keywords: String) {
-        self.found.latest = self.found.latest.max(Some(Moment::of(stat)));
+        self.found.latest = self.found.latest.max(Some(Moment::of_change(stat)));
         let kind = FileType::from_raw_mode(stat.st_mode);
         let may_be_linked = stat.st_nlink > 1 && kind != FileType::Directory;
         self.found.entries.push(ManifestEntry {

@@ -11,19 +11,21 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, Stat};
 
-use super::create::{TreeOrigin, canonical, freeze};
+use super::create::{TemplateOptions, TreeOrigin, freeze};
 use super::manifest::{Manifest, key};
+use super::name;
 use super::portable::{PortabilityObstacle, PortableKind, PortableTemplate, portable_lines};
-use super::record::Template;
-use super::store::{self, ReservedVersion, TREE};
-use super::{HeldTemplate, SweptTemplates, TemplateOptions, Templates, name};
-use crate::choice::Strategy;
+use super::record::{TREE, Template};
+use super::store::{self, ReservedVersion, SweptTemplates, open_tree};
+use super::templates::{HeldTemplate, Templates};
 use crate::error::{Error, TemplateError};
-use crate::operation::Operation;
 use crate::strategy::make_snapshotable_directory;
 use crate::sys;
+use crate::tree::location::canonical;
 use crate::tree::pool::joined;
 use crate::tree::stable::Moment;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::strategy::Strategy;
 
 /// How often files are written to the disk while more of them arrive.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -32,6 +34,7 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ReceivedTemplate {
+    /// The template.
     pub template: Template,
     /// The fate of the version that it replaced.
     pub swept: SweptTemplates,
@@ -57,7 +60,7 @@ impl CheckedFiles {
     /// Fails if the file cannot be looked at.
     pub fn add(&self, file: BorrowedFd<'_>, entry: usize) -> std::io::Result<()> {
         let stat = rustix::fs::fstat(file)?;
-        let checked = CheckedFile { entry, changed: Moment::of(&stat) };
+        let checked = CheckedFile { entry, changed: Moment::of_change(&stat) };
         self.by_inode.lock().unwrap_or_else(PoisonError::into_inner).insert(stat.st_ino, checked);
         Ok(())
     }
@@ -65,7 +68,7 @@ impl CheckedFiles {
     /// Returns the hash of a file's contents, if it is as it was then.
     fn hash(&self, stat: &Stat, sent: &PortableTemplate) -> Option<blake3::Hash> {
         let by_inode = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
-        let checked = by_inode.get(&stat.st_ino).filter(|checked| checked.changed == Moment::of(stat))?;
+        let checked = by_inode.get(&stat.st_ino).filter(|checked| checked.changed == Moment::of_change(stat))?;
         match sent.entries.get(checked.entry)?.kind {
             PortableKind::File { size, hash } if stat.st_size.unsigned_abs() == size => Some(hash.into()),
             _ => None,
@@ -128,7 +131,7 @@ fn build<E: From<Error>>(
         .map_err(|errno| Error::io(Operation::CreateDirectory, directory, errno))?;
     let tree = directory.join(TREE);
     make_snapshotable_directory(&tree)?;
-    let opened = super::open_tree(&tree)?;
+    let opened = open_tree(&tree)?;
     let failed = |error: std::io::Error| Error::Io { operation: Operation::Sync, path: tree.clone(), source: error };
     let sync = || sys::sync_file_system(opened.as_fd()).map_err(|errno| failed(errno.into()));
     let checked = CheckedFiles::default();

@@ -6,49 +6,85 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
+use serde::Serialize;
 
-use crate::choice::Strategy;
+use crate::json::{As, FromReport, ReceiptPath};
 use crate::tree::stable::Moment;
+use crate::vocabulary::strategy::Strategy;
 
+/// The tree in the directory of a version, and its manifest.
+pub(super) const TREE: &str = "tree";
+pub(super) const MANIFEST: &str = "manifest";
 const VERSION: &[u8] = b"calve-template-1";
 
-/// A template, as it is written down.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "TemplateFields")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Template {
+    /// The name.
     pub name: String,
-    /// The BLAKE3 hash of its manifest, in hexadecimal digits: two templates of equal trees have the same.
+    /// The BLAKE3 hash of the manifest in hexadecimal digits. Templates of equal trees have the same key.
     pub key: String,
-    /// The directory that it was made of.
+    /// The directory that the template was made of.
+    #[serde(with = "As::<ReceiptPath>")]
     pub source: PathBuf,
-    /// The patterns of what was left out.
+    /// The patterns of excluded entries.
     pub exclude: Vec<String>,
     /// The directory that was named to keep it in.
+    #[serde(skip)]
     pub at: Option<PathBuf>,
+    /// The frozen clone.
+    #[serde(flatten, with = "As::<TemplateFiles>")]
     pub tree: PathBuf,
-    /// How many entries it has, with the root.
+    /// The number of entries, with the root.
     pub entries: u64,
-    /// The sizes of its files together.
+    /// The sum of the files' sizes.
     pub bytes: u64,
+    /// When the template was made, in seconds since 1970.
+    #[serde(rename = "created_unix_s", with = "As::<u64>")]
     pub created: SystemTime,
-    /// The strategy that made it.
+    /// The strategy that made the frozen clone.
     pub strategy: Strategy,
     /// The name of the directory that `tree` is in, different for each refresh.
+    #[serde(skip)]
     pub(super) version: String,
     /// The facts that must not have changed since.
+    #[serde(skip)]
     pub(super) frozen: FrozenState,
+}
+
+/// The paths of a template in a document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct TemplateFiles {
+    /// The frozen clone.
+    tree: ReceiptPath,
+    /// The manifest.
+    manifest: ReceiptPath,
+}
+
+impl FromReport<PathBuf> for TemplateFiles {
+    fn from_report(tree: &PathBuf) -> Self {
+        Self { tree: ReceiptPath::new(tree), manifest: ReceiptPath::new(&manifest_of(tree)) }
+    }
 }
 
 impl Template {
     /// Returns the path of the manifest.
     pub fn manifest(&self) -> PathBuf {
-        self.tree.with_file_name(super::store::MANIFEST)
+        manifest_of(&self.tree)
     }
 
     /// Returns the directory that the directories of versions are in.
     pub(super) fn versions_directory(&self) -> PathBuf {
         self.tree.parent().and_then(|version| version.parent()).unwrap_or(&self.tree).to_path_buf()
     }
+}
+
+fn manifest_of(tree: &Path) -> PathBuf {
+    tree.with_file_name(MANIFEST)
 }
 
 /// The facts that tell at little cost that nothing was changed.
@@ -70,23 +106,24 @@ pub(super) struct Stamp {
 
 impl Stamp {
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
-    pub(super) fn of(stat: &Stat) -> Self {
-        Self { inode: stat.st_ino as u64, changed: Moment::of(stat), size: stat.st_size as u64 }
+    pub(super) fn new(stat: &Stat) -> Self {
+        Self { inode: stat.st_ino as u64, changed: Moment::of_change(stat), size: stat.st_size as u64 }
     }
 }
 
 impl Template {
-    /// Encodes the record of a template. `own` is the directory below CALVE_HOME, which may be moved as a whole.
-    pub(super) fn encode(&self, own: &Path) -> Vec<u8> {
+    /// Encodes the record of a template. `own` is the directory for versions below `home`, CALVE_HOME.
+    pub(super) fn encode(&self, own: &Path, home: &Path) -> Vec<u8> {
         let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
+        let place = |path: &PathBuf| from_home(path, home).as_os_str().as_bytes().to_vec();
         let created = self.created.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let mut fields = vec![
             VERSION.to_vec(),
             self.name.clone().into_bytes(),
             self.key.clone().into_bytes(),
             path(&self.source),
-            self.at.as_ref().map_or_else(Vec::new, path),
-            Some(self.versions_directory()).filter(|directory| directory != own).as_ref().map_or_else(Vec::new, path),
+            self.at.as_ref().map_or_else(Vec::new, place),
+            Some(self.versions_directory()).filter(|directory| directory != own).as_ref().map_or_else(Vec::new, place),
             self.version.clone().into_bytes(),
             self.strategy.name().as_bytes().to_vec(),
         ];
@@ -97,25 +134,22 @@ impl Template {
         fields.extend(numbers.iter().map(|number| number.to_string().into_bytes()));
         fields.extend(moments.iter().map(|(seconds, nanoseconds)| format!("{seconds} {nanoseconds}").into_bytes()));
         fields.extend(self.exclude.iter().map(|pattern| pattern.clone().into_bytes()));
-        let mut bytes = Vec::new();
-        for field in fields {
-            bytes.extend_from_slice(&field);
-            bytes.push(0);
-        }
-        bytes
+        // Each field ends in a NUL.
+        fields.push(Vec::new());
+        fields.join(&0)
     }
 
     /// Decodes the record of the template `name`. Returns `None` for bytes that are no whole record of it.
-    pub(super) fn decode(name: &str, bytes: &[u8], own: &Path) -> Option<Self> {
+    pub(super) fn decode(name: &str, bytes: &[u8], own: &Path, home: &Path) -> Option<Self> {
         let mut fields = Fields(bytes.strip_suffix(b"\0")?.split(|&byte| byte == 0));
         if fields.bytes()? != VERSION || fields.text()? != name {
             return None;
         }
         let key = fields.text()?;
         let source = fields.path()?;
-        let at = Some(fields.path()?).filter(|at| !at.as_os_str().is_empty());
-        let directory = Some(fields.path()?).filter(|directory| !directory.as_os_str().is_empty());
-        let directory = directory.unwrap_or_else(|| own.to_path_buf());
+        let mut place =
+            || Some(Some(fields.path()?).filter(|path| !path.as_os_str().is_empty()).map(|path| in_home(&path, home)));
+        let (at, directory) = (place()?, place()?.unwrap_or_else(|| own.to_path_buf()));
         let version = fields.text()?;
         let strategy = fields.text()?.parse().ok()?;
         let created = UNIX_EPOCH + Duration::from_nanos(fields.number()?);
@@ -127,10 +161,22 @@ impl Template {
         let manifest = Stamp { inode: manifest_inode, changed: fields.moment()?, size: manifest_size };
         let frozen = FrozenState { moment, root, manifest };
         let exclude = fields.0.map(|field| String::from_utf8(field.to_vec()).ok()).collect::<Option<_>>()?;
-        let tree = directory.join(&version).join(super::store::TREE);
+        let tree = directory.join(&version).join(TREE);
         let name = name.to_owned();
         Some(Self { name, key, source, exclude, at, tree, entries, bytes, created, strategy, version, frozen })
     }
+}
+
+/// Returns a path as records have it: a place below CALVE_HOME moves with it.
+pub(super) fn from_home(path: &Path, home: &Path) -> PathBuf {
+    let real = home.canonicalize().unwrap_or_else(|_| home.to_path_buf());
+    // The home itself is not empty, which stands for none.
+    path.strip_prefix(real).map_or_else(|_| path.to_path_buf(), |below| Path::new(".").join(below))
+}
+
+/// Returns the path that a record has, which may be relative to CALVE_HOME.
+pub(super) fn in_home(recorded: &Path, home: &Path) -> PathBuf {
+    home.join(recorded).components().collect()
 }
 
 struct Fields<I>(I);
@@ -155,7 +201,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Fields<I> {
     fn moment(&mut self) -> Option<Moment> {
         let text = self.text()?;
         let (seconds, nanoseconds) = text.split_once(' ')?;
-        Some(Moment::from_parts(seconds.parse().ok()?, nanoseconds.parse().ok()?))
+        Some(Moment { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok()? })
     }
 }
 
@@ -165,28 +211,30 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_a_torn_one_is_none() {
-        let stamp = Stamp { inode: 7, changed: Moment::from_parts(-1, 5), size: 9 };
+        let stamp = Stamp { inode: 7, changed: Moment { seconds: -1, nanoseconds: 5 }, size: 9 };
         let template = Template {
             name: "shop".into(),
             key: "00ff".into(),
             source: "/a/\n b".into(),
             exclude: vec!["*.log".into(), "!x".into()],
-            at: None,
-            tree: "/place/shop-1/tree".into(),
+            at: Some("/own/home".into()),
+            tree: "/own/home/place/shop-1/tree".into(),
             entries: 3,
             bytes: 4,
             created: UNIX_EPOCH + Duration::from_nanos(12_345),
             strategy: Strategy::Reflink,
             version: "shop-1".into(),
-            frozen: FrozenState { moment: Moment::from_parts(1, 2), root: stamp, manifest: stamp },
+            frozen: FrozenState { moment: Moment { seconds: 1, nanoseconds: 2 }, root: stamp, manifest: stamp },
         };
-        let own = Path::new("/own");
-        let bytes = template.encode(own);
-        assert_eq!(Template::decode("shop", &bytes, own), Some(template));
-        assert_eq!(Template::decode("other", &bytes, own), None);
+        let [own, home] = ["/own/home/templates/trees", "/own/home"].map(Path::new);
+        let bytes = template.encode(own, home);
+        assert_eq!(Template::decode("other", &bytes, own, home), None);
+        let moved = Template::decode("shop", &bytes, own, Path::new("/moved")).unwrap();
+        assert_eq!((moved.at, moved.tree), (Some("/moved".into()), "/moved/place/shop-1/tree".into()));
+        assert_eq!(Template::decode("shop", &bytes, own, home), Some(template));
         let whole = bytes.len() - "*.log\0!x\0".len();
         for length in 0..whole {
-            assert_eq!(Template::decode("shop", &bytes[..length], own), None, "{length}");
+            assert_eq!(Template::decode("shop", &bytes[..length], own, home), None, "{length}");
         }
     }
 }

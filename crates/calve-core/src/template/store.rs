@@ -4,18 +4,18 @@
 //! CALVE_HOME/templates/           mode 0700
 //!   NAME.template                 the record: to rename one over it swaps the template in one step
 //!   .lock                         held (flock) while a record is written or removed
-//!   versions/VERSION              the path of a version; its lock is held by whoever builds (alone) or reads (shared) it
+//!   versions/VERSION              where a version is (`Whereabouts`); its lock is held by its builder (alone) or readers (shared)
 //!   trees/VERSION/                one version, when the directory is CALVE_HOME
 //!     tree, manifest
-//!   arrivals/                     parts of templates that are on their way here; whoever fetches a part holds its lock
+//!   arrivals/                     parts of templates that are on their way here; locked while they are fetched
 //! PLACE/.calve-templates-UID/     mode 0700; versions of templates that are kept elsewhere
 //! ```
 //!
-//! A version that no record names and whose lock is free is what a killed process left, or what was refreshed or removed.
+//! A version that no record names and whose lock is free was left by a killed process, or was refreshed or removed.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -23,23 +23,31 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::SweptTemplates;
-use super::record::Template;
+use super::record::{Template, from_home, in_home};
 use crate::error::{Error, TemplateError};
-use crate::held_lock::HeldLock;
-use crate::operation::Operation;
 use crate::options::RemoveOptions;
-use crate::own;
 use crate::remove::remove_tree;
 use crate::sys;
+use crate::tree::held_lock::HeldLock;
 use crate::tree::location::{DIRECTORY, identity};
+use crate::tree::own;
+use crate::vocabulary::operation::Operation;
 
-pub(super) const TREE: &str = "tree";
-pub(super) const MANIFEST: &str = "manifest";
+/// The result of a sweep.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct SweptTemplates {
+    /// Directories in which there is trash for [`crate::reap`].
+    pub trash: Vec<PathBuf>,
+    /// Why an unused version could not be removed.
+    pub failure: Option<Error>,
+}
+
 const RECORD: &str = ".template";
 const VERSIONS: &str = "versions";
 const TREES: &str = "trees";
 const ARRIVALS: &str = "arrivals";
+const IMAGES: &str = "images";
 
 #[derive(Debug, Clone)]
 pub(super) struct Store {
@@ -56,6 +64,14 @@ impl Store {
         self.path.join(ARRIVALS)
     }
 
+    pub(super) fn images(&self) -> PathBuf {
+        self.path.join(IMAGES)
+    }
+
+    fn home(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
     fn versions(&self) -> PathBuf {
         self.path.join(VERSIONS)
     }
@@ -65,18 +81,16 @@ impl Store {
     }
 
     pub(super) fn prepare(&self) -> Result<(), Error> {
-        if let Some(home) = self.path.parent() {
-            let mut above = std::fs::DirBuilder::new();
-            std::os::unix::fs::DirBuilderExt::mode(above.recursive(true), 0o700);
-            above.create(home).map_err(|source| io_error(Operation::CreateDirectory, home, source))?;
-        }
+        let mut above = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(above.recursive(true), 0o700);
+        above.create(self.home()).map_err(|error| Error::io(Operation::CreateDirectory, self.home(), error))?;
         for directory in [&self.path, &self.versions(), &self.trees()] {
             make_own(directory)?;
         }
         Ok(())
     }
 
-    /// Returns whether any template was ever made here. Refuses what belongs to somebody else.
+    /// Returns whether any template was ever made here. Refuses a store of another user.
     pub(super) fn exists(&self) -> Result<bool, Error> {
         Ok(open_own(&self.path)?.is_some())
     }
@@ -90,12 +104,11 @@ impl Store {
         Ok(file.into())
     }
 
-    /// Reads a record. `None` if there is none.
     pub(super) fn read(&self, name: &str) -> Result<Option<Template>, Error> {
         let path = self.record_path(name);
         let Some(bytes) = read_file(&path)? else { return Ok(None) };
         let damaged = || TemplateError::Damaged { name: name.into(), path: path.clone(), what: "cannot be read" };
-        Ok(Some(Template::decode(name, &bytes, &self.trees()).ok_or_else(damaged)?))
+        Ok(Some(Template::decode(name, &bytes, &self.trees(), self.home()).ok_or_else(damaged)?))
     }
 
     /// Writes a record, which is there as it was or as it is to be, whatever happens. The store must be locked.
@@ -106,7 +119,7 @@ impl Store {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(Error::io(Operation::Remove, &new, errno)),
         }
-        write_file(&new, &template.encode(&self.trees()))?;
+        write_file(&new, &template.encode(&self.trees(), self.home()))?;
         rustix::fs::rename(&new, &path).map_err(|errno| Error::io(Operation::WriteRecord, &path, errno))?;
         sync_directory(&self.path)
     }
@@ -145,14 +158,17 @@ impl Store {
                 continue;
             }
             let mut file = File::from(lock);
-            let written = file.write_all(directory.as_os_str().as_bytes());
+            let mount_point =
+                open_own(directory)?.and_then(|opened| sys::mount_point(opened.as_fd())).unwrap_or_default();
+            let whereabouts = Whereabouts { directory, claim: &path, mount_point: &mount_point };
+            let written = file.write_all(&whereabouts.encode(self));
             let reserved = ReservedVersion {
                 directory: directory.join(&version),
                 version,
                 lock: OwnedFd::from(file).into(),
                 path,
             };
-            written.map_err(|source| io_error(Operation::Write, &reserved.path, source))?;
+            written.map_err(|error| Error::io(Operation::Write, &reserved.path, error))?;
             return Ok(reserved);
         }
     }
@@ -171,7 +187,23 @@ impl Store {
         Ok(is_at(&lock, &path).then_some(lock))
     }
 
-    /// Removes the versions that no record names and that nobody uses.
+    /// Returns why a template has no files.
+    pub(super) fn missing(&self, template: &Template) -> Error {
+        let name = template.name.clone();
+        match self.away(&template.version) {
+            Ok(Some(path)) => TemplateError::NotMounted { record: self.record_path(&name), name, path }.into(),
+            Ok(None) => TemplateError::Gone { name, path: template.tree.clone() }.into(),
+            Err(error) => error,
+        }
+    }
+
+    /// Returns where the file system of a version should be mounted, if it is not.
+    pub(super) fn away(&self, version: &str) -> Result<Option<PathBuf>, Error> {
+        let bytes = read_file(&self.versions().join(version))?.unwrap_or_default();
+        Whereabouts::decode(&bytes).away(self.home())
+    }
+
+    /// Removes the versions that no record names and no process uses.
     pub(super) fn sweep(&self) -> Result<SweptTemplates, Error> {
         let mut swept = SweptTemplates { failure: self.sweep_arrivals().err(), ..SweptTemplates::default() };
         let versions = self.versions();
@@ -188,7 +220,7 @@ impl Store {
             if !is_at(&lock, &path) {
                 continue;
             }
-            // With the lock held: whoever built it has published it by now, or never will.
+            // With the lock held: its builder has published it by now, or never will.
             let name = name.to_string_lossy();
             let Some((template, _)) = name.rsplit_once('-') else { continue };
             let is_named = |record: Option<Template>| record.is_some_and(|record| record.version == name);
@@ -196,7 +228,7 @@ impl Store {
             if self.read(template).map_or(true, is_named) {
                 continue;
             }
-            match take_away(lock, &path, &name) {
+            match self.take_away(lock, &path, &name) {
                 Ok(directory) => swept.trash.extend(directory),
                 // The next command tries again.
                 Err(error) => swept.failure = Some(error),
@@ -206,12 +238,45 @@ impl Store {
         swept.trash.dedup();
         Ok(swept)
     }
+
+    /// Moves a version to the trash, and then forgets that it was there. Returns the directory that the trash is in.
+    fn take_away(&self, lock: HeldLock, path: &Path, version: &str) -> Result<Option<PathBuf>, Error> {
+        let bytes = read_file(path)?.unwrap_or_default();
+        let whereabouts = Whereabouts::decode(&bytes);
+        let directory = match whereabouts.directory {
+            own if own == Path::new(TREES) => self.trees(),
+            other => in_home(other, self.home()),
+        };
+        let trash = match open_own(&directory) {
+            // Killed before it said where; there is nothing yet.
+            _ if bytes.is_empty() => None,
+            _ if whereabouts.is_anothers(&lock) => None,
+            // Its file system may be mounted again.
+            Ok(None) if whereabouts.away(self.home())?.is_some() => return Ok(None),
+            // Written by a version that did not note the mount point, which may be what is missing.
+            Ok(None)
+                if whereabouts.mount_point.as_os_str().is_empty() && !directory.parent().is_some_and(Path::is_dir) =>
+            {
+                return Ok(None);
+            }
+            Ok(None) => None,
+            // Another builder's now.
+            Err(_) => return Ok(None),
+            Ok(Some(_)) => match remove_tree(&directory.join(version), &RemoveOptions::default()) {
+                Ok(report) => report.trashed.map(|_| directory),
+                Err(Error::Missing(_)) => None,
+                Err(error) => return Err(error),
+            },
+        };
+        let _ = rustix::fs::unlink(path);
+        drop(lock);
+        Ok(trash)
+    }
 }
 
 /// A version that is being built. Dropped, it is gone, unless it was published.
 pub(super) struct ReservedVersion {
     pub(super) version: String,
-    /// The directory of the version.
     pub(super) directory: PathBuf,
     lock: HeldLock,
     path: PathBuf,
@@ -223,7 +288,7 @@ impl ReservedVersion {
         drop(self.lock);
     }
 
-    /// Removes what was built, in the foreground.
+    /// Removes the built version, in the foreground.
     pub(super) fn discard(self) {
         let options = RemoveOptions { wait: crate::options::RemovalWait::Yes, ..RemoveOptions::default() };
         match remove_tree(&self.directory, &options) {
@@ -236,30 +301,53 @@ impl ReservedVersion {
     }
 }
 
-/// Moves a version to the trash, and then forgets that it was there. Returns the directory that the trash is in.
-fn take_away(lock: HeldLock, path: &Path, version: &str) -> Result<Option<PathBuf>, Error> {
-    let mut bytes = Vec::new();
-    let read = File::from(rustix::io::dup(&lock).map_err(|errno| Error::io(Operation::Open, path, errno))?)
-        .read_to_end(&mut bytes);
-    read.map_err(|source| io_error(Operation::Read, path, source))?;
-    let directory = PathBuf::from(OsStr::from_bytes(&bytes));
-    let is_reachable = directory.parent().is_some_and(Path::is_dir);
-    let trash = match open_own(&directory) {
-        // Its file system may be mounted again.
-        Ok(None) if !is_reachable && !bytes.is_empty() => return Ok(None),
-        // Killed before it said where; there is nothing yet.
-        Ok(None) => None,
-        // Somebody else's now.
-        Err(_) => return Ok(None),
-        Ok(Some(_)) => match remove_tree(&directory.join(version), &RemoveOptions::default()) {
-            Ok(report) => report.trashed.map(|_| directory),
-            Err(Error::Missing(_)) => None,
-            Err(error) => return Err(error),
-        },
-    };
-    let _ = rustix::fs::unlink(path);
-    drop(lock);
-    Ok(trash)
+/// Where a version is: `trees` or another directory relative to CALVE_HOME; or a directory elsewhere, a NUL, and the path of the file that says so,
+/// which tells a copied CALVE_HOME, which does not own the directory, from a moved one. Behind another NUL is where the
+/// directory's file system is mounted, which tells deleted files from those that can be there again.
+struct Whereabouts<'a> {
+    directory: &'a Path,
+    claim: &'a Path,
+    mount_point: &'a Path,
+}
+
+impl<'a> Whereabouts<'a> {
+    fn encode(&self, store: &Store) -> Vec<u8> {
+        if self.directory == store.trees() {
+            return TREES.into();
+        }
+        let directory = from_home(self.directory, store.home());
+        let claim = if directory.is_relative() { Path::new("") } else { self.claim };
+        let mount_point = from_home(self.mount_point, store.home());
+        [&*directory, claim, &*mount_point].map(|path| path.as_os_str().as_bytes()).join(&0)
+    }
+
+    fn decode(bytes: &'a [u8]) -> Self {
+        let mut paths = bytes.splitn(3, |&byte| byte == 0).map(|path| Path::new(OsStr::from_bytes(path)));
+        let mut next = || paths.next().unwrap_or(Path::new(""));
+        Self { directory: next(), claim: next(), mount_point: next() }
+    }
+
+    /// Returns where its file system should be mounted, if it is not.
+    fn away(&self, home: &Path) -> Result<Option<PathBuf>, Error> {
+        if self.mount_point.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let point = in_home(self.mount_point, home);
+        let is_mounted = match sys::open_at(CWD, &point, sys::PATH_ONLY | DIRECTORY, Mode::empty()) {
+            Ok(opened) => sys::is_mount_point(opened.as_fd()),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            // Nothing tells.
+            Err(Errno::ACCESS) => Ok(true),
+            Err(errno) => Err(errno),
+        };
+        let is_mounted = is_mounted.map_err(|errno| Error::io(Operation::FindMounts, &point, errno))?;
+        Ok((!is_mounted).then_some(point))
+    }
+
+    /// Returns whether another store still has the file `lock` is a copy of.
+    fn is_anothers(&self, lock: &HeldLock) -> bool {
+        matches!(stat_of(self.claim), Ok(Some(_))) && !is_at(lock, self.claim)
+    }
 }
 
 /// Returns the name of this user's directory for versions that are not below CALVE_HOME.
@@ -275,7 +363,10 @@ pub(super) fn make_own(path: &Path) -> Result<(), Error> {
 
 /// Opens a directory, through no link at its end. Fails if it is another user's, or others may write to it. `None` if it is not there.
 pub(super) fn open_own(path: &Path) -> Result<Option<OwnedFd>, Error> {
-    own::open_directory(CWD, path, path, |_| TemplateError::NotOwn(path.into()).into())
+    own::open_directory(CWD, path, path, |errno| match errno {
+        Errno::NOTDIR => Error::io(Operation::OpenDirectory, path, errno),
+        _ => TemplateError::NotOwn(path.into()).into(),
+    })
 }
 
 pub(super) fn stat(opened: BorrowedFd<'_>, path: &Path) -> Result<Stat, Error> {
@@ -305,7 +396,6 @@ pub(super) fn listing(path: &Path) -> Result<Vec<CString>, Error> {
     own::names(CWD, path, path)
 }
 
-/// Reads a whole file. `None` if it is not there.
 pub(super) fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     own::read_file(CWD, path, path)
 }
@@ -314,7 +404,7 @@ pub(super) fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let opened = open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL);
     let mut file = File::from(opened.map_err(|errno| Error::io(Operation::Create, path, errno))?);
-    file.write_all(bytes).map_err(|source| io_error(Operation::Write, path, source))?;
+    file.write_all(bytes).map_err(|error| Error::io(Operation::Write, path, error))?;
     sys::sync_file(file.as_fd()).map_err(|errno| Error::io(Operation::Sync, path, errno))
 }
 
@@ -324,6 +414,7 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     sys::sync_file(directory.as_fd()).map_err(failed)
 }
 
-fn io_error(operation: Operation, path: &Path, source: std::io::Error) -> Error {
-    Error::Io { operation, path: path.to_path_buf(), source }
+pub(super) fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {
+    let opened = sys::open_at(CWD, tree, DIRECTORY, Mode::empty());
+    opened.map_err(|errno| Error::io(Operation::OpenDirectory, tree, errno))
 }

@@ -4,10 +4,17 @@ use std::iter::Peekable;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
+use serde::Serialize;
+use strum::{IntoStaticStr, VariantNames};
+
+use super::frozen::{frozen_state, persist_change_time};
 use super::manifest::{self, Line, Manifest, lines, order};
 use super::record::{Stamp, Template};
-use super::{Templates, read, store};
+use super::store::open_tree;
+use super::templates::Templates;
+use super::{read, store};
 use crate::error::{Error, TemplateError};
+use crate::json::{As, FromReport, ReceiptPath};
 use crate::progress::CancelToken;
 use crate::tree::stable::Moment;
 use crate::tree::walk::reason;
@@ -16,6 +23,7 @@ use crate::tree::walk::reason;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Verification {
+    /// The template.
     pub template: Template,
     /// How many entries it should have.
     pub entries: u64,
@@ -24,18 +32,46 @@ pub struct Verification {
 }
 
 /// An entry that is not as the manifest says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "TemplateDifference")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Difference {
-    /// Its path below the root; `.` for the root.
+    /// The path below the root.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
+    /// The kind of difference.
+    #[serde(flatten, with = "As::<DifferenceFields>")]
     pub what: DifferenceKind,
 }
 
+/// A [`DifferenceKind`] in a document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct DifferenceFields {
+    /// How it differs.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = DifferenceKind::VARIANTS)))]
+    code: &'static str,
+    /// The keywords of the manifest whose values differ, if it was changed.
+    keywords: Vec<String>,
+    /// Why it cannot be read. Null if it can.
+    reason: Option<&'static str>,
+}
+
+impl FromReport<DifferenceKind> for DifferenceFields {
+    fn from_report(kind: &DifferenceKind) -> Self {
+        let keywords = if let DifferenceKind::Changed(keywords) = kind { keywords.clone() } else { Vec::new() };
+        let reason = if let DifferenceKind::Unreadable(reason) = kind { Some(*reason) } else { None };
+        Self { code: kind.code(), keywords, reason }
+    }
+}
+
 /// How an entry differs from the manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum DifferenceKind {
+    /// It is not there.
     Missing,
     /// It was not there.
     Added,
@@ -48,12 +84,7 @@ pub enum DifferenceKind {
 impl DifferenceKind {
     /// Returns the stable name.
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Added => "added",
-            Self::Unreadable(_) => "unreadable",
-            Self::Changed(_) => "changed",
-        }
+        self.into()
     }
 }
 
@@ -66,7 +97,7 @@ impl Templates {
     pub fn verify(&self, name: &str, cancel: &CancelToken) -> Result<Verification, Error> {
         let template = self.find(name)?;
         let lock = self.store.hold(&template.version)?;
-        let gone = || TemplateError::Gone { name: name.into(), path: template.tree.clone() };
+        let gone = || self.store.missing(&template);
         let _lock = lock.ok_or_else(gone)?;
         store::open_own(&template.versions_directory())?.ok_or_else(gone)?;
         store::stat_of(&template.tree)?.ok_or_else(gone)?;
@@ -78,15 +109,15 @@ impl Templates {
         };
         let written = store::read_file(&path)?.filter(|text| manifest::key(text) == template.key);
         let written = String::from_utf8(written.ok_or_else(damaged)?).map_err(|_| damaged())?;
-        let root = super::open_tree(&template.tree)?;
+        let root = open_tree(&template.tree)?;
         // Another process may have verified it just now.
-        if Stamp::of(&store::stat(root.as_fd(), &template.tree)?) != self.find(name)?.frozen.root {
+        if Stamp::new(&store::stat(root.as_fd(), &template.tree)?) != self.find(name)?.frozen.root {
             // Until it is written down again, no clone can be made of it, so this disturbs none. Where nothing can be written, it is read.
-            let _ = super::persist_change_time(root.as_fd(), &template.tree);
+            let _ = persist_change_time(root.as_fd(), &template.tree);
         }
         let moment = Moment::of_clock();
         let found = read::read(root.as_fd(), None, None, cancel)?;
-        let now = Manifest::of(found.entries);
+        let now = Manifest::new(found.entries);
         let mut differences = Vec::new();
         if now.text != written {
             differences = compare(&written, &now.text).ok_or_else(damaged)?;
@@ -106,7 +137,7 @@ impl Templates {
 
     /// Writes down that nothing has changed until `moment`, as was found by reading everything.
     fn freeze_again(&self, template: &Template, moment: Moment) -> Result<(), Error> {
-        let frozen = super::frozen(&template.tree, &template.manifest(), moment)?;
+        let frozen = frozen_state(&template.tree, &template.manifest(), moment)?;
         let _lock = self.store.lock()?;
         if self.find(&template.name)?.version == template.version {
             self.store.write(&Template { frozen, ..template.clone() })?;

@@ -11,14 +11,15 @@ use rustix::io::Errno;
 
 use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
+use super::held_times::{HeldTimes, modified};
 use super::location::{Identity, identity};
 use super::node::Node;
 use super::pool::{Pool, thread_count};
 use crate::error::Error;
-use crate::hidden::is_calves_own;
-use crate::operation::Operation;
 use crate::options::{CloneOptions, Mounts};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
 
 /// The aspects to compare, and those that are known to differ.
 pub(crate) struct Comparison<'a> {
@@ -38,6 +39,7 @@ pub(crate) struct Comparison<'a> {
     pub(crate) links: bool,
     /// False when set-user-ID and set-group-ID bits could not be kept.
     pub(crate) set_ids: bool,
+    pub(crate) times: HeldTimes,
 }
 
 /// Compares everything below the two roots. The roots' own metadata is set when the clone is published.
@@ -58,7 +60,6 @@ pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
     verdict(comparison, differences)
 }
 
-/// Compares one entry that is not a directory.
 pub(crate) fn compare_entry(comparison: &Comparison<'_>, name: &CStr) -> Result<(), Error> {
     let pool = Pool::new(1, comparison.options.cancel.clone());
     let (differences, twins) = (Mutex::default(), Mutex::default());
@@ -192,7 +193,7 @@ impl CompareWorker<'_> {
         if self.comparison.owners && (a.st_uid, a.st_gid) != (b.st_uid, b.st_gid) {
             return Some("owner differs");
         }
-        if (a.st_mtime, a.st_mtime_nsec) != (b.st_mtime, b.st_mtime_nsec) {
+        if self.comparison.times.held(a) != modified(b) {
             return Some("modification time differs");
         }
         None
@@ -275,11 +276,9 @@ fn same_contents(
 fn read_full(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> sys::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
-        match rustix::io::read(fd, &mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(length) => filled += length,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
+        match sys::retry(|| rustix::io::read(fd, &mut buffer[filled..]))? {
+            0 => break,
+            length => filled += length,
         }
     }
     Ok(filled)

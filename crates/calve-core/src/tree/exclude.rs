@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::error::Error;
 use crate::options::{Decision, Selection};
 use crate::patterns::Patterns;
-use crate::reason::SkipReason;
+use crate::vocabulary::reason::SkipReason;
 
 /// Decides what a clone leaves out: by the caller's patterns, and by the caller's own choice.
 pub(crate) struct Exclusions {
@@ -15,7 +15,7 @@ pub(crate) struct Exclusions {
 
 impl Exclusions {
     pub(crate) fn new(patterns: &[String]) -> Result<Self, Error> {
-        // In a file such a line says nothing; somebody who passes it means something.
+        // In a file such a line says nothing; a caller that passes it means something.
         if let Some(pattern) = patterns.iter().find(|pattern| pattern.trim().is_empty() || pattern.starts_with('#')) {
             return Err(Error::Pattern { pattern: pattern.clone(), reason: "it names nothing".into() });
         }
@@ -33,11 +33,11 @@ impl Exclusions {
     }
 
     pub(crate) fn matches(&self, path: &Path, is_directory: bool) -> bool {
-        self.of(path, is_directory) != Decision::Take
+        self.choose(path, is_directory) != Decision::Take
     }
 
-    pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Decision {
-        self.decide(path, is_directory, || self.select.as_ref().map(|select| select.of(path, is_directory)))
+    pub(crate) fn choose(&self, path: &Path, is_directory: bool) -> Decision {
+        self.decide(path, is_directory, || self.select.as_ref().map(|select| select.choose(path, is_directory)))
     }
 
     /// Returns a function that decides as [`Self::of`] does about the entries of one directory, which it looks up once.

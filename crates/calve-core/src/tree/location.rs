@@ -9,8 +9,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::sys;
+use crate::vocabulary::operation::Operation;
 
 /// The flags for opening a directory to read it, through no link.
 pub(crate) const DIRECTORY: OFlags =
@@ -33,7 +33,7 @@ impl Location {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = |flags| sys::open_at(CWD, &parent_path, flags, Mode::empty());
         let parent = match open(flags) {
-            // Searching is enough to reach what is inside.
+            // Search permission is enough to reach its entries.
             Err(Errno::ACCESS) => open(flags | sys::PATH_ONLY),
             other => other,
         };
@@ -45,7 +45,7 @@ impl Location {
         Ok(Some(Self { parent, parent_path, name, path: path.to_path_buf() }))
     }
 
-    /// Returns the name of what is to be made in an open directory. The rest of `path` is for messages.
+    /// Returns the location of a new entry in an open directory. The rest of `path` is for messages.
     pub(crate) fn in_directory(parent: OwnedFd, path: &Path) -> Result<Self, Error> {
         let Some(Component::Normal(name)) = last_component(path) else {
             return Err(Error::DestinationExists(path.to_path_buf()));
@@ -55,7 +55,7 @@ impl Location {
         Ok(Self { parent, parent_path, name, path: path.to_path_buf() })
     }
 
-    /// Opens the parent of what is to be made.
+    /// Opens the parent of a new entry.
     pub(crate) fn of_destination(path: &Path) -> Result<Self, Error> {
         Self::open(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))
     }
@@ -68,7 +68,6 @@ impl Location {
         })
     }
 
-    /// Opens what is there.
     pub(crate) fn open_at(&self, flags: OFlags) -> sys::Result<OwnedFd> {
         sys::open_at(&self.parent, &*self.name, flags, Mode::empty())
     }
@@ -89,7 +88,7 @@ impl Location {
         &self.path
     }
 
-    /// Looks at the entry without following a link. Returns `None` if there is none.
+    /// Looks at the entry without following a link. Returns `None` if it is missing.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, Error> {
         match rustix::fs::statat(&self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -98,15 +97,14 @@ impl Location {
         }
     }
 
-    /// Returns the identity of the entry, and whether it is a directory. `None` if there is none.
+    /// Returns the identity of the entry, and whether it is a directory. `None` if it is missing.
     pub(crate) fn existing(&self) -> Result<Option<(Identity, bool)>, Error> {
         let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         Ok(self.stat()?.map(|stat| (identity(&stat), is_directory(&stat))))
     }
 }
 
-/// Returns the last component of a path. `Path::file_name` and its kin ignore a `.` at the end, which must not be mistaken for the name
-/// before it.
+/// Returns the last component of a path. `Path::file_name` ignores a `.` at the end, which is not the name before it.
 fn last_component(path: &Path) -> Option<Component<'_>> {
     let bytes = path.as_os_str().as_bytes();
     let trimmed = &bytes[..bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1)];
@@ -116,16 +114,22 @@ fn last_component(path: &Path) -> Option<Component<'_>> {
     path.components().next_back()
 }
 
+/// Returns a path without links.
+pub(crate) fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()),
+        _ => Error::Io { operation: Operation::Find, path: path.to_path_buf(), source },
+    })
+}
+
 pub(crate) type Identity = (u64, u64);
 
-/// Returns the device and the inode of an entry.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
 pub(crate) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino as u64)
 }
 
-/// Returns whether `directory` is the directory `root`, or lies anywhere inside it. Follows `..` up, so that links and bind mounts in
-/// the path that was given do not matter.
+/// Returns whether `directory` is `root`, or inside it. Follows `..` up: links and bind mounts in the given path do not matter.
 pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: Identity) -> Result<bool, Errno> {
     match any_upwards(directory, |_, here| here == root) {
         // Above there nothing can be seen, so nothing there can be the root, which was opened by its path.

@@ -2,7 +2,7 @@
 //!
 //! A name is `.calve-<purpose>-<uid>-<machine>-<boot>-<random>`; its lock is a directory of the same name with `.lock` behind it,
 //! under flock(2). A directory, because git shows empty files in its status and directories without files not. In it are
-//! further directories whose names say what the lock protects: whoever may rename entries of the parent could put something
+//! further directories whose names say what the lock protects: a user who may rename entries of the parent could put something
 //! else under the hidden name, and a sweeper must not delete that.
 
 use std::ffi::{CStr, CString};
@@ -12,9 +12,9 @@ use rustix::fs::{AtFlags, FlockOperation, Mode};
 use rustix::io::Errno;
 
 use super::location::{DIRECTORY, identity};
-pub(crate) use crate::hidden::Purpose;
-use crate::hidden::{HiddenNameParts, LOCK_SUFFIX};
 use crate::sys::{self, Listing, ListingBuffer};
+pub(crate) use crate::vocabulary::hidden_name::Purpose;
+use crate::vocabulary::hidden_name::{HiddenNameParts, LOCK_SUFFIX};
 
 /// A hidden name that was found in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct HiddenName {
 /// The reach of a file system's locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// On this machine: a free lock means that nobody has it.
+    /// On this machine: a free lock means that no process has it.
     Machine,
     /// Since this boot only: other machines, which may call themselves the same, use the file system too.
     Boot,
@@ -47,7 +47,8 @@ pub(crate) fn recognise(name: &CStr, reach: Reach) -> Option<HiddenName> {
 fn new_name(purpose: Purpose) -> CString {
     let user = rustix::process::geteuid().as_raw();
     let (machine, boot) = (sys::machine_identity(), sys::boot_identity());
-    CString::new(crate::hidden::new_name(purpose, user, machine, boot, sys::random())).unwrap_or_default()
+    CString::new(crate::vocabulary::hidden_name::new_name(purpose, user, machine, boot, sys::random()))
+        .unwrap_or_default()
 }
 
 fn lock_name(name: &CStr) -> CString {
@@ -60,13 +61,11 @@ const SUBVOLUME: &CStr = c"subvolume";
 const FAILED: &CStr = c"failed";
 const RECORD: &str = "inode-";
 
-/// Returns the name of a record. It leaves out the device, whose number may be another one after a restart: the entry that a lock protects
-/// is on the lock's device, or a subvolume there.
+/// Returns the name of a record: without the device, whose number a restart may change, and which is the lock's, or a subvolume there.
 fn record_name((_, inode): (u64, u64)) -> CString {
     CString::new(format!("{RECORD}{inode:x}")).unwrap_or_default()
 }
 
-/// A held lock on a hidden name.
 pub(crate) struct Lock {
     directory: OwnedFd,
     name: CString,
@@ -76,7 +75,7 @@ pub(crate) struct Lock {
 impl Lock {
     /// Reserves a new hidden name in `parent`. The lock is held before anything of that name exists.
     pub(crate) fn reserve(parent: BorrowedFd<'_>, purpose: Purpose) -> sys::Result<Self> {
-        // Losing to a sweeper is rare; losing every time is somebody's doing.
+        // Losing to a sweeper is rare; losing every time is an attack.
         for _ in 0..64 {
             let name = new_name(purpose);
             match rustix::fs::mkdirat(parent, &*lock_name(&name), Mode::RWXU) {
@@ -174,7 +173,6 @@ impl Lock {
         self.directory.as_fd()
     }
 
-    /// Returns the name that the lock protects.
     pub(crate) fn name(&self) -> &CStr {
         &self.name
     }
@@ -193,6 +191,18 @@ impl Lock {
         }
     }
 
+    /// Takes the lock away if nothing has the hidden name, which others may have moved or deleted. Returns whether it was left.
+    pub(crate) fn remove_if_unused(self, parent: BorrowedFd<'_>) -> bool {
+        let found = rustix::fs::statat(parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_used = !matches!(found, Err(Errno::NOENT));
+        if is_used {
+            self.leave()
+        } else {
+            self.remove(parent)
+        }
+        is_used
+    }
+
     fn erase(&self) {
         let mut buffer = ListingBuffer::new();
         let Ok(again) = sys::open_at(self.directory.as_fd(), c".", DIRECTORY, Mode::empty()) else { return };
@@ -202,7 +212,7 @@ impl Lock {
         }
     }
 
-    /// Lets go of the lock and leaves it in place, for whoever comes to clean up.
+    /// Lets go of the lock and leaves it in place, for a sweeper.
     pub(crate) fn leave(self) {
         let _ = rustix::fs::flock(self.directory.as_fd(), FlockOperation::Unlock);
     }

@@ -21,7 +21,6 @@ impl Names {
         self.start >= self.bytes.len()
     }
 
-    /// Returns whether there is more than one.
     pub(crate) fn are_several(&self) -> bool {
         let rest = &self.bytes[self.start.min(self.bytes.len())..];
         rest.iter().position(|&byte| byte == 0).is_some_and(|end| end + 1 < rest.len())
@@ -60,31 +59,18 @@ impl Names {
     }
 }
 
-/// Returns the code of a type, which is never zero, so that names can be told apart by their NULs alone.
+/// The code of a type is its place here, from 1 on: names can be told apart by their NULs alone.
+const KINDS: [FileType; 7] = {
+    use FileType::{BlockDevice, CharacterDevice, Directory, Fifo, RegularFile, Socket, Symlink};
+    [Directory, RegularFile, Symlink, Fifo, Socket, CharacterDevice, BlockDevice]
+};
+
 pub(crate) fn code(kind: FileType) -> u8 {
-    match kind {
-        FileType::Directory => 1,
-        FileType::RegularFile => 2,
-        FileType::Symlink => 3,
-        FileType::Fifo => 4,
-        FileType::Socket => 5,
-        FileType::CharacterDevice => 6,
-        FileType::BlockDevice => 7,
-        FileType::Unknown => 8,
-    }
+    KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len()) as u8 + 1
 }
 
 fn kind(code: u8) -> FileType {
-    match code {
-        1 => FileType::Directory,
-        2 => FileType::RegularFile,
-        3 => FileType::Symlink,
-        4 => FileType::Fifo,
-        5 => FileType::Socket,
-        6 => FileType::CharacterDevice,
-        7 => FileType::BlockDevice,
-        _ => FileType::Unknown,
-    }
+    KINDS.get(usize::from(code).wrapping_sub(1)).copied().unwrap_or(FileType::Unknown)
 }
 
 #[cfg(test)]

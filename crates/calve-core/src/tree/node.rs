@@ -58,8 +58,7 @@ impl Node {
         }
     }
 
-    /// Opens the directory for reading, in the source, and leaves the access time alone where that is permitted. Otherwise as
-    /// [`Self::open`].
+    /// Opens a source's directory for reading as [`Self::open`] does, and leaves the access time alone where that is permitted.
     pub(crate) fn open_source(&self, root: BorrowedFd<'_>) -> sys::Result<OwnedFd> {
         match self.open(root, OFlags::RDONLY | sys::NO_ATIME) {
             Err(Errno::PERM) => self.open(root, OFlags::RDONLY),
@@ -67,7 +66,6 @@ impl Node {
         }
     }
 
-    /// Returns the names from the root down.
     fn names(&self) -> Vec<&CStr> {
         let mut names = Vec::new();
         let mut node = self;

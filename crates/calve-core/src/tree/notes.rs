@@ -4,10 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::choice::Strategy;
 use crate::error::Error;
-use crate::reason::{SkipReason, WarningCode};
 use crate::report::{Fallback, SkippedEntry, Warning};
+use crate::vocabulary::reason::{SkipReason, WarningCode};
+use crate::vocabulary::strategy::Strategy;
 
 /// A list longer than this is cut, and says so: a receipt must not grow with the tree.
 const MOST: usize = 10_000;
@@ -48,6 +48,23 @@ pub(crate) struct NoteSummary {
     pub(crate) warnings: Vec<Warning>,
 }
 
+impl NoteLists {
+    fn add_fallback(&mut self, from: Strategy, to: Strategy, errno: i32, files: u64, path: impl FnOnce() -> PathBuf) {
+        match self.fell_back.iter_mut().find(|known| (known.from, known.to, known.errno) == (from, to, errno)) {
+            Some(known) => known.files += files,
+            None => self.fell_back.push(Fallback { from, to, errno, files, first_path: path() }),
+        }
+    }
+
+    fn add_lost(&mut self, code: WarningCode, what: &str, errno: i32, entries: u64, path: impl FnOnce() -> PathBuf) {
+        let same = |known: &&mut LostAttribute| (known.code, &*known.what, known.errno) == (code, what, errno);
+        match self.not_kept.iter_mut().find(same) {
+            Some(known) => known.entries += entries,
+            None => self.not_kept.push(LostAttribute { code, what: what.into(), errno, entries, first: path() }),
+        }
+    }
+}
+
 impl NoteSummary {
     /// Returns the error for a source that is one entry, and of which nothing was made: left out, or gone since it was looked at.
     pub(crate) fn nothing_made_of(&self, path: &Path) -> Error {
@@ -68,12 +85,7 @@ impl Notes {
         reason: impl Into<io::Error>,
         path: impl FnOnce() -> PathBuf,
     ) {
-        let errno = number(reason);
-        let mut notes = self.lock();
-        match notes.fell_back.iter_mut().find(|known| (known.from, known.to, known.errno) == (from, to, errno)) {
-            Some(known) => known.files += 1,
-            None => notes.fell_back.push(Fallback { from, to, errno, files: 1, first_path: path() }),
-        }
+        self.lock().add_fallback(from, to, number(reason), 1, path);
     }
 
     /// Notes that one entry is not in the clone.
@@ -107,16 +119,7 @@ impl Notes {
         reason: impl Into<io::Error>,
         path: impl FnOnce() -> PathBuf,
     ) {
-        let errno = number(reason);
-        let mut notes = self.lock();
-        let same = |known: &&mut LostAttribute| known.code == code && known.what == what && known.errno == errno;
-        match notes.not_kept.iter_mut().find(same) {
-            Some(known) => known.entries += 1,
-            None => {
-                let what = what.to_owned();
-                notes.not_kept.push(LostAttribute { code, what, errno, entries: 1, first: path() });
-            }
-        }
+        self.lock().add_lost(code, what, number(reason), 1, path);
     }
 
     /// Returns the entries that were not the same before and after, so far.
@@ -124,7 +127,7 @@ impl Notes {
         self.lock().changed.clone()
     }
 
-    /// Adds what was noted elsewhere, except for the entries that changed.
+    /// Adds the notes of another run, except for the entries that changed.
     pub(crate) fn add_all_but_changed(&self, other: Self) {
         let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         for skipped in other.skipped {
@@ -132,19 +135,10 @@ impl Notes {
         }
         let mut notes = self.lock();
         for Fallback { from, to, errno, files, first_path } in other.fell_back {
-            match notes.fell_back.iter_mut().find(|known| (known.from, known.to, known.errno) == (from, to, errno)) {
-                Some(known) => known.files += files,
-                None => notes.fell_back.push(Fallback { from, to, errno, files, first_path }),
-            }
+            notes.add_fallback(from, to, errno, files, || first_path);
         }
-        for lost in other.not_kept {
-            let same = |known: &&mut LostAttribute| {
-                (known.code, &known.what, known.errno) == (lost.code, &lost.what, lost.errno)
-            };
-            match notes.not_kept.iter_mut().find(same) {
-                Some(known) => known.entries += lost.entries,
-                None => notes.not_kept.push(lost),
-            }
+        for LostAttribute { code, what, errno, entries, first } in other.not_kept {
+            notes.add_lost(code, &what, errno, entries, || first);
         }
         notes.warnings.extend(other.warnings);
     }
@@ -153,14 +147,13 @@ impl Notes {
         self.lock().warnings.push(Warning { code, path, message });
     }
 
-    /// Warns that the clone's files are the source's own.
     pub(crate) fn not_independent(&self) {
         let message =
             "hard links: source and clone are the same files, so a write in place on either side changes both";
         self.warn(WarningCode::NotIndependent, None, message.into());
     }
 
-    pub(crate) fn tell(&self) -> NoteSummary {
+    pub(crate) fn summary(&self) -> NoteSummary {
         let mut collected = self.lock().clone();
         let mut warnings = collected.warnings;
         for lost in collected.not_kept {

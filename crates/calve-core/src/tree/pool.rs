@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::progress::CancelToken;
+use crate::vocabulary::operation::Operation;
 
-/// The common state of the workers.
 pub(crate) struct Pool<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// Workers that wait for work nobody has offered yet. Read without the lock, once per directory.
+    /// Workers that wait for work that was not offered yet. Read without the lock, once per directory.
     hungry: AtomicUsize,
     stopped: AtomicBool,
     cancel: CancelToken,
@@ -84,7 +83,7 @@ impl<T: Send> Pool<T> {
         let mut state = self.lock();
         loop {
             if self.stopped() {
-                // A cancelled run is noticed by whoever works; those who wait have to be told.
+                // Working threads notice that a run is cancelled; waiting ones have to be woken.
                 self.stop();
                 return None;
             }
@@ -105,7 +104,6 @@ impl<T: Send> Pool<T> {
         }
     }
 
-    /// Returns whether another worker waits for work.
     pub(crate) fn hungry(&self) -> bool {
         self.hungry.load(Ordering::Relaxed) > 0
     }
@@ -116,7 +114,6 @@ impl<T: Send> Pool<T> {
         state.threads > 1 && state.queue.is_empty()
     }
 
-    /// Offers work to the others.
     pub(crate) fn give(&self, task: T) {
         let mut state = self.lock();
         state.queue.push_back(task);
@@ -137,7 +134,7 @@ impl<T: Send> Pool<T> {
         self.stop();
     }
 
-    /// Ends the run early: what was to be found out is known.
+    /// Ends the run early, with the answer known.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.wake.notify_all();
@@ -168,7 +165,7 @@ pub(crate) fn thread_count(wanted: Option<NonZeroUsize>) -> usize {
     wanted.map_or_else(|| *DEFAULT.get_or_init(count), NonZeroUsize::get).min(64)
 }
 
-/// Returns how many directories each worker may keep open: what is permitted to all of them together, less some for files.
+/// Returns how many directories each worker may keep open: the limit of all of them together, less some for files.
 pub(crate) fn open_directories_per_worker(threads: usize, descriptors_per_directory: usize) -> usize {
     const RESERVED: usize = 32;
     const PER_WORKER: usize = 6;

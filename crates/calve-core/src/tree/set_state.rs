@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{AtFlags, FileType, SeekFrom, Stat};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use super::fill::contents::{open_contents, size};
 use super::fill::metadata::same_version;
 use super::stable::Moment;
-use crate::file_set::{FileSet, is_made_again, is_sqlite};
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::file_set::{FileSet, is_made_again, is_sqlite};
 
 impl FileSet {
     /// Returns the set that a directory entry belongs to, judged by its name or its first bytes.
@@ -22,7 +22,7 @@ impl FileSet {
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
             (is_file && is_sqlite(file.as_fd(), size(&stat))).then(|| Self::of_sqlite(name))
         };
-        Self::of(name).or_else(by_contents)
+        Self::from_name(name).or_else(by_contents)
     }
 }
 
@@ -39,7 +39,7 @@ impl FileSetState {
     ///
     /// # Errors
     /// Fails if the directory or a file cannot be looked at.
-    pub fn of(set: &FileSet, directory: impl AsFd) -> std::io::Result<Self> {
+    pub fn look_at(set: &FileSet, directory: impl AsFd) -> std::io::Result<Self> {
         Ok(Self::look(directory.as_fd(), set, &mut ListedSets::default())?)
     }
 
@@ -64,7 +64,7 @@ impl FileSetState {
                 Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                     files.insert(name, stat);
                 }
-                // What would be too long a name is none that is there.
+                // A name that would be too long cannot exist.
                 Ok(_) | Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
                 Err(errno) => return Err(errno),
             }
@@ -132,13 +132,12 @@ impl ListedSets {
 }
 
 fn names_in(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<FileSet, Vec<CString>>> {
-    rustix::fs::seek(directory, SeekFrom::Start(0))?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory, &mut buffer)?;
     let mut names: BTreeMap<FileSet, Vec<CString>> = BTreeMap::new();
     while let Some(entry) = listing.next() {
         let entry = entry?;
-        if let Some(set) = FileSet::of(entry.name.to_bytes()).filter(FileSet::is_told_by_others) {
+        if let Some(set) = FileSet::from_name(entry.name.to_bytes()).filter(FileSet::is_told_by_others) {
             names.entry(set).or_default().push(entry.name.to_owned());
         }
     }

@@ -8,9 +8,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
+use crate::vocabulary::operation::Operation;
 
 /// A source, opened once: what has its name later does not count.
 pub(crate) struct Source {
@@ -47,7 +47,6 @@ impl Source {
         Ok(Self { path: path.to_path_buf(), stat, opened })
     }
 
-    /// Returns the path as given by the caller.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -76,15 +75,14 @@ impl Source {
         }
     }
 
-    /// Returns whether what is made at `destination` would be inside the source.
+    /// Returns whether `destination` would be inside the source.
     pub(crate) fn contains(&self, destination: &Location) -> Result<bool, Error> {
         let failed = |errno| Error::io(Operation::OpenDirectory, destination.parent_path(), errno);
         Ok(is_inside(destination.parent(), self.identity()).map_err(failed)?
             || sys::is_inside_by_another_mount(destination.parent(), self.directory()))
     }
 
-    /// Returns whether the source is in the directory with that identity at `destination`, or is a part of it that is mounted elsewhere:
-    /// replacing would take it away.
+    /// Returns whether replacing `destination`, the directory with that identity, would take the source away: it is inside, or a part mounted elsewhere.
     pub(crate) fn is_inside(&self, destination: &Location, existing: (u64, u64)) -> Result<bool, Error> {
         let failed = |errno| Error::io(Operation::OpenDirectory, destination.parent_path(), errno);
         let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

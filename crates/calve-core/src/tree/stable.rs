@@ -8,6 +8,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -17,15 +18,18 @@ use rustix::time::ClockId;
 use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
 use super::fill::metadata::same_version;
+use super::location::DIRECTORY;
+use super::node::open_source;
 use super::pool::thread_count;
 use super::walk::{Descent, Folder, Walker, walk, whole_tree};
-use crate::choice::Requirement;
-use crate::error::{Error, ShownPath, StatedRequirement};
-use crate::hidden::is_calves_own;
-use crate::operation::Operation;
+use crate::error::{Error, ShownPath, StatedRequirement, TemplateError};
+use crate::options::internal::FrozenSince;
 use crate::options::{CloneOptions, Mounts};
 use crate::sys;
 use crate::tree::source::Source;
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::strategy::Requirement;
 
 /// A moment in the time of the source's file system: whatever changes later has a later change time (ctime).
 ///
@@ -34,8 +38,8 @@ use crate::tree::source::Source;
 /// the second of the moment; the clock of a network file system's server is taken to agree with this machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
-    seconds: i64,
-    nanoseconds: i64,
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: i64,
 }
 
 /// A tick takes at most 10 ms (100 Hz).
@@ -50,7 +54,7 @@ impl Moment {
         // Any change of the inode will do, even one that changes nothing.
         let tick = || {
             rustix::fs::fchmod(staged, Mode::RWXU)?;
-            rustix::fs::fstat(staged).map(|stat| Self::of(&stat))
+            rustix::fs::fstat(staged).map(|stat| Self::of_change(&stat))
         };
         let moment = tick()?;
         let patience = Instant::now() + 5 * TICK;
@@ -73,31 +77,30 @@ impl Moment {
         Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
     }
 
-    /// Returns whether any change of the entry after this moment, taken by [`Self::of_file_systems`], gives it another change time: its
-    /// last change was in an earlier tick, or its time comes from another clock.
+    /// Returns whether any change after this moment, from [`Self::of_file_systems`], alters the change time: the last one was in an earlier tick, or by
+    /// another clock.
     pub(crate) fn shows_changes_of(&self, stat: &Stat) -> bool {
         const WHOLE_SECONDS: i64 = 2_000_000_000;
-        let changed = Self::of(stat);
+        let changed = Self::of_change(stat);
         let nanoseconds = |moment: &Self| i128::from(moment.seconds) * 1_000_000_000 + i128::from(moment.nanoseconds);
         let tick = if changed.nanoseconds == 0 { WHOLE_SECONDS } else { 0 };
         let passed = nanoseconds(self) - nanoseconds(&changed);
         passed > i128::from(tick) || -passed > 2 * TICK.as_nanos() as i128
     }
 
-    /// Returns whether another change of the entry could leave its change time as it is: it last changed after this moment, or at it,
-    /// on a file system that keeps whole seconds only.
+    /// Returns whether another change could leave the change time as it is: the last was after this moment, or at it in whole seconds.
     pub(crate) fn may_hide_in(&self, stat: &Stat) -> bool {
-        Self::of(stat) >= *self
+        Self::of_change(stat) >= *self
     }
 
     /// Returns how long before this moment the entry last changed.
     pub(crate) fn seconds_since(&self, stat: &Stat) -> i64 {
-        self.seconds.saturating_sub(Self::of(stat).seconds)
+        self.seconds.saturating_sub(Self::of_change(stat).seconds)
     }
 
     /// Returns the moment at which an entry was last changed.
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
-    pub(crate) fn of(stat: &Stat) -> Self {
+    pub(crate) fn of_change(stat: &Stat) -> Self {
         Self { seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as i64 }
     }
 
@@ -105,19 +108,15 @@ impl Moment {
     pub(crate) fn parts(self) -> (i64, i64) {
         (self.seconds, self.nanoseconds)
     }
-
-    pub(crate) fn from_parts(seconds: i64, nanoseconds: i64) -> Self {
-        Self { seconds, nanoseconds }
-    }
 }
 
 /// The beginning of a time in which changes of entries count, as their change times tell them.
 ///
-/// A clock that is set back makes what changes later look older than this. So it is compared with a clock that nobody sets, whenever an
+/// A clock that is set back makes what changes later look older than this. So it is compared with a clock that cannot be set, whenever an
 /// entry is judged: once it was set back, every entry counts as changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Since {
-    moment: Moment,
+    pub(crate) moment: Moment,
     /// How far the clock of file systems was ahead of the other.
     ahead: i128,
 }
@@ -129,13 +128,9 @@ impl Since {
         Self { moment: Moment::of_clock(), ahead }
     }
 
-    pub(crate) fn moment(&self) -> Moment {
-        self.moment
-    }
-
     /// Returns whether the entry has changed after the beginning.
     pub(crate) fn has_changed(&self, stat: &Stat) -> bool {
-        Moment::of(stat) > self.moment || self.was_set_back()
+        Moment::of_change(stat) > self.moment || self.was_set_back()
     }
 
     /// Returns whether the entry may have changed since the beginning, also on a file system that keeps whole seconds only.
@@ -175,7 +170,7 @@ pub fn set_clock_back_with(file: PathBuf) {
     let _ = SETS_CLOCK_BACK.set(file);
 }
 
-/// Returns whether a clock was set back between two times at which it was `before` and `now` nanoseconds ahead of one that nobody sets.
+/// Returns whether a clock was set back between two times at which it was `before` and `now` nanoseconds ahead of one that cannot be set.
 ///
 /// Slewing (adjtime(3), NTP) changes the pace of both clocks alike, so what they differ by otherwise is rounding: up to a few microseconds
 /// on macOS. A clock that is set back by less than this hides only changes within that time of the beginning.
@@ -189,8 +184,7 @@ fn nanoseconds(clock: ClockId) -> i128 {
     i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
-/// Returns the moment from which every change shows, including changes through a mapping. Writes back what is dirty on the source's file
-/// systems, which does not change the source; `staged` is for [`Moment::now`].
+/// Returns the moment from which every change shows, through mappings too. Writes back the source's file systems' dirty pages, which changes nothing.
 pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Since, Error> {
     let failed = |operation| move |errno| Error::io(operation, source.path(), errno);
     let file_systems = watchable(source, mounts)?;
@@ -206,8 +200,8 @@ pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> 
     Ok(Since { moment, ahead })
 }
 
-/// Opens what [`begin`] has to write back: the file systems that the source is on, or the source itself if it is a file. Refuses file
-/// systems on which a store through a mapping may leave no trace.
+/// Opens what [`begin`] writes back: the source's file systems, or the source if it is a file. Refuses file systems where a store through a
+/// mapping may leave no trace.
 pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
     let failed = |path: &Path, errno| Error::io(Operation::Open, path, errno);
     let mut found = Vec::new();
@@ -281,7 +275,8 @@ pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Err
     if is_other {
         return Ok(Some(PathBuf::new()));
     }
-    let worker = || StabilityWorker { check, root: &root, found: None, failure: None };
+    let is_over = AtomicBool::new(false);
+    let worker = || StabilityWorker { check, root: &root, is_over: &is_over, found: None, failure: None };
     let (threads, cancel) = (thread_count(check.options.threads), &check.options.cancel);
     let mut first = None;
     for StabilityWorker { found, failure, .. } in
@@ -303,14 +298,23 @@ fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
 struct StabilityWorker<'a> {
     check: &'a StabilityCheck<'a>,
     root: &'a Stat,
+    /// One of the workers has found an entry that has changed.
+    is_over: &'a AtomicBool,
     /// An entry that has changed.
     found: Option<PathBuf>,
     failure: Option<(PathBuf, Errno)>,
 }
 
 impl Walker for StabilityWorker<'_> {
+    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
+        match self.is_over.load(Ordering::Relaxed) {
+            true => Ok(None),
+            false => open_source(folder.directory(), name, DIRECTORY).map(Some),
+        }
+    }
+
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, _kind: FileType) -> Descent {
-        if self.found.is_some() || is_calves_own(name.to_bytes()) {
+        if self.is_over.load(Ordering::Relaxed) || is_calves_own(name.to_bytes()) {
             return Descent::No;
         }
         let stat = match rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -330,6 +334,7 @@ impl Walker for StabilityWorker<'_> {
         }
         if since.has_changed(&stat) {
             self.found = Some(folder.node.path_of(name));
+            self.is_over.store(true, Ordering::Relaxed);
             return Descent::No;
         }
         let stays_out = options.mounts == Mounts::Stay && stat.st_dev != self.root.st_dev;
@@ -341,6 +346,20 @@ impl Walker for StabilityWorker<'_> {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => _ = self.found.get_or_insert(path),
             errno => _ = self.failure.get_or_insert((path, errno)),
         }
+    }
+}
+
+/// Fails if the source is a template and this entry of it, at `path`, was changed.
+pub(crate) fn check_frozen(
+    frozen: Option<&FrozenSince>,
+    stat: &Stat,
+    path: impl FnOnce() -> PathBuf,
+) -> Result<(), Error> {
+    match frozen {
+        Some(frozen) if Moment::of_change(stat).parts() > frozen.changed => {
+            Err(TemplateError::Changed { name: frozen.name.clone(), path: path() }.into())
+        }
+        _ => Ok(()),
     }
 }
 

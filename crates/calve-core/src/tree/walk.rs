@@ -11,17 +11,17 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::progress::CancelToken;
-use crate::reason::SkipReason;
 use crate::report::SkippedEntry;
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::vocabulary::reason::SkipReason;
 
-use super::ahead::{self, PendingStack};
 use super::location::DIRECTORY;
 use super::names::Names;
 use super::node::{Node, open_source};
+use super::pending_stack::{PendingDirectories, PendingStack};
 use super::pool::{Pool, open_directories_per_worker};
 
-/// One worker of [`crate::scan_tree`].
+/// One worker of [`crate::internal::scan_tree`].
 pub trait Visitor: Send {
     /// Receives an entry of `folder`. The answer counts for directories.
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent;
@@ -32,13 +32,14 @@ pub trait Visitor: Send {
     }
 }
 
-/// The kind of an entry, as its directory tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of a changed entry. Other entries are FIFOs, sockets and devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename = "ChangedKind", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EntryKind {
-    Directory,
     File,
+    Directory,
     Symlink,
-    /// A FIFO, a socket or a device.
     Other,
 }
 
@@ -67,16 +68,9 @@ pub struct Folder<'a> {
     /// Which of the roots of the walk it is below.
     pub(crate) tree: usize,
     pub(crate) node: &'a Arc<Node>,
-    root: BorrowedFd<'a>,
-    directory: BorrowedFd<'a>,
-    path: &'a Path,
-}
-
-impl<'a> Folder<'a> {
-    /// Creates a directory of the only tree.
-    pub(crate) fn of(node: &'a Arc<Node>, root: BorrowedFd<'a>, directory: BorrowedFd<'a>, path: &'a Path) -> Self {
-        Self { tree: 0, node, root, directory, path }
-    }
+    pub(crate) root: BorrowedFd<'a>,
+    pub(crate) directory: BorrowedFd<'a>,
+    pub(crate) path: &'a Path,
 }
 
 impl Folder<'_> {
@@ -96,7 +90,7 @@ impl Folder<'_> {
     }
 }
 
-/// The result of [`crate::scan_tree`].
+/// The result of [`crate::internal::scan_tree`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ScanReport<V> {
@@ -162,7 +156,7 @@ pub(crate) trait Walker: Send {
 }
 
 /// Where a walk begins, and where it goes on.
-pub(crate) type Start = ahead::PendingDirectories<OwnedFd, Position>;
+pub(crate) type Start = PendingDirectories<OwnedFd, Position>;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
@@ -195,11 +189,11 @@ pub(crate) fn walk<W: Walker>(
             pool,
             roots,
             walker: walker(),
-            ahead: PendingStack::new(open_directories_per_worker(threads, 1)),
+            pending: PendingStack::new(open_directories_per_worker(threads, 1)),
             buffer: ListingBuffer::new(),
         };
         while let Some(task) = pool.next() {
-            worker.ahead.push(task);
+            worker.pending.push(task);
             worker.descend();
         }
         worker.walker
@@ -210,7 +204,7 @@ struct WalkWorker<'a, W> {
     pool: &'a Pool<Start>,
     roots: &'a [BorrowedFd<'a>],
     walker: W,
-    ahead: PendingStack<OwnedFd, Position>,
+    pending: PendingStack<OwnedFd, Position>,
     buffer: ListingBuffer,
 }
 
@@ -218,20 +212,20 @@ impl<W: Walker> WalkWorker<'_, W> {
     fn descend(&mut self) {
         let mut name = Vec::new();
         while !self.pool.stopped() {
-            let Some(mut top) = self.ahead.pop() else { return };
+            let Some(mut top) = self.pending.pop() else { return };
             let Some(kind) = top.names.take(&mut name) else { continue };
             let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
             let opened = self.open_child(&mut top, kind, child);
             let (tree, parent) = (top.more.tree, Arc::clone(&top.node));
-            self.ahead.push(top);
+            self.pending.push(top);
             match opened {
                 Ok(Some((node, fd))) => self.directory(tree, node, fd),
                 Ok(None) => {}
                 Err(errno) => self.walker.failed(tree, parent.path_of(child), errno),
             }
-            self.ahead.stay_within_limit();
+            self.pending.stay_within_limit();
             if self.pool.hungry()
-                && let Some(part) = self.ahead.part()
+                && let Some(part) = self.pending.part()
             {
                 self.pool.give(part);
             }
@@ -276,7 +270,7 @@ impl<W: Walker> WalkWorker<'_, W> {
             self.walker.failed(tree, path, errno);
         }
         let more = Position { tree, visited: true };
-        self.ahead.push(Start { node, open: Some(fd), names: below, more });
+        self.pending.push(Start { node, open: Some(fd), names: below, more });
     }
 
     /// Shows the entries of a directory to the walker, and collects the names of those to go into.

@@ -1,14 +1,15 @@
-//! Many small files at once: what is written is what was asked for, and nothing is outside of the root.
+//! Many small files at once: the files have their contents, and none is outside of the root.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::{
-    CancelToken, Directory, Error, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions,
-    Writer, read_files, write_files,
+use calve_core::bulk::{
+    Directory, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, Writer, read_files,
+    write_files,
 };
+use calve_core::{CancelToken, Error};
 use calve_testkit::{FileSystem, Volume, require_root};
 use fs_err as fs;
 
@@ -74,8 +75,8 @@ fn nothing_is_written_outside_of_the_root() {
         let error = write_files(&root, &[entry(path, "bad")], making()).unwrap_err();
         assert!(matches!(error, Error::OutsideRoot { .. } | Error::NotAFile { .. }), "{path}: {error}");
         let remedy = match error {
-            Error::OutsideRoot { .. } => calve_core::Remedy::GiveRelativePaths,
-            _ => calve_core::Remedy::NameRegularFile,
+            Error::OutsideRoot { .. } => calve_core::error::Remedy::GiveRelativePaths,
+            _ => calve_core::error::Remedy::NameRegularFile,
         };
         assert_eq!(error.remedy(), Some(remedy), "{path}: {error}");
     }
@@ -107,11 +108,26 @@ fn files_that_are_there_are_overwritten_or_refused() {
         fs::remove_file(folder.path().join("new2")).unwrap();
         let report = write_files(folder.path(), &entries, options).unwrap();
         let failed: Vec<_> = report.failures.iter().map(|failure| (failure.index, failure.error.errno())).collect();
-        let overwrite = Some(calve_core::Remedy::OverwriteOrChooseAnotherPath);
+        let overwrite = Some(calve_core::error::Remedy::OverwriteOrChooseAnotherPath);
         assert!(report.failures.iter().all(|failure| failure.error.remedy() == overwrite));
         let exists = Some(rustix::io::Errno::EXIST.raw_os_error());
         assert_eq!((failed, report.files), (vec![(0, exists), (1, exists)], 1));
         assert_eq!(names_in(folder.path()), ["new", "new2", "old"]);
+    }
+}
+
+#[test]
+fn of_two_entries_with_one_path_the_first_is_written_where_files_must_be_new() {
+    for (entries, written) in [
+        (vec![entry("a", "1"), entry("b", "2"), entry("a", "3"), entry("c", "4")], vec!["a", "b"]),
+        (vec![entry("a", "1"), entry("../b", "2")], vec![]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = WriteOptions::default();
+        options.existing = ExistingFile::Refuse;
+        write_files(folder.path(), &entries, options).unwrap_err();
+        assert_eq!(names_in(folder.path()), written);
+        assert!(written.is_empty() || fs::read_to_string(folder.path().join("a")).unwrap() == "1");
     }
 }
 
@@ -129,7 +145,7 @@ fn a_file_that_is_replaced_by_rename_keeps_its_permissions() {
     (options.placement, options.mode) = (Placement::Rename, 0o640);
     write_files(folder.path(), &entries, options).unwrap();
     let modes = ["script", "secret", "read-only", "set-user-id", "link"].map(mode);
-    // What is in it now was never meant to run as somebody else.
+    // The new contents were never meant to run as another user.
     assert_eq!(modes, [0o755, 0o600, 0o444, 0o755, mode("new")]);
     assert_eq!(mode("new") & !0o640, 0);
     for name in ["script", "secret", "read-only", "link", "new"] {
@@ -167,14 +183,14 @@ fn what_is_no_file_is_named() {
     )
     .unwrap();
     let fifo = write_files(folder.path(), &[entry("fifo", "x")], making()).unwrap_err();
-    assert_eq!(fifo.remedy(), Some(calve_core::Remedy::NameRegularFile));
+    assert_eq!(fifo.remedy(), Some(calve_core::error::Remedy::NameRegularFile));
     let write = |path| write_files(folder.path(), &[entry(path, "x")], making()).unwrap_err().to_string();
     assert!(write("directory").contains("directory`: Is a directory"), "{}", write("directory"));
     assert!(write("fifo").contains("it is a FIFO"), "{}", write("fifo"));
     assert!(write("file/below").contains("file`: Not a directory"), "{}", write("file/below"));
     let missing = write_files(folder.path(), &[entry("no/file", "x")], WriteOptions::default()).unwrap_err();
     assert_eq!(missing.errno(), Some(rustix::io::Errno::NOENT.raw_os_error()));
-    assert_eq!(missing.remedy(), Some(calve_core::Remedy::MakeMissingDirectory));
+    assert_eq!(missing.remedy(), Some(calve_core::error::Remedy::MakeMissingDirectory));
     // Of the root only the last directory is made.
     let root = folder.path().join("no/root");
     let Err(Error::ParentMissing(above)) = write_files(&root, &[entry("file", "x")], making()) else { panic!() };
@@ -200,7 +216,7 @@ fn a_full_disk_leaves_no_half_file() {
     let entries: Vec<_> = names.iter().map(|name| entry(name, &large)).collect();
     let error = write_files(volume.path(), &entries, making()).unwrap_err();
     assert_eq!(error.errno(), Some(rustix::io::Errno::NOSPC.raw_os_error()), "{error}");
-    assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeSpaceForRest));
+    assert_eq!(error.remedy(), Some(calve_core::error::Remedy::FreeSpaceForRest));
     for name in &names {
         if let Ok(data) = fs::metadata(volume.path().join(name)) {
             assert_eq!(data.len(), 300_000, "{name}");
@@ -287,8 +303,8 @@ fn two_threads_in_one_directory_go_on_or_stop_at_what_is_in_the_way() {
         fs::create_dir_all(root.join("d/f500")).unwrap();
         let error = write_files(&root, &entries, two_threads()).unwrap_err();
         assert_eq!(error.errno(), Some(rustix::io::Errno::ISDIR.raw_os_error()), "{error}");
-        assert_eq!(error.remedy(), Some(calve_core::Remedy::CheckPathForDirectory));
-        // What was made and not written is gone again.
+        assert_eq!(error.remedy(), Some(calve_core::error::Remedy::CheckPathForDirectory));
+        // Files that were made and not written are gone again.
         for name in names_in(root.join("d")).into_iter().filter(|name| name != "f500") {
             let contents = &names.iter().find(|(path, _)| *path == format!("d/{name}")).unwrap().1;
             assert_eq!(fs::read_to_string(root.join("d").join(&name)).unwrap(), *contents, "{name}");

@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use calve_core::{Choice, CloneOptions, CloneReport, Error, Requirement, StatedRequirement, Strategy, clone_tree};
+use calve_core::error::StatedRequirement;
+use calve_core::{Choice, CloneOptions, CloneReport, Error, Requirement, Strategy, clone_tree};
 use calve_testkit::{BindMount, FileSystem, Tree, Volume, fingerprint, require_program};
 use fs_err as fs;
 
@@ -154,7 +155,7 @@ fn a_sparse_file_that_is_cut_is_listed() {
     });
 }
 
-/// Takes a lease of a file, in another process. When somebody opens the file, who has to wait meanwhile, that process does `then` with
+/// Takes a lease of a file, in another process. When the file is opened, which has to wait meanwhile, that process does `then` with
 /// `argument` (`sys.argv[2]`), lets go, and ends.
 fn lease(file: &Path, then: &str, argument: &OsStr) -> Child {
     lease_after("", file, then, argument)
@@ -196,7 +197,7 @@ fn stable_is_about_the_whole_clone() {
             calve_testkit::wide(src.join("many"), 2_000);
             let tree = Tree::new(&src).file("a", "1").symlink("b", "x").dir("c");
             let directory = other.as_ref().map_or(volume.path(), Volume::path);
-            // Right after it was written: what is older than the clone is no change.
+            // Right after it was written: a write before the clone is no change.
             tree.file("a", "2");
             let stable = options(|options| options.require = vec![Requirement::Stable]);
             crate::cloning::clone_with(&stable, &src, directory.join("quiet"));
@@ -304,7 +305,7 @@ fn where_stores_leave_no_trace_nothing_is_stable() {
         for error in [planned, crate::cloning::refused(&stable, &src, &dst)] {
             assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
             assert!(error.to_string().contains("is on tmpfs, where"), "{error}");
-            assert_eq!(error.remedy(), Some(calve_core::Remedy::KeepSourceStill));
+            assert_eq!(error.remedy(), Some(calve_core::error::Remedy::KeepSourceStill));
         }
         assert_holds(volume.path(), &["src", "file"]);
     }
@@ -322,7 +323,7 @@ fn where_stores_leave_no_trace_nothing_is_stable() {
     drop(bind);
 }
 
-/// A file under a lease is cloned when its holder has let go, and nobody waits who does not want to.
+/// A file under a lease is cloned when its holder has let go, and a caller that cancels does not wait.
 #[test]
 fn a_lease_is_waited_for() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };

@@ -1,10 +1,12 @@
-//! Files that belong together, while somebody writes to them: a copy of them is good, or they are named.
+//! Files that belong together, under a writer: a copy of them is good, or they are named.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use calve_core::{CloneOptions, CloneReport, SpareOptions, SpareOrigin, SpareUse, Spares, Strategy, clone_tree};
+use calve_core::options::SpareUse;
+use calve_core::spares::{SpareOptions, SpareOrigin, Spares};
+use calve_core::{CloneOptions, CloneReport, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Volume, require_program, rounds};
 use fs_err as fs;
 
@@ -289,7 +291,7 @@ fn claims_are_whole_or_named(file_system: FileSystem, main: &str, writer: &str, 
         // It fails if something changes while a spare is built.
         let _ = spares.refill(&foreground());
         let mut options = CloneOptions::default();
-        options.spares = Some(SpareUse::of(home.clone()));
+        options.spares = Some(SpareUse::kept_in(home.clone()));
         options
     };
     let claimed = copies_with(&volume, rounds(100), main, writer, checker, &options);

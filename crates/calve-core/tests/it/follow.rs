@@ -5,10 +5,9 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use calve_core::{
-    CancelToken, Choice, CloneOptions, DiskUsageOptions, FollowedSource, RemoveOptions, Strategy, clone_tree,
-    disk_usage, remove_tree,
-};
+use calve_core::internal::FollowedSource;
+use calve_core::space::{DiskUsageOptions, disk_usage};
+use calve_core::{CancelToken, Choice, CloneOptions, RemoveOptions, Strategy, clone_tree, remove_tree};
 use calve_testkit::{FileSystem, SplitMix64, Volume, assert_same, few_rounds, node_modules_like, rounds};
 use fs_err as fs;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -216,6 +215,6 @@ fn a_directory_that_was_away_is_noticed() {
 fn a_subvolume_is_not_followed() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let src = volume.path().join("src");
-    calve_core::make_snapshotable_directory(&src).unwrap();
+    calve_core::internal::make_snapshotable_directory(&src).unwrap();
     assert!(FollowedSource::record(&src, volume.path(), Choice::default(), &CancelToken::default()).unwrap().is_none());
 }

@@ -1,4 +1,4 @@
-//! After a clone the two trees have nothing in common: what is done to the one never shows in the other.
+//! After a clone the two trees have nothing in common: a change of the one never shows in the other.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::FileExt;
@@ -34,7 +34,7 @@ fn trees_are_independent(file_system: FileSystem, strategy: Strategy) {
     });
 }
 
-/// Somebody who changes everything that can be changed, at random.
+/// A user who changes everything that can be changed, at random.
 struct Vandal {
     random: SplitMix64,
     number: usize,
@@ -49,7 +49,7 @@ impl Vandal {
         }
     }
 
-    /// What is refused because of what the entry is (a link to nowhere, say) is as good as any other change.
+    /// An edit that fails because of the kind of entry (a link to nowhere, say) is as good as any other change.
     fn change(&mut self, root: &Path, path: &Path) {
         self.number += 1;
         let kind = fs::symlink_metadata(path).unwrap().file_type();

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use calve_core::{CloneOptions, Decision, Latency, Selection};
+use calve_core::internal::Latency;
+use calve_core::options::Decision;
+use calve_core::{CloneOptions, Selection};
 use calve_testkit::{FileSystem, Tree, Volume};
 use fs_err as fs;
 
@@ -20,7 +22,7 @@ fn the_log_of_xfs_is_forced_during_a_clone() {
     let waiting = |latency| -> CloneOptions {
         let statistics = statistics.clone();
         options(|options| {
-            options.latency = latency;
+            options.internal.latency = latency;
             options.select = Some(Selection::new(move |_, _| {
                 let before = forces(Path::new(&statistics));
                 for _ in 0..6_000 {

@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use calve_core::{CloneVerification, ExistingDestination, Requirement, Strategy, WarningCode};
+use calve_core::report::WarningCode;
+use calve_core::{CloneVerification, ExistingDestination, Requirement, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, skip};
 use fs_err as fs;
 use rustix::fs::XattrFlags;
@@ -180,7 +181,7 @@ fn locked_files_do_not_keep_a_clone_that_failed_and_stay_where_they_are_the_user
     let paths = ["a/file", "a", ""].map(|path| src.join(path));
     paths.iter().for_each(|path| locked(path, true));
     let options = calve_core::CloneOptions::default();
-    let failed = calve_core::stage(&dst, &options, |staged| -> Result<(), calve_core::Error> {
+    let failed = calve_core::internal::stage(&dst, &options, |staged| -> Result<(), calve_core::Error> {
         staged.clone_root(&src, &options)?;
         Err(calve_core::Error::Interrupted)
     });

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::{Choice, CloneOptions, Durability, Error, OverlayMount, OverlayOptions, Strategy, mount_overlay};
+use calve_core::internal::{OverlayMount, OverlayOptions, mount_overlay};
+use calve_core::{Choice, CloneOptions, Durability, Error, Strategy};
 use calve_testkit::{
     Aspect, FileSystem, Tree, UnprivilegedUser, Volume, assert_same, assert_same_except, everything, fingerprint,
 };
@@ -21,7 +22,7 @@ fn mount(src: impl AsRef<Path>, dst: impl AsRef<Path>, options: &OverlayOptions)
     }
 }
 
-/// Writes of every kind, which must not reach what is below.
+/// Writes of every kind, which must not reach the lower tree.
 fn write_everywhere(merged: &Path) {
     let path = |name: &str| merged.join(name);
     fs::write(path("changed"), "changed above").unwrap();

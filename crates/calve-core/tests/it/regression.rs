@@ -40,7 +40,7 @@ fn a_private_directory_stays_private() {
     }
 }
 
-/// Until it is published nobody else can look into a clone of what was private.
+/// Until it is published, other users cannot look into a clone of a private tree.
 #[test]
 fn a_staged_tree_is_private() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
@@ -161,7 +161,7 @@ fn a_symlink_at_the_destination_is_never_written_through() {
 
 fn reap_in(directory: &Path) -> u64 {
     let parent = fs::File::open(directory).unwrap();
-    let (no, cancel) = (calve_core::Background::No, calve_core::CancelToken::default());
+    let (no, cancel) = (calve_core::options::Background::No, calve_core::CancelToken::default());
     reap(parent.into_parts().0.into(), directory, no, &cancel).unwrap().deleted
 }
 
@@ -180,7 +180,7 @@ fn trash_is_deleted_however_old_it_is() {
     assert_holds(volume.path(), &[]);
 }
 
-/// What was removed inside a project is not cloned with it while it waits to be deleted.
+/// Trash inside a project is not cloned with it.
 #[test]
 fn trash_inside_the_source_is_not_cloned() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
@@ -200,7 +200,7 @@ fn trash_inside_the_source_is_not_cloned() {
         assert_eq!(names_in(&dst), [".calve.toml", "kept", "sub"]);
         assert_eq!(names_in(dst.join("sub")), [""; 0]);
         assert!(
-            report.skipped.iter().all(|skipped| skipped.reason == calve_core::SkipReason::CalvesOwn),
+            report.skipped.iter().all(|skipped| skipped.reason == calve_core::report::SkipReason::CalvesOwn),
             "{:?}",
             report.skipped
         );

@@ -1,4 +1,4 @@
-//! A file that is replaced by rename stays open to those who could use it before, and to nobody else: as the kernel says.
+//! A file that is replaced by rename stays open to those who could use it before, and to no others: as the kernel says.
 
 use std::collections::BTreeSet;
 use std::fs::Permissions;
@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calve_core::{Placement, WriteEntry, WriteOptions, write_files};
+use calve_core::bulk::{Placement, WriteEntry, WriteOptions, write_files};
 use calve_testkit::{
     Capability, FileSystem, SplitMix64, Tree, UnprivilegedUser, Volume, require_program, require_root,
 };

@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, CloneOptions, CloneState, RevertReport, clone_tree, revert};
+use calve_core::internal::{CloneState, RevertReport, revert};
+use calve_core::{CancelToken, CloneOptions, clone_tree};
 use calve_testkit::{
     BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, few_rounds, fingerprint, is_root, node_modules_like,
     require_program,
@@ -107,7 +108,7 @@ fn what_has_not_changed_stays_the_same_file() {
             Tree::new(&src).dir("a").file("a/one", "one").file("two", "two").dir("b/c").file("b/c/three", "three");
         };
         let Some(mut fixture) = RevertFixture::new(file_system, make) else { return };
-        // What was made in the tick in which it was recorded is made again once.
+        // Entries made in the tick of their record are made again once.
         std::thread::sleep(std::time::Duration::from_millis(20));
         fixture.record(None);
         let inode = |name: &str| fs::symlink_metadata(fixture.clone().join(name)).unwrap().ino();

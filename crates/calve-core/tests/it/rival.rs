@@ -1,4 +1,4 @@
-//! Somebody else who is at it at the same time.
+//! Another process that works on the same tree.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

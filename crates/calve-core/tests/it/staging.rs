@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Once;
 
-use calve_core::{
-    CloneOptions, CloneVerification, Decision, Error, OverwriteRule, Requirement, Selection, StagedTree,
-    StatedRequirement, clone_tree, merge_tree, plan, stage, supersede,
-};
+use calve_core::error::StatedRequirement;
+use calve_core::internal::{OverwriteRule, StagedTree, merge_tree, stage, supersede};
+use calve_core::options::Decision;
+use calve_core::{CloneOptions, CloneVerification, Error, Requirement, Selection, clone_tree, plan};
 use calve_testkit::{FileSystem, Tree, Volume};
 use fs_err as fs;
 
@@ -148,7 +148,7 @@ fn a_file_is_no_part_of_a_staged_tree() {
     assert_holds(folder.path(), &["file"]);
 }
 
-/// What was seen to change is not stable, even if the selection leaves it out when everything is looked at once more.
+/// An entry that was seen to change is not stable, even if the selection leaves it out at the second look.
 #[test]
 fn a_listed_change_is_never_stable() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };

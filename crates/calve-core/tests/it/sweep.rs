@@ -1,17 +1,18 @@
-//! What killed processes leave is swept by the next clone in that place; what is somebody's is left alone.
+//! The next clone in a place sweeps leftovers of killed processes there, and leaves files of users alone.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calve_core::{Background, CancelToken, CloneOptions, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
+use calve_core::options::Background;
+use calve_core::{CancelToken, CloneOptions, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint, node_modules_like};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use crate::cloning::{assert_holds, clone, clone_with, names_in, only, subvolume};
 use crate::rival::while_another;
-use calve_core::WarningCode;
+use calve_core::report::WarningCode;
 
 /// A hidden name as the engine makes it here, learned from a trash that it made: `.calve-staging-<uid>-<machine>-<boot>-…`.
 fn staging_name(volume: &Volume, random: &str) -> String {
@@ -93,7 +94,7 @@ fn what_was_left_before_a_restart_is_swept() {
     }
 }
 
-/// Whoever may rename entries of a directory can give somebody else's tree a hidden name. It must survive root's next run there.
+/// A user who may rename entries of a directory can give another user's tree a hidden name. It must survive root's next run there.
 #[test]
 fn a_tree_that_was_only_given_a_hidden_name_is_never_touched() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
@@ -208,7 +209,7 @@ fn a_hidden_name_that_is_a_link_or_a_mount_leads_nowhere() {
     before.assert_unchanged(other.path());
     fs::remove_file(volume.path().join("dst")).unwrap();
     clone(volume.path().join("file"), volume.path().join("dst"));
-    // No run of Calve makes a link of that name: it is somebody's, and stays.
+    // No run of Calve makes a link of that name: it is a user's, and stays.
     assert_holds(volume.path(), &["file", "dst", &link, &format!("{link}.lock")]);
 }
 

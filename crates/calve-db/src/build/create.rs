@@ -9,24 +9,26 @@ use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 
 use super::publish;
-use crate::container::{self, Container, Image};
+use crate::engine::container::{self, Container, Image};
 use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine, Purpose};
-use crate::error::{Error, Result};
+use crate::error::operation::Operation;
+use crate::error::{Error, Result, UnusableData};
 use crate::files::account::Account;
+use crate::files::log;
 use crate::files::private;
 use crate::files::random;
-use crate::log;
-use crate::mark;
-use crate::messages::{Origin, Spec};
-use crate::operation::Operation;
 use crate::registry;
-use crate::registry::Home;
+use crate::registry::mark;
 use crate::registry::name;
-use crate::server::{OwnedServer, Starter, new_spec, run};
-use crate::template::key::Key;
-use crate::template::{DatabaseTemplate, building_lock, load};
-use crate::{standby, sweep};
+use crate::registry::template::key::Key;
+use crate::registry::template::{self, DatabaseTemplate, building_lock, load};
+use crate::registry::{Home, Record};
+use crate::server::messages::{Origin, Spec};
+use crate::server::standby;
+use crate::server::starter::{OwnedServer, Starter, new_spec, run};
+use crate::server::sweep;
+use crate::sys;
 
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +65,7 @@ pub struct CreateOptions {
 /// Events while a template is made, for the caller to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildEvent {
-    /// Somebody else makes it at the moment.
+    /// Another process makes it at the moment.
     Waiting,
     /// This was taken out of the data directory, or stays in it without effect.
     Neutralised(String),
@@ -73,7 +75,7 @@ pub enum BuildEvent {
 
 /// How the command ended.
 pub struct CommandEnd {
-    /// The exit code for whoever waits for Calve.
+    /// The exit code for the process that waits for Calve.
     pub code: u8,
     pub how: String,
 }
@@ -104,23 +106,27 @@ pub fn create(
 ) -> Result<BuiltTemplate> {
     name::check(&options.name)?;
     home.prepare()?;
-    let plan = TemplatePlan::of(home, options)?;
+    let plan = TemplatePlan::new(home, options)?;
     let _building = wait_for_others(home, &options.name, caller.say, caller.cancel)?;
     let there = load(home, &options.name);
-    if let Err(error @ Error::TemplateInVolumes { .. }) = there {
-        return Err(error);
+    match there {
+        Err(error @ Error::TemplateInVolumes { .. }) => return Err(error),
+        // Its record would tell whether it holds the data of a worktree.
+        Err(error @ (Error::TemplateDamaged { .. } | Error::Io { .. })) if !options.rebuild => return Err(error),
+        _ => {}
     }
     if !options.rebuild
         && let Ok(template) = there
     {
-        if template.key == plan.key {
-            return Ok(BuiltTemplate { template, reused: true });
-        }
         if template.engine != plan.engine.name() {
             return Err(Error::OtherEngine { name: template.name, engine: template.engine });
         }
         if template.promoted {
             return Err(Error::TemplatePromoted(template.name));
+        }
+        // One that is damaged is made again.
+        if template.key == plan.key && template::check_files(&template.slot).is_ok() {
+            return Ok(BuiltTemplate { template, reused: true });
         }
     }
     let template = build(home, options, &plan, supervisor, caller)?;
@@ -128,7 +134,6 @@ pub fn create(
     Ok(BuiltTemplate { template, reused: false })
 }
 
-/// The plan of a build.
 struct TemplatePlan {
     engine: &'static dyn Engine,
     program: Program,
@@ -139,7 +144,7 @@ struct TemplatePlan {
 }
 
 impl TemplatePlan {
-    fn of(home: &Home, options: &CreateOptions) -> Result<Self> {
+    fn new(home: &Home, options: &CreateOptions) -> Result<Self> {
         if options.base.is_some() && options.from.is_some() {
             return Err(Error::TwoSources);
         }
@@ -168,6 +173,7 @@ impl TemplatePlan {
                 let (image, program) = container::look_at(engine, &wanted, home)?;
                 (Some(image), program)
             }
+            None if options.runtime.is_some() => return Err(Error::RuntimeWithoutImage),
             None => (None, programs::find(engine, named, &options.search)?),
         };
         let mut key = Key::new();
@@ -210,13 +216,13 @@ pub(super) fn wait_for_others(
 }
 
 /// Says how the server runs that is built with.
-fn spec(home: &Home, options: &CreateOptions, plan: &TemplatePlan, place: &Path, account: Account) -> Result<Spec> {
-    let mut spec = new_spec(home, &options.name, place, plan.engine.name(), &plan.program.path, account)?;
+fn spec(home: &Home, options: &CreateOptions, plan: &TemplatePlan, slot: &Path, account: Account) -> Result<Spec> {
+    let mut spec = new_spec(home, &options.name, slot, plan.engine.name(), &plan.program.path, account)?;
     spec.version.clone_from(&plan.program.version.text);
     spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;
     spec.origin = match (&plan.from, &plan.base) {
         (Some(from), _) => Origin::Directory(from.clone()),
-        (None, Some(base)) => Origin::Template(base.place.clone()),
+        (None, Some(base)) => Origin::Template(base.slot.clone()),
         (None, None) => Origin::Init,
     };
     spec.purpose = if plan.from.is_some() { Purpose::TakeOver } else { Purpose::Build };
@@ -233,6 +239,7 @@ fn build(
     caller: &mut Caller<'_>,
 ) -> Result<DatabaseTemplate> {
     if let Some(from) = &plan.from {
+        check_unused(home, from)?;
         plan.engine.examine(from, &plan.program.version).map_err(of_source)?;
     }
     if let Some(base) = &plan.base {
@@ -242,25 +249,22 @@ fn build(
         Some(base) => base.account,
         None => Account::for_server(plan.engine.accounts())?,
     };
-    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, random::letters(6)?))?;
-    let path = place.path.clone();
+    let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, random::letters(6)?))?;
+    let path = slot.path.clone();
     // The lock is held until the template is published, by this process too.
-    let held = place.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
+    let held = slot.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
     let mut spec = spec(home, options, plan, &path, account)?;
     let log = home.logs().join(format!("{}.log", options.name));
     let cancel = caller.cancel;
-    let started = run(home, &mut spec, place, &Starter { supervisor, cancel });
-    let made = started.and_then(|owned| {
+    let started = run(home, &mut spec, slot, &Starter { supervisor, cancel });
+    let made = started.map_err(|error| of_server_on_source(error, plan)).and_then(|owned| {
         let notifies = owned.record.notifies;
         let mut neutralised = owned.record.neutralised.clone();
-        neutralised.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
-        spec.container.iter().for_each(|container| container.find_first_process(&owned.record.address.socket));
+        spec.container.iter().for_each(|container| container.find_first_process(&owned.record.server.address.socket));
         let is_new = plan.from.is_none() && options.command.is_empty();
         match fill(plan, &path, &owned, options, &log, caller) {
             Ok(()) => {
-                let without_effect = plan.engine.without_effect(&owned.record.address);
-                without_effect.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
-                neutralised.extend(without_effect);
+                neutralised.extend(plan.engine.without_effect(&owned.record.server.address));
                 owned.finish(cancel)?;
                 if !is_new {
                     try_to_start(home, &spec, &held, plan, supervisor, cancel)?;
@@ -283,16 +287,33 @@ fn build(
             notifies,
             ..DatabaseTemplate::new(&options.name, about, account, &path)?
         };
-        publish::publish(home, plan.engine, &plan.program.version, template)
+        let starter = Starter { supervisor, cancel };
+        publish::publish(home, plan.engine, &plan.program.version, template, &|path| starter.sync(path))
     });
     if made.is_err() {
         keep_log(&path, &log);
         let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
     drop(held);
+    let told = made.iter().flat_map(|template| &template.neutralised);
+    told.for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
     // Without a command it is as it was taken over.
     let source = plan.from.as_deref().filter(|_| options.command.is_empty());
     made.map_err(|error| of_template(error, &path, &home.templates().join(&options.name), &options.name, source))
+}
+
+/// Fails if a directory is the data of a running server. Calve knows more of its own: their mounts, and numbers of processes.
+fn check_unused(home: &Home, data: &Path) -> Result<()> {
+    let is_its = |record: &Record| fs::canonicalize(&record.server.data_directory).is_ok_and(|path| path == data);
+    let user = match registry::list(home)?.into_iter().find(is_its).map(|Record { server, durable, .. }| {
+        let pid = server.pid.filter(|_| durable);
+        pid.map_or(UnusableData::InUseByServer(server.name), |pid| UnusableData::InUse(pid.into()))
+    }) {
+        // In a container it has another number than its files tell.
+        None => sys::works_in(data, &engine::server_programs()).map(|pid| UnusableData::InUse(pid.into())),
+        own => own,
+    };
+    user.map_or(Ok(()), |user| Err(Error::not_usable(data, user)))
 }
 
 /// Starts a server once on the data that the command or an adopted directory left. Otherwise a template whose settings prevent a start
@@ -305,19 +326,30 @@ fn try_to_start(
     supervisor: &[PathBuf],
     cancel: &CancelToken,
 ) -> Result<()> {
-    publish::check_log(plan.engine, &built.place)?;
-    sweep::leave_data(&built.place)?;
-    let lock = held.try_clone().map_err(|error| Error::io(Operation::Lock, &built.place, error))?;
-    let place = registry::RegistryPlace { path: built.place.clone(), lock };
-    let fresh = new_spec(home, &built.name, &built.place, &built.engine, &built.program, built.account)?;
+    publish::check_log(plan.engine, &built.slot)?;
+    sweep::leave_data(&built.slot)?;
+    let lock = held.try_clone().map_err(|error| Error::io(Operation::Lock, &built.slot, error))?;
+    let slot = registry::RegistrySlot { path: built.slot.clone(), lock };
+    let fresh = new_spec(
+        home,
+        &built.record.server.name,
+        &built.slot,
+        &built.record.server.engine,
+        &built.program,
+        built.account,
+    )?;
     let mut spec = Spec {
         version: built.version.clone(),
-        container: plan.image.as_ref().map(|image| Container::new(image, home, &built.name)).transpose()?,
+        container: plan
+            .image
+            .as_ref()
+            .map(|image| Container::new(image, home, &built.record.server.name))
+            .transpose()?,
         origin: Origin::Present,
         whole: true,
         ..fresh
     };
-    let started = run(home, &mut spec, place, &Starter { supervisor, cancel });
+    let started = run(home, &mut spec, slot, &Starter { supervisor, cancel });
     started.and_then(|owned| owned.finish(cancel)).map_err(|error| match error {
         Error::ServerFailed { how, log, full } => {
             Error::ServerFailed { how: format!("{how} when it was started on what is to be the template"), log, full }
@@ -336,16 +368,26 @@ fn of_source(error: Error) -> Error {
     }
 }
 
-/// Names the template, or what it is made from, instead of the hidden directory `place` that it is built in.
-fn of_template(error: Error, place: &Path, target: &Path, template: &str, source: Option<&Path>) -> Error {
-    let (hidden, shown) = (place.to_string_lossy(), target.to_string_lossy());
-    let in_target = |path: PathBuf| if path.starts_with(place) { target.to_path_buf() } else { path };
+/// Tells a data directory that lacks what Calve needs from other failures of the server on it.
+fn of_server_on_source(error: Error, plan: &TemplatePlan) -> Error {
+    match (&error, &plan.from) {
+        (Error::ServerFailed { how, .. }, Some(from)) => {
+            plan.engine.lacking(how).map_or(error, |lacks| Error::not_usable(from, lacks))
+        }
+        _ => error,
+    }
+}
+
+/// Names the template, or what it is made from, instead of the hidden directory `slot` that it is built in.
+fn of_template(error: Error, slot: &Path, target: &Path, template: &str, source: Option<&Path>) -> Error {
+    let (hidden, shown) = (slot.to_string_lossy(), target.to_string_lossy());
+    let in_target = |path: PathBuf| if path.starts_with(slot) { target.to_path_buf() } else { path };
     match error {
         Error::Io { operation, path, source, remedy } => {
-            let path = path.strip_prefix(place).map_or_else(|_| path.clone(), |below| target.join(below));
+            let path = path.strip_prefix(slot).map_or_else(|_| path.clone(), |below| target.join(below));
             Error::Io { operation, path, source, remedy }
         }
-        Error::NotUsable { path, reason } if path.starts_with(place) => match source {
+        Error::NotUsable { path, reason } if path.starts_with(slot) => match source {
             Some(source) => Error::not_usable(source, reason),
             None => Error::BuildNotUsable { template: template.to_owned(), reason },
         },
@@ -370,7 +412,7 @@ const IS_PASSED_ON_IN: Duration = Duration::from_secs(5);
 
 fn fill(
     plan: &TemplatePlan,
-    place: &Path,
+    slot: &Path,
     owned: &OwnedServer,
     options: &CreateOptions,
     log: &Path,
@@ -382,9 +424,9 @@ fn fill(
     if caller.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let said = log::open(place)?;
-    let said = || log::read(&said).map_err(|error| Error::io(Operation::Read, log::path(place), error));
-    let (engine, address) = (plan.engine, &owned.record.address);
+    let said = log::open(slot)?;
+    let said = || log::read(&said).map_err(|error| Error::io(Operation::Read, log::path(slot), error));
+    let (engine, address) = (plan.engine, &owned.record.server.address);
     let mut asked = 0;
     let before = loop {
         let now = engine.connections(address, &said()?, asked)?;
@@ -421,7 +463,7 @@ fn fill(
 }
 
 /// Keeps the server's log when a build has failed, because the server's words help.
-fn keep_log(place: &Path, log: &Path) {
-    let said = log::open(place).ok().and_then(|said| log::read(&said).ok());
+fn keep_log(slot: &Path, log: &Path) {
+    let said = log::open(slot).ok().and_then(|said| log::read(&said).ok());
     let _ = said.map(|said| private::replace(log, &said));
 }

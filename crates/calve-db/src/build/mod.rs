@@ -10,8 +10,9 @@ pub use promote::promote;
 pub use travel::{NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths, TemplateToSend, hold_to_send, receive};
 
 use crate::error::{Error, Result};
+use crate::registry::template;
 use crate::registry::{Home, name};
-use crate::{standby, template};
+use crate::server::standby;
 
 /// Templates that no data comes from any more, but that may be wanted again, as when branches are changed.
 const UNUSED_AND_KEPT: usize = 3;
@@ -34,11 +35,11 @@ pub fn remove_unused(home: &Home, prefix: &str, current: &str) -> Result<()> {
 /// Removes a template. Its name is free on return; its files go with the next [`crate::sweep`], or when no server needs them.
 pub fn remove(home: &Home, name: &str) -> Result<()> {
     name::check(name)?;
-    let place = home.templates().join(name);
-    if !place.is_dir() {
+    let slot = home.templates().join(name);
+    if !slot.is_dir() {
         return Err(Error::UnknownTemplate(name.into()));
     }
-    template::put_aside(home, &place, name)?;
+    template::put_aside(home, &slot, name)?;
     standby::remove(home, name)?;
     Ok(())
 }

@@ -9,15 +9,16 @@ use super::create::wait_for_others;
 use super::{BuildEvent, publish};
 use crate::engine;
 use crate::engine::programs;
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
+use crate::files::log;
 use crate::files::random;
-use crate::log;
-use crate::operation::Operation;
+use crate::registry::template::{DatabaseTemplate, read};
 use crate::registry::{self, Home};
-use crate::server::Starter;
+use crate::server::standby;
+use crate::server::starter::Starter;
+use crate::server::sweep;
 use crate::service;
-use crate::template::{DatabaseTemplate, read};
-use crate::{standby, sweep};
 
 /// Clones the data of a service, and makes the clone its template. A service that runs goes on, and is held as when it is branched.
 pub fn promote(
@@ -33,19 +34,26 @@ pub fn promote(
     let program = programs::find(engine, Some(&found.program), &[])?;
     let name = &found.template;
     let _building = wait_for_others(home, name, say, cancel)?;
-    let old = read(&home.templates().join(name));
+    let old = read(&home.templates().join(name))?;
     if let Some(old) = old.as_ref().filter(|old| old.engine != found.engine) {
         return Err(Error::OtherEngine { name: name.clone(), engine: old.engine.clone() });
     }
     // Data that are written after this are not in the template for certain.
     let position = service::position(home, &found)?;
-    let place = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, random::letters(6)?))?;
-    let path = place.path.clone();
+    let slot = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, random::letters(6)?))?;
+    let path = slot.path.clone();
     // The lock is held until the template is published, by this process too.
-    let held = place.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
+    let held = slot.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
     let starter = Starter { supervisor, cancel };
-    let made = service::start_copy(home, service, place, &starter).and_then(|server| {
+    let mut position = position;
+    let made = service::start_copy(home, service, slot, &starter).and_then(|server| {
         let notifies = server.record.notifies;
+        if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(&path))) {
+            let lost = engine.lost_in_recovery(&found.data_directory())?;
+            // Then the template has not everything.
+            position = position.take().filter(|_| lost.is_none());
+            lost.into_iter().for_each(|what| say(BuildEvent::Unfinished(format!("the template lacks {what}"))));
+        }
         server.finish(cancel)?;
         registry::sign(&held);
         // A copy of data that was in use has been recovered, and has ended in order since.
@@ -59,7 +67,7 @@ pub fn promote(
             promoted: true,
             ..DatabaseTemplate::new(name, about, found.account, &path)?
         };
-        publish::publish(home, engine, &program.version, template)
+        publish::publish(home, engine, &program.version, template, &|path| starter.sync(path))
     });
     drop(held);
     if made.is_err() {
@@ -67,7 +75,7 @@ pub fn promote(
     }
     if let Ok(template) = &made {
         // The template is there, whatever becomes of these.
-        let promoted = service::set_promoted(home, service, position.as_deref());
+        let promoted = service::set_promoted(home, service, template, position.as_deref());
         for done in [standby::empty(home, &template.name, Some(template)), promoted] {
             done.err().into_iter().for_each(|error| say(BuildEvent::Unfinished(error.to_string())));
         }

@@ -6,63 +6,67 @@ use std::path::Path;
 use fs_err as fs;
 
 use crate::engine::{Engine, Version};
+use crate::error::operation::Operation;
 use crate::error::{Error, Result, UnusableData};
+use crate::files::log;
 use crate::files::private;
-use crate::log;
-use crate::operation::Operation;
 use crate::registry::Home;
-use crate::sweep;
-use crate::sys;
-use crate::template::manifest;
-use crate::template::{DatabaseTemplate, aside, put_aside, write};
+use crate::registry::template::manifest;
+use crate::registry::template::{DatabaseTemplate, aside, put_aside, write};
+use crate::server::sweep;
 
-/// Makes the place of a finished build the template of its name.
+/// Makes the slot of a finished build the template of its name. `sync` writes its file system to the disk.
 pub(super) fn publish(
     home: &Home,
     engine: &dyn Engine,
     version: &Version,
     template: DatabaseTemplate,
+    sync: &dyn Fn(&Path) -> Result<()>,
 ) -> Result<DatabaseTemplate> {
-    let place = template.place.clone();
-    let data = place.join("data");
+    let slot = template.slot.clone();
+    let data = slot.join("data");
     engine.scrub(&data)?;
     engine.examine(&data, version)?;
-    check_log(engine, &place)?;
-    sweep::forget_run(&place)?;
-    let size = manifest::write(&place)?;
+    check_log(engine, &slot)?;
+    sweep::forget_run(&slot)?;
+    let size = manifest::write(&slot)?;
     let mut template = DatabaseTemplate { files: size.files, bytes: size.bytes, ..template };
-    write(&template, &place)?;
-    sys::sync_file_system(&place).map_err(|error| Error::io(Operation::Sync, &place, error))?;
+    write(&template, &slot)?;
+    sync(&slot)?;
     let target = home.templates().join(&template.name);
-    name_it(home, &place, &target, &template.name)?;
+    name_it(home, &slot, &target, &template.name)?;
     // Only now: a directory that may not be written to may not be moved to another one.
     freeze(&target)?;
-    sys::sync_file_system(&target).map_err(|error| Error::io(Operation::Sync, &target, error))?;
-    template.place = target;
+    match sync(&target) {
+        // The template is there, and only a crash of the machine now can take its name away again.
+        Ok(()) | Err(Error::Interrupted) => {}
+        Err(error) => return Err(error),
+    }
+    template.slot = target;
     Ok(template)
 }
 
 /// Refuses data that its server had to recover.
-pub(super) fn check_log(engine: &dyn Engine, place: &Path) -> Result<()> {
-    match engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(place))) {
-        true => Err(Error::not_usable(&place.join("data"), UnusableData::NotShutDown)),
+pub(super) fn check_log(engine: &dyn Engine, slot: &Path) -> Result<()> {
+    match engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(slot))) {
+        true => Err(Error::not_usable(&slot.join("data"), UnusableData::NotShutDown)),
         false => Ok(()),
     }
 }
 
-/// Gives a place the name of a template. There is one of that name all the time, if there was one.
-fn name_it(home: &Home, place: &Path, target: &Path, name: &str) -> Result<()> {
+/// Gives a slot the name of a template. There is one of that name all the time, if there was one.
+fn name_it(home: &Home, slot: &Path, target: &Path, name: &str) -> Result<()> {
     if !target.is_dir() {
-        return private::rename(place, target);
+        return private::rename(slot, target);
     }
     let aside = aside(home, name)?;
-    private::rename(place, &aside)?;
+    private::rename(slot, &aside)?;
     private::exchange(&aside, target, || put_aside(home, target, name))
 }
 
 /// Makes a template's directory read-only, so that nothing is added beside the data by mistake. The data keep their modes, which clones
 /// have too.
-fn freeze(place: &Path) -> Result<()> {
+fn freeze(slot: &Path) -> Result<()> {
     let frozen = std::fs::Permissions::from_mode(0o500);
-    fs::set_permissions(place, frozen).map_err(|error| Error::io(Operation::SetMode, place, error))
+    fs::set_permissions(slot, frozen).map_err(|error| Error::io(Operation::SetMode, slot, error))
 }

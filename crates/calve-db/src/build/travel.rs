@@ -10,16 +10,18 @@ use super::create::wait_for_others;
 use super::{BuildEvent, publish};
 use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine};
+use crate::error::operation::Operation;
 use crate::error::{Error, Result, UnusableData};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::random;
-use crate::launch::make_data;
-use crate::operation::Operation;
+use crate::registry::template::{self, DatabaseTemplate, ImageOrigin, load, manifest};
 use crate::registry::{self, Home, name};
-use crate::template::{self, DatabaseTemplate, ImageOrigin, load, manifest};
-use crate::{standby, sweep};
+use crate::server::launch::make_data;
+use crate::server::standby;
+use crate::server::sweep;
+use crate::sys;
 
 /// The caller's file beside the data, for a later pull.
 const INDEX: &str = "index";
@@ -35,32 +37,32 @@ pub struct TemplateToSend {
 impl TemplateToSend {
     /// Returns a directory that only this user can enter, on the file system of the template.
     pub fn beside(&self) -> &Path {
-        self.template.place.parent().unwrap_or(&self.template.place)
+        self.template.slot.parent().unwrap_or(&self.template.slot)
     }
 
     /// Returns whether its paths still lead to it. Another one that gets the name takes it for good.
     pub fn is_current(&self) -> bool {
-        registry::is_lock_of(&self.lock, &self.template.place)
+        registry::is_lock_of(&self.lock, &self.template.slot)
     }
 }
 
 /// Keeps the files of a template that is to be sent. They are as they were made.
 ///
 /// # Errors
-/// Fails with [`Error::PushFromImage`] for one whose servers run in containers: nobody else has the image for certain.
+/// Fails with [`Error::PushFromImage`] for one whose servers run in containers: another machine may not have the image.
 pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
     let (template, lock) = loop {
         let template = load(home, name)?;
-        let lock = template::lock(&template.place)?;
+        let lock = template::lock(&template.slot)?;
         // Another one may have got the name before the lock was there.
-        if registry::is_lock_of(&lock, &template.place) && load(home, name)?.id == template.id {
+        if registry::is_lock_of(&lock, &template.slot) && load(home, name)?.id == template.id {
             break (template, lock);
         }
     };
     if template.image.is_some() {
         return Err(Error::PushFromImage(template.name));
     }
-    template::check_files(&template.place)?;
+    template::check_files(&template.slot)?;
     Ok(TemplateToSend { template, lock })
 }
 
@@ -75,7 +77,7 @@ impl NameLock {
     /// Waits for others that are making a template of this name.
     ///
     /// # Errors
-    /// Fails for a name that is none, and with [`Error::Interrupted`].
+    /// Fails if the name is invalid, or with [`Error::Interrupted`].
     pub fn wait(home: &Home, name: &str, say: &mut dyn FnMut(BuildEvent), cancel: &CancelToken) -> Result<Self> {
         name::check(name)?;
         home.prepare()?;
@@ -99,7 +101,7 @@ pub struct ReceiveOptions {
     pub search: Vec<PathBuf>,
 }
 
-/// Where the caller puts what is received.
+/// Where the caller puts the received files.
 #[derive(Debug)]
 pub struct ReceivePaths<'a> {
     /// The data directory, which is empty.
@@ -119,7 +121,7 @@ pub enum ReceiveOutcome {
 }
 
 /// Makes a template of the data that `fill` puts into the room that it is given. It appears under its name when a server of this machine can use it, and it
-/// is on the disk. `may_replace` fails if the template of that name is to stay. Files belong to whoever owns the data of servers here.
+/// is on the disk. `may_replace` fails if the template of that name is to stay. Files belong to the account that owns the data of servers here.
 ///
 /// # Errors
 /// Fails with [`Error::PullNotUsable`] before `fill` is asked where the engine or its version does not fit, and afterwards if what came is not
@@ -140,22 +142,30 @@ pub fn receive<E: From<Error>>(
         Err(error) => return Err(error.into()),
     };
     old.as_ref().map_or(Ok(()), may_replace)?;
-    let held = old.as_ref().map(|old| template::lock(&old.place)).transpose()?;
-    if let Some(old) = &old
-        && old.origin.as_ref().is_some_and(|origin| origin.digest == options.origin.digest)
-        && manifest::difference(&old.place)?.is_none()
+    let held = old.as_ref().map(|old| template::lock(&old.slot)).transpose()?;
+    let same = match old.as_ref().filter(|old| old.origin.as_ref().is_some_and(|it| it.digest == options.origin.digest))
     {
-        return Ok(ReceiveOutcome::UpToDate(old.clone()));
+        Some(old) => manifest::difference(&old.slot)?.is_none().then_some(old),
+        None => None,
+    };
+    if let Some(same) = same.filter(|same| options.server_bin.is_none() && same.program.is_file()) {
+        return Ok(ReceiveOutcome::UpToDate(same.clone()));
     }
     let (engine, program) = fitting(name, options)?;
-    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, random::letters(6)?))?;
-    let path = place.path.clone();
+    // A template belongs to one server program.
+    if let Some(same) = same.filter(|same| same.program == program.path && same.version == program.version.text) {
+        return Ok(ReceiveOutcome::UpToDate(same.clone()));
+    }
+    let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, random::letters(6)?))?;
+    let path = slot.path.clone();
     let data = path.join(DATA);
     let made = make_data(&data).map_err(E::from).and_then(|()| {
-        let old = old.as_ref().map(|old| (old.data_directory(), old.place.join(INDEX)));
+        // One that is damaged may have nothing to take from.
+        let old = old.as_ref().filter(|old| old.data_directory().is_dir());
+        let old = old.map(|old| (old.data_directory(), old.slot.join(INDEX)));
         let opened = fs_err::File::open(&data).map_err(|error| Error::io(Operation::Open, &data, error))?;
         let room = ReceivePaths { data: &data, index: &path.join(INDEX), old };
-        let (filled, synced) = calve_core::sync_during(opened.as_fd(), || fill(&room));
+        let (filled, synced) = calve_core::internal::sync_during(opened.as_fd(), || fill(&room));
         filled?;
         synced.map_err(|error| Error::io(Operation::Sync, &data, error))?;
         if cancel.is_cancelled() {
@@ -167,7 +177,7 @@ pub fn receive<E: From<Error>>(
     if made.is_err() {
         let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
-    drop((place, held));
+    drop((slot, held));
     let template = made?;
     template.neutralised.iter().for_each(|what| say(BuildEvent::Neutralised(what.clone())));
     standby::empty(home, &template.name, Some(&template))?;
@@ -192,30 +202,31 @@ fn fitting(name: &str, options: &ReceiveOptions) -> Result<(&'static dyn Engine,
     Ok((engine, program))
 }
 
-/// Makes what was received a template, like a data directory that was taken over.
+/// Makes the received data a template, like a data directory that was taken over.
 fn make(
     home: &Home,
     lock: &NameLock,
     options: &ReceiveOptions,
     (engine, program): (&dyn Engine, &Program),
-    place: &Path,
+    slot: &Path,
 ) -> Result<DatabaseTemplate> {
     let account = Account::for_server(engine.accounts())?;
-    let data = place.join(DATA);
+    let data = slot.join(DATA);
     engine.examine(&data, &program.version)?;
     let neutralised = engine.neutralise(&data)?;
-    private::give_tree(&Directory::open(place)?, DATA, account)?;
+    private::give_tree(&Directory::open(slot)?, DATA, account)?;
     let about = (engine.name(), &*program.path, &*program.version.text);
     let template = DatabaseTemplate {
         key: options.key.clone(),
         neutralised,
         origin: Some(options.origin.clone()),
-        ..DatabaseTemplate::new(&lock.name, about, account, place)?
+        ..DatabaseTemplate::new(&lock.name, about, account, slot)?
     };
-    publish::publish(home, engine, &program.version, template)
+    let sync = |path: &Path| sys::sync_file_system(path).map_err(|error| Error::io(Operation::Sync, path, error));
+    publish::publish(home, engine, &program.version, template, &sync)
 }
 
-/// Says that it was not pulled, rather than what is wrong with a hidden directory.
+/// Says that it was not pulled, rather than naming a hidden directory.
 fn of_pull(error: Error, name: &str) -> Error {
     match error {
         Error::NotUsable { reason, .. } => Error::PullNotUsable { name: name.to_owned(), reason },

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::address::Address;
+use crate::engine::address::Address;
 use crate::sys;
 
 /// How much a server may answer: Calve asks for a few names.
@@ -23,7 +23,6 @@ fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
     FIRST_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns what [`set_first_process`] was told.
 pub(crate) fn first_process(socket: &Path) -> Option<u32> {
     first_processes().get(socket).copied()
 }
@@ -33,7 +32,6 @@ pub(crate) fn set_first_process(socket: &Path, pid: u32) {
     first_processes().insert(socket.to_path_buf(), pid);
 }
 
-/// Forgets it: the server is another one now, or none.
 pub(crate) fn forget_first_process(socket: &Path) {
     first_processes().remove(socket);
 }
@@ -45,7 +43,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects. Returns `None` when nothing listens there, or another server.
+    /// Returns `None` when nothing listens there, or another server.
     pub(crate) fn open(server: &Address, patience: Duration) -> Option<Self> {
         let stream = sys::connect(&server.socket).ok()?;
         // A container of Docker's is no descendant of this process.
@@ -53,7 +51,6 @@ impl Connection {
         sys::descends(&stream, &ours.into_iter().flatten().collect::<Vec<u32>>()).then(|| Self::over(stream, patience))
     }
 
-    /// Uses a socket whose other end is known.
     pub(crate) fn over(stream: UnixStream, patience: Duration) -> Self {
         Self { stream, until: Instant::now() + patience, left_bytes: LONGEST_ANSWER }
     }

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::{Engine, Version};
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
-use crate::operation::Operation;
 
-/// A server program that is supported.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,

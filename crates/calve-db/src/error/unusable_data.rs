@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::remedy::Remedy;
+use crate::error::remedy::Remedy;
 
 /// Why a data directory cannot be a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -19,9 +19,19 @@ pub enum UnusableData {
     },
     #[error("it is in use by the process {0}")]
     InUse(i64),
+    /// One of Calve's, whose data goes with it.
+    #[error("it is in use by the server `{0}`")]
+    InUseByServer(String),
     /// Its server crashed, or was killed.
     #[error("its server was not shut down cleanly")]
     NotShutDown,
+    /// Calve needs an object that the engine makes in every data directory, and that was renamed or dropped since.
+    #[error("it has no {what}")]
+    Lacks {
+        what: String,
+        /// The command that makes it, in the source's server.
+        command: String,
+    },
     /// A part of it is elsewhere.
     #[error("{0}")]
     LeadsOut(String),
@@ -42,7 +52,9 @@ impl UnusableData {
         match self {
             Self::Incomplete(_) => Remedy::NameCompleteDirectory,
             Self::OtherVersion { .. } => Remedy::ChooseMatchingVersion,
+            Self::InUseByServer(name) => Remedy::MarkServer(name.clone()),
             Self::InUse(_) | Self::NotShutDown => Remedy::ShutDownSource,
+            Self::Lacks { command, .. } => Remedy::PrepareSource(command.clone()),
             Self::LeadsOut(_) => Remedy::CopyToOnePlace,
             Self::UnknownEngine(_) | Self::OtherArchitecture { .. } => Remedy::ReadHelp,
         }

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use rustix::fs::FileType;
 
 use crate::error::{Error, Result, UnusableData};

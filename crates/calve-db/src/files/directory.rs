@@ -7,14 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{KeptOwner, ReplacedFile};
+use calve_core::internal::{KeptOwner, ReplacedFile};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::random;
-use crate::operation::Operation;
 
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -22,7 +22,6 @@ pub(crate) struct Directory {
     path: PathBuf,
 }
 
-/// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DirectoryEntry {
     pub(crate) name: OsString,
@@ -66,7 +65,6 @@ impl Directory {
         Ok(Some(Self { descriptor, path }))
     }
 
-    /// Creates a directory in this one and opens it. Fails if the name exists.
     pub(crate) fn make_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<Self> {
         let name = name.as_ref();
         let path = self.path.join(name);
@@ -117,7 +115,7 @@ impl Directory {
         Ok(Some(contents))
     }
 
-    /// Reads like [`Self::read`], as text, and replaces what is not UTF-8.
+    /// Reads like [`Self::read`], as text, and replaces bytes that are not UTF-8.
     pub(crate) fn read_to_string(&self, name: impl AsRef<Path>, most: u64) -> Result<Option<String>> {
         Ok(self.read(name, most)?.map(|contents| String::from_utf8_lossy(&contents).into_owned()))
     }
@@ -141,7 +139,7 @@ impl Directory {
             let path = &path;
             move |errno| Error::io(operation, path, errno)
         };
-        // What is no regular file is refused here.
+        // Anything but a regular file is refused here.
         self.file(name)?.ok_or_else(|| failed(Operation::Open)(Errno::NOENT))?;
         let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).map_err(failed(Operation::Stat))?);
         let old = old.map_err(|error| Error::io(Operation::Stat, &path, error))?;
@@ -162,7 +160,6 @@ impl Directory {
         })
     }
 
-    /// Returns its entries, sorted by name.
     pub(crate) fn entries(&self) -> Result<Vec<DirectoryEntry>> {
         let failed = |errno| Error::io(Operation::List, &self.path, errno);
         let mut entries = Vec::new();
@@ -244,7 +241,6 @@ impl Directory {
         give(&self.descriptor, user, group).map_err(|errno| Error::io(Operation::ChangeOwner, &self.path, errno))
     }
 
-    /// Returns its path, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -274,7 +270,7 @@ fn give(file: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
     rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
 }
 
-/// Returns an error that names what was to be opened. Systems differ in their error for a symlink that is not followed.
+/// Returns an error that names the entry. Systems differ in their error for a symlink that is not followed.
 fn refused(operation: Operation, above: BorrowedFd<'_>, name: &OsStr, path: &Path, errno: Errno) -> Error {
     let is_link = || {
         rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)

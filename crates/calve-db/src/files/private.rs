@@ -1,10 +1,10 @@
 //! Files and directories that only this user may change, read or lock, whatever the umask is and whatever an older version has made.
 //!
-//! They are in directories of this user, so nobody else can redirect their paths.
+//! They are in directories of this user, so other users cannot redirect their paths.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use rustix::process::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::confined;
 use crate::files::directory::Directory;
-use crate::operation::Operation;
 use crate::sys;
 
 /// The mode of a directory that only this user may enter.
@@ -27,12 +27,12 @@ pub(crate) const CLOSED: u32 = 0o700;
 pub(crate) const SECRET: u32 = 0o600;
 const PERMISSIONS: u32 = 0o7777;
 
-/// Opens a file for reading and writing; creates an empty one if there is none.
+/// Opens a file for reading and writing; creates an empty one if it is missing.
 pub(crate) fn open(path: &Path) -> Result<File> {
     open_with(path, OFlags::RDWR)
 }
 
-/// Opens a file for appending; creates an empty one if there is none.
+/// Opens a file for appending; creates an empty one if it is missing.
 pub(crate) fn append(path: &Path) -> Result<File> {
     open_with(path, OFlags::WRONLY | OFlags::APPEND)
 }
@@ -72,18 +72,22 @@ pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Resul
     }
 }
 
-/// Reads a document. Returns `None` where there is none, or one that is not valid.
-pub(crate) fn read_json<D: DeserializeOwned>(path: &Path) -> Option<D> {
-    serde_json::from_slice(&fs_err::read(path).ok()?).ok()
+/// Reads a document. Returns `None` if it is missing. Fails if it is there and cannot be read: so is what it describes, which must not be
+/// taken for missing.
+pub(crate) fn read_json<D: DeserializeOwned>(path: &Path) -> Result<Option<D>> {
+    let document = match fs_err::read(path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        other => other.map_err(|error| Error::io(Operation::Read, path, error))?,
+    };
+    serde_json::from_slice(&document).map(Some).map_err(|_| Error::RecordDamaged(path.to_path_buf()))
 }
 
-/// Replaces the contents of a file by a document.
 pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
     let text = serde_json::to_vec_pretty(document).map_err(|error| Error::io(Operation::Write, path, error))?;
     replace(path, &text)
 }
 
-/// Creates an empty file, and replaces what is there.
+/// Creates an empty file, and replaces an existing one.
 pub(crate) fn create(path: &Path) -> Result<File> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Error::io(Operation::Create, path, Errno::INVAL));
@@ -93,7 +97,7 @@ pub(crate) fn create(path: &Path) -> Result<File> {
     above.create_new(name, SECRET)
 }
 
-/// Creates a directory if there is none, and sets its permissions. Refuses a directory of another user.
+/// Creates a directory if it is missing, and sets its permissions. Refuses a directory of another user.
 pub(crate) fn make_directory(path: &Path, permissions: u32) -> Result<Directory> {
     match rustix::fs::mkdir(path, mode(permissions)) {
         Ok(()) | Err(Errno::EXIST) => {}
@@ -119,7 +123,7 @@ pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>, permissions: u
 /// Removes all permissions of other users on these files of a directory. Skips files that do not exist.
 pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
     for name in names {
-        // A file that is not this user's is none that he has to keep from others.
+        // A file of another user is not this user's to close.
         if let Ok(Some(file)) = directory.file(name)
             && let Ok(found) = rustix::fs::fstat(&file)
         {
@@ -130,7 +134,7 @@ pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
 
 /// Keeps others from connecting to a new socket.
 pub(crate) fn hide_socket(path: &Path) -> Result<()> {
-    // It has no descriptor that would do. Its directory is one in which nobody else can put something in its place.
+    // It has no descriptor that would do. In its directory other users cannot put something in its place.
     rustix::fs::chmod(path, mode(SECRET)).map_err(|errno| Error::io(Operation::SetMode, path, errno))
 }
 
@@ -144,7 +148,7 @@ pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()
     set_mode(&what, &found, if is_directory { 0o710 } else { 0o640 }, path)
 }
 
-/// Gives the account of a server the directory `name`, and everything in it. The directory comes last: until then nobody else can enter it.
+/// Gives the account of a server the directory `name`, and everything in it. The directory comes last: until then other users cannot enter it.
 pub(crate) fn give_tree(above: &Directory, name: &str, account: Account) -> Result<()> {
     if account.to_become().is_none() {
         return Ok(());

@@ -1,18 +1,28 @@
-//! Names that nobody can guess.
+//! Names that cannot be guessed.
 
 use std::io::Read as _;
 
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
-use crate::operation::Operation;
 
-/// Returns letters and digits that nobody can guess, without those that are taken for one another.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// Returns letters and digits that cannot be guessed, without those that are taken for one another.
 pub(crate) fn letters(length: usize) -> Result<String> {
-    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = vec![0_u8; length];
     let source = "/dev/urandom";
     let read = fs_err::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|error| Error::io(Operation::Read, source, error))?;
-    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+    Ok(spelled(&bytes))
+}
+
+/// Returns eight letters and digits that are always the same for the same bytes.
+pub(crate) fn letters_of(bytes: &[u8]) -> String {
+    spelled(&blake3::hash(bytes).as_bytes()[..8])
+}
+
+fn spelled(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
 #[cfg(test)]

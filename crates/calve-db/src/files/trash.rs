@@ -2,12 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
-use calve_core::{Background, CancelToken, RemovalWait, RemoveOptions};
+use calve_core::options::Background;
+use calve_core::{CancelToken, RemovalWait, RemoveOptions};
 use fs_err as fs;
 
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
-use crate::operation::Operation;
+
+/// How often trash that another process deletes is looked at.
+const POLL: Duration = Duration::from_millis(10);
 
 /// Removes a tree, if it exists. Without waiting, its contents are deleted with the trash beside it.
 pub(crate) fn remove(path: &Path, wait: RemovalWait) -> Result<()> {
@@ -19,11 +24,23 @@ pub(crate) fn remove(path: &Path, wait: RemovalWait) -> Result<()> {
     }
 }
 
-/// Deletes the trash in a directory.
 pub(crate) fn reap(directory: &Path) -> Result<()> {
     let opened = fs::File::open(directory).map_err(|error| Error::io(Operation::OpenDirectory, directory, error))?;
     let report = calve_core::reap(opened.into_parts().0.into(), directory, Background::No, &CancelToken::default())?;
     report.failure.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Deletes the trash in a directory, and waits for what other processes are deleting: one that is killed leaves the rest.
+pub(crate) fn reap_all(directory: &Path, cancel: &CancelToken) -> Result<()> {
+    reap(directory)?;
+    while calve_core::internal::pending_trash(directory)?.iter().any(|trash| trash.is_busy) {
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        std::thread::sleep(POLL);
+        reap(directory)?;
+    }
+    Ok(())
 }
 
 /// Deletes trash in a thread, so that the next request need not wait for it.
@@ -31,7 +48,7 @@ pub(crate) fn reap(directory: &Path) -> Result<()> {
 pub(crate) struct Reaper(Option<JoinHandle<()>>);
 
 impl Reaper {
-    /// Deletes the trash in these directories, after what was to be deleted before. Whatever stays goes with the directories themselves.
+    /// Deletes the trash in these directories, after earlier trash. Whatever stays goes with the directories themselves.
     pub(crate) fn reap(&mut self, directories: [PathBuf; 2]) {
         let earlier = Self(self.0.take());
         let work = move || {
@@ -56,5 +73,5 @@ impl Drop for Reaper {
 /// Returns whether trash waits in a directory.
 pub(crate) fn is_in(directory: &Path) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| calve_core::is_trash(entry.file_name().as_encoded_bytes()))
+    entries.into_iter().any(|entry| calve_core::internal::is_trash(entry.file_name().as_encoded_bytes()))
 }

@@ -1,20 +1,21 @@
-//! How servers ended that nobody has stopped, and the last lines of their logs. Kept for a while, where only this user can read it.
+//! How servers ended that were not stopped, and the last lines of their logs. Kept for a while, where only this user can read it.
 
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{Home, find, unix_now};
-use crate::end_reason::EndReason;
-use crate::error::{Error, Result};
+use super::slots::{slot_of, unix_now};
+use crate::error::Error;
+use crate::error::end_reason::EndReason;
+use crate::files::home::Home;
 use crate::files::private;
 
 const SUFFIX: &str = ".ended.json";
 const KEPT: usize = 32;
 const KEPT_S: u64 = 3 * 24 * 60 * 60;
 
-/// A server that ended, although nobody has stopped it.
+/// A server that ended without being stopped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ending {
@@ -25,10 +26,10 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Returns the ending of a server whose files are still in `place`.
-    pub(crate) fn of(place: &Path, name: &str, reason: EndReason) -> Self {
+    /// Returns the ending of a server whose files are still in `slot`.
+    pub(crate) fn new(slot: &Path, name: &str, reason: EndReason) -> Self {
         // Everybody who has tests knows why these have ended.
-        let log = if reason == EndReason::OwnerEnded { String::new() } else { crate::log::last_lines(place) };
+        let log = if reason == EndReason::OwnerEnded { String::new() } else { crate::files::log::last_lines(slot) };
         Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), log }
     }
 
@@ -45,8 +46,8 @@ fn path(logs: &Path, name: &str) -> PathBuf {
 }
 
 /// Returns the ending of the server of that name.
-pub(crate) fn ending(home: &Home, name: &str) -> Option<Ending> {
-    private::read_json(&path(&home.logs(), name))
+pub(super) fn ending(home: &Home, name: &str) -> Option<Ending> {
+    private::read_json(&path(&home.logs(), name)).ok().flatten()
 }
 
 /// Forgets the earlier servers of a name.
@@ -58,7 +59,7 @@ pub(crate) fn forget(home: &Home, name: &str) {
 pub fn endings(home: &Home) -> Vec<Ending> {
     let entries = fs::read_dir(home.logs()).into_iter().flatten().flatten().map(|entry| entry.path());
     let files = entries.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(SUFFIX)));
-    let mut found: Vec<Ending> = files.filter_map(|path| private::read_json(&path)).collect();
+    let mut found: Vec<Ending> = files.filter_map(|path| private::read_json(&path).ok().flatten()).collect();
     found.sort_by(|a, b| b.ended_unix_s.cmp(&a.ended_unix_s).then_with(|| a.name.cmp(&b.name)));
     found
 }
@@ -72,32 +73,20 @@ pub(crate) fn sweep(home: &Home) {
     }
 }
 
-/// The last lines of a server's log.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Log {
-    /// The lines, as the server wrote them.
-    pub text: String,
-    /// How it ended, if it has.
-    pub ending: Option<Ending>,
-}
-
-/// Returns the last lines of the log of a server that runs, or that ended lately.
-pub fn log(home: &Home, name: &str) -> Result<Log> {
-    match find(home, name) {
-        Ok(record) => Ok(Log { text: crate::log::last_lines(&record.files(home)), ending: None }),
-        Err(Error::ServerEnded { .. }) => {
-            let ending = ending(home, name).ok_or_else(|| Error::UnknownServer(name.into()))?;
-            Ok(Log { text: ending.log.clone(), ending: Some(ending) })
-        }
-        Err(error) => Err(error),
-    }
-}
-
 /// Returns the error that there is no server of this name, with the reason if it is known.
 pub(super) fn missing(home: &Home, wanted: &str) -> Error {
     match ending(home, wanted) {
         Some(Ending { name, reason, .. }) if name == wanted => Error::ServerEnded { name, reason },
         _ => Error::UnknownServer(wanted.into()),
+    }
+}
+
+/// Returns the error of a server that ran, and whose supervisor has hung up.
+pub(crate) fn gone(home: &Home, name: &str) -> Error {
+    match missing(home, name) {
+        // A killed supervisor has removed nothing.
+        Error::UnknownServer(name) if slot_of(home, &name).exists() => Error::SupervisorGone(name),
+        Error::UnknownServer(name) => Error::StoppedMeanwhile(name),
+        ended => ended,
     }
 }

@@ -1,6 +1,6 @@
 //! Names of templates and servers.
 
-use calve_core::{LONGEST_TEMPLATE_NAME, is_template_name};
+use calve_core::template::{LONGEST_TEMPLATE_NAME, is_template_name};
 
 use crate::error::{Error, Result};
 

@@ -3,8 +3,9 @@
 use calve_core::{CancelToken, RemovalWait};
 
 use super::create::{StagedData, from_template};
-use super::{DOCUMENT, Service, TURN, UnsavedDataRule, find, run, take_turn};
-use crate::error::Result;
+use super::data::{Service, TURN, find, take_turn, write};
+use super::{UnsavedDataRule, run};
+use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::registry::{Home, unix_now};
 
@@ -13,26 +14,29 @@ pub fn reset(home: &Home, name: &str, template: Option<&str>, cancel: &CancelTok
     home.prepare()?;
     let staged = StagedData::make(home, name)?;
     let (_turn, former) = take_turn(home, name, cancel)?;
-    let cloned = from_template(home, template.unwrap_or(&former.template), &staged.place, cancel)?;
+    let cloned = from_template(home, template.unwrap_or(&former.template), &staged.slot, cancel)?;
+    if cloned.engine != former.engine {
+        let (service, template, engine) = (former.service, cloned.template, cloned.engine);
+        return Err(Error::ServiceOfOtherEngine { service, was: former.engine, template, now: engine });
+    }
     let service = Service {
         name: former.name.clone(),
         service: former.service.clone(),
-        keeper_id: former.keeper_id.clone(),
-        keeper: former.keeper.clone(),
+        worktree: former.worktree.clone(),
         runtime: former.runtime.clone(),
         made_unix_s: unix_now(),
         ..cloned
     };
-    private::open(&staged.place.join(TURN))?;
-    private::write_json(&staged.place.join(DOCUMENT), &service)?;
+    private::open(&staged.slot.join(TURN))?;
+    write(&staged.slot, service)?;
     run::unless_cancelled(cancel)?;
     // From here on it goes through: a server that has ended without what it could not write is not left with its former data.
     run::end(home, &former, UnsavedDataRule::Lose, &CancelToken::default())?;
-    // Until the former data is out of the way, so that nobody takes it for what a killed run left.
+    // Until the former data is out of the way, so that it is not taken for a leftover of a killed run.
     let _held = run::take_data(home, &former, &CancelToken::default())?;
-    // Where that is not possible, whoever comes between finds no data, and clones it from the template.
-    private::exchange(&staged.place, &former.place, || trash::remove(&former.place, RemovalWait::No))?;
-    // It takes away what is under its hidden name now: the former data.
+    // Where that is not possible, a command that comes between finds no data, and clones it from the template.
+    private::exchange(&staged.slot, &former.slot, || trash::remove(&former.slot, RemovalWait::No))?;
+    // It takes away the former data, which has its hidden name now.
     drop(staged);
     find(home, name)
 }

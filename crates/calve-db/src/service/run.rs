@@ -8,21 +8,22 @@ use calve_core::{CancelToken, RemovalWait};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::FdFlags;
 
-use super::{DATA, LOCK, ON_DISK, Service, take_turn};
+use super::data::{DATA, LOCK, ON_DISK, Service, take_turn};
 use crate::engine::memory;
-use crate::engine::{Engine, Purpose};
-use crate::error::{Error, Result};
+use crate::engine::{Engine, Purpose, programs};
+use crate::error::operation::Operation;
+use crate::error::{Error, Result, UnusableData};
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::messages::{Origin, Owner, Request, Spec};
-use crate::operation::Operation;
-use crate::registry::{self, Home, Record, RegistryPlace};
-use crate::runtime;
-use crate::server::{self, Starter, new_spec};
-use crate::sweep::sweep;
-use crate::{control, sys};
+use crate::files::runtime;
+use crate::registry::{self, Home, Record, RegistrySlot};
+use crate::server::control;
+use crate::server::messages::{Origin, Owner, Request, Spec};
+use crate::server::starter::{self, Starter, new_spec};
+use crate::server::sweep::sweep;
+use crate::sys;
 
-/// How long what was killed may take to end.
+/// How long killed processes may take to end.
 const ENDING: Duration = Duration::from_secs(60);
 const A_MOMENT: Duration = Duration::from_millis(500);
 
@@ -33,12 +34,13 @@ const LONGEST_LOG: i64 = 1 << 20;
 pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelToken) -> Result<Record> {
     home.prepare()?;
     let (_turn, service) = take_turn(home, name, cancel)?;
-    if let Some(record) = service.server(home) {
+    let starter = Starter { supervisor, cancel };
+    if let Some(record) = service.server(home)? {
         match control::ask(&record, Request::Keep, cancel) {
             Ok(_) => {
-                // Whoever started it may have been killed before that.
-                if !is_on_disk(&service.place) {
-                    write_to_disk(&service.place)?;
+                // Its starter may have been killed before that.
+                if !is_on_disk(&service.slot) {
+                    write_to_disk(&service.slot, &starter)?;
                 }
                 return Ok(record);
             }
@@ -47,37 +49,41 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
             Err(error) => return Err(error),
         }
     }
-    let place = reserve(home, name, cancel)?;
+    let slot = reserve(home, name, cancel)?;
     registry::forget_ending(home, name);
-    begin_log(&service.place)?;
-    let spec = new_spec(home, name, &place.path, &service.engine, &service.program, service.account)?;
+    begin_log(&service.slot)?;
+    let mut spec = new_spec(home, name, &slot.path, &service.engine, &service.program, service.account)?;
     let directory = home.runtime().join(&service.runtime);
     // Leftovers of a killed one.
     runtime::remove(&directory, RemovalWait::Yes);
-    let mut spec = Spec {
-        template: Some(service.template.clone()),
-        version: service.version.clone(),
+    spec.record.server.template = Some(service.template.clone());
+    spec.record.server.launch.strategy = Some(service.strategy);
+    spec.record = Record {
         control: runtime::control(&directory),
         directory,
+        notifies: service.notifies,
+        durable: true,
+        ..spec.record
+    };
+    let mut spec = Spec {
+        version: service.version.clone(),
         origin: Origin::Present,
         purpose: Purpose::Keep,
-        strategy: Some(service.strategy),
         owner: Owner::Nobody,
-        notifies: service.notifies,
-        durable: Some(service.place.clone()),
+        durable: Some(service.slot.clone()),
         ..spec
     };
-    let starter = Starter { supervisor, cancel };
-    if is_on_disk(&service.place) {
-        return Ok(server::run(home, &mut spec, place, &starter)?.record);
+    if is_on_disk(&service.slot) {
+        let started = starter::run(home, &mut spec, slot, &starter);
+        return Ok(started.map_err(|error| unless_of_other_version(&service, error))?.record);
     }
-    // What clients commit is worth nothing without the clone that it is in. Nobody is told of the server before.
+    // What clients commit is worth nothing without the clone that it is in. The server is not announced before.
     let (started, written) = std::thread::scope(|scope| {
-        let writing = scope.spawn(|| write_to_disk(&service.place));
-        let started = server::run(home, &mut spec, place, &starter);
+        let writing = scope.spawn(|| write_to_disk(&service.slot, &starter));
+        let started = starter::run(home, &mut spec, slot, &starter);
         (started, writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    let record = started?.record;
+    let record = started.map_err(|error| unless_of_other_version(&service, error))?.record;
     if let Err(error) = written {
         control::stop_by(home, name, Request::Stop, &CancelToken::default())?;
         return Err(error);
@@ -85,14 +91,32 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     Ok(record)
 }
 
-fn is_on_disk(place: &Path) -> bool {
-    place.join(ON_DISK).exists()
+/// Tells data that another version of the program has made than is installed now, as after an upgrade of the system.
+fn unless_of_other_version(service: &Service, error: Error) -> Error {
+    let examined = || {
+        let engine = service.engine()?;
+        let program = programs::find(engine, Some(&service.program), &[])?;
+        engine.examine(&service.data_directory(), &program.version)
+    };
+    match error {
+        Error::ServerFailed { .. } => match examined() {
+            Err(Error::NotUsable { reason: reason @ UnusableData::OtherVersion { .. }, .. }) => {
+                Error::ServiceNotUsable { reason }
+            }
+            _ => error,
+        },
+        error => error,
+    }
+}
+
+fn is_on_disk(slot: &Path) -> bool {
+    slot.join(ON_DISK).exists()
 }
 
 /// Writes the data to the disk, and notes that.
-fn write_to_disk(place: &Path) -> Result<()> {
-    sys::sync_file_system(place).map_err(|error| Error::io(Operation::Sync, place, error))?;
-    private::open(&place.join(ON_DISK)).map(drop)
+fn write_to_disk(slot: &Path, starter: &Starter<'_>) -> Result<()> {
+    starter.sync(slot)?;
+    private::open(&slot.join(ON_DISK)).map(drop)
 }
 
 /// The fate of a server that cannot write all of its data, for example on a full disk.
@@ -112,7 +136,7 @@ pub fn stop(home: &Home, name: &str, unsaved: UnsavedDataRule, cancel: &CancelTo
 
 /// Ends the server like [`stop`], for a caller that has the service's turn.
 pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<bool> {
-    let is_running = service.server(home).is_some();
+    let is_running = service.server(home)?.is_some();
     if is_running {
         let request = if unsaved == UnsavedDataRule::Lose { Request::StopAnyway } else { Request::Stop };
         control::stop_by(home, &service.name, request, cancel)?;
@@ -120,8 +144,8 @@ pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedDataRule, canc
     Ok(is_running)
 }
 
-/// Takes a place in the registry. Whoever has it is ending, because nobody else can start a server of this name now.
-fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistryPlace> {
+/// Takes a slot in the registry. A present holder is ending, because no other process can start a server of this name now.
+fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistrySlot> {
     let started = Instant::now();
     loop {
         match registry::reserve(home, name) {
@@ -140,8 +164,8 @@ pub(super) fn unless_cancelled(cancel: &CancelToken) -> Result<()> {
 }
 
 /// Keeps the log of earlier servers, unless it is long.
-fn begin_log(place: &Path) -> Result<()> {
-    let directory = Directory::open(place)?;
+fn begin_log(slot: &Path) -> Result<()> {
+    let directory = Directory::open(slot)?;
     if directory.stat("log")?.is_some_and(|found| found.st_size > LONGEST_LOG) {
         directory.remove_file("log")?;
     }
@@ -152,21 +176,21 @@ fn begin_log(place: &Path) -> Result<()> {
 pub(super) fn take_data(home: &Home, service: &Service, cancel: &CancelToken) -> Result<File> {
     // Its supervisor may be about to end it.
     if !registry::is_held(&home.servers().join(&service.name)) {
-        kill_orphans(&service.place);
+        kill_orphans(&service.slot);
     }
-    take_lock(&service.place, &service.name, cancel)
+    take_lock(&service.slot, &service.name, cancel)
 }
 
-/// Kills the processes that have the data open. Nobody looks after them any more, and one that computes, or was stopped, does not notice.
-fn kill_orphans(place: &Path) {
-    if is_locked(place) {
-        sys::kill_users(&place.join(LOCK));
+/// Kills the processes that have the data open. They have no supervisor any more, and one that computes, or was stopped, does not notice.
+fn kill_orphans(slot: &Path) {
+    if is_locked(slot) {
+        sys::kill_users(&slot.join(LOCK));
     }
 }
 
 /// Waits until no process has the data open, and keeps it so.
-fn take_lock(place: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
-    let path = place.join(LOCK);
+fn take_lock(slot: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
+    let path = slot.join(LOCK);
     // A process that inherits it must not be able to write to it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock =
@@ -187,9 +211,9 @@ fn take_lock(place: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
 }
 
 /// Returns whether a process has the data open, also when those that end by themselves have had a moment for it.
-fn is_locked(place: &Path) -> bool {
+fn is_locked(slot: &Path) -> bool {
     let started = Instant::now();
-    while registry::is_held(place) {
+    while registry::is_held(slot) {
         if started.elapsed() > A_MOMENT {
             return true;
         }
@@ -202,7 +226,7 @@ fn is_locked(place: &Path) -> bool {
 pub(crate) fn hold(spec: &Spec, engine: &dyn Engine, cancel: &CancelToken) -> Result<Option<File>> {
     let Some(files) = &spec.durable else { return Ok(None) };
     kill_orphans(files);
-    let lock = take_lock(files, &spec.name, cancel)?;
+    let lock = take_lock(files, &spec.record.server.name, cancel)?;
     rustix::io::fcntl_setfd(&lock, FdFlags::empty()).map_err(|errno| Error::io(Operation::ShareLock, files, errno))?;
     private::close(&Directory::open(files)?)?;
     memory::remove(engine, files, None);

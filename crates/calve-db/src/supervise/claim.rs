@@ -5,20 +5,20 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use super::{End, Supervisor};
-use crate::end_reason::EndReason;
+use crate::error::end_reason::EndReason;
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
-use crate::messages::{Answer, Claim, send};
-use crate::operation::Operation;
 use crate::registry::unix_now;
-use crate::standby;
+use crate::server::messages::{Answer, Claim, send};
+use crate::server::standby;
 
 impl Supervisor<'_> {
-    /// Returns whether it waits in a pool that is no more, or of which nobody took a server for long.
+    /// Returns whether it waits in a pool that is gone, or was not used for long.
     pub(super) fn is_idle(&self) -> bool {
         self.record.waits && self.spec.pool.as_deref().is_none_or(standby::is_idle)
     }
 
-    /// Hands it over. Whoever comes second is told that it is taken; if the first one has gone meanwhile, it ends.
+    /// Hands it over. A second caller hears that it is taken; if the first one has gone meanwhile, it ends.
     pub(super) fn claim(&mut self, claim: Claim, mut from: UnixStream) -> Option<End> {
         if let Some(ended) = self.launched.server.ended() {
             // The asking process takes the next one when this conversation ends without an answer.
@@ -45,18 +45,18 @@ impl Supervisor<'_> {
         let watched = claim.owner.processes()?;
         let mut record = self.record.clone();
         let now = unix_now();
-        record.started_unix_s = now;
-        record.expires_unix_s = claim.ttl.map(|ttl| now + ttl.as_secs());
-        record.owner_pid = claim.owner.first_pid();
-        (record.waits, record.standby) = (false, true);
+        record.server.started_unix_s = now;
+        record.server.expires_unix_s = claim.ttl.map(|ttl| now + ttl.as_secs());
+        record.server.owner_pid = claim.owner.first_pid();
+        (record.waits, record.server.standby) = (false, true);
         let mut link = None;
-        if let Some(name) = claim.name.as_ref().filter(|name| **name != self.spec.name) {
-            let at = self.spec.place.with_file_name(name);
-            symlink(&self.spec.name, &at).map_err(|error| match error.kind() {
+        if let Some(name) = claim.name.as_ref().filter(|name| **name != self.spec.record.server.name) {
+            let at = self.spec.slot.with_file_name(name);
+            symlink(&self.spec.record.server.name, &at).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => Error::ServerExists(name.clone()),
                 _ => Error::io(Operation::Link, &at, error),
             })?;
-            record.name.clone_from(name);
+            record.server.name.clone_from(name);
             link = Some(at);
         }
         let before = std::mem::replace(&mut self.record, record);

@@ -1,4 +1,4 @@
-//! Marks: states of a server to go back to. Each is a template of its own, in the server's place, and goes with the server.
+//! Marks: states of a server to go back to. Each is a template of its own, in the server's slot, and goes with the server.
 //!
 //! The server is stopped in order, its data directory cloned, and a server started on it again. So a mark is what the engine itself calls
 //! complete, and a server on it starts without a recovery. Sessions are cut off, as by a reset, and what they had not committed is not in it.
@@ -7,44 +7,47 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use calve_core::internal::ShownPath;
 use calve_core::{CancelToken, RemovalWait};
-use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::{End, ORDERLY_END, Supervisor};
-use crate::end_reason::EndReason;
+use super::requests::is_closed;
+use super::{END_ON_A_FULL_DISK, End, ORDERLY_END, PresentData, Supervisor};
 use crate::engine::Version;
+use crate::error::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
+use crate::files::log;
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
-use crate::launch::data::{Mounts, clone_data};
-use crate::launch::{ResetData, unless_left};
-use crate::log;
-use crate::mark;
-use crate::messages::{Answer, Origin, send};
+use crate::registry::mark;
 use crate::registry::name;
-use crate::sweep;
+use crate::registry::template::{self, DatabaseTemplate, manifest};
+use crate::server::launch::data::{Mounts, clone_data};
+use crate::server::launch::{ResetData, unless_left};
+use crate::server::messages::{Answer, Origin, send};
+use crate::server::sweep;
+use crate::service::UnsavedDataRule;
 use crate::sys;
-use crate::template::{self, DatabaseTemplate, manifest};
 
 impl Supervisor<'_> {
     /// Returns where a reset goes to.
     pub(super) fn origin_named(&self, mark: Option<&str>) -> Result<Origin> {
         let Some(name) = mark else { return Ok(self.spec.origin.clone()) };
-        let place = self.mark_named(name)?;
-        match template::read(&place) {
-            Some(_) => Ok(Origin::Template(place)),
-            None => Err(Error::UnknownMark { server: self.record.name.clone(), mark: name.to_owned() }),
+        let slot = self.mark_named(name)?;
+        match template::read(&slot)? {
+            Some(_) => Ok(Origin::Template(slot)),
+            None => Err(Error::UnknownMark { server: self.record.server.name.clone(), mark: name.to_owned() }),
         }
     }
 
     fn mark_named(&self, name: &str) -> Result<PathBuf> {
         name::check(name)?;
-        Ok(mark::directory(&self.spec.place).join(name))
+        Ok(mark::directory(&self.spec.slot).join(name))
     }
 
-    /// Keeps the present state. The server goes on. If it cannot be started again it is down, and the mark that was made stays.
+    /// Keeps the present state. The server goes on. If it cannot be started again it is down, and the mark that was made stays, and its data,
+    /// on which the next request for a mark starts it.
     pub(super) fn mark(
         &mut self,
         name: &str,
@@ -53,7 +56,9 @@ impl Supervisor<'_> {
         cancel: &CancelToken,
     ) -> Option<End> {
         let marked = match self.mark_named(name) {
-            Ok(at) if at.exists() => Err(Error::MarkExists { server: self.record.name.clone(), mark: name.to_owned() }),
+            Ok(at) if at.exists() => {
+                Err(Error::MarkExists { server: self.record.server.name.clone(), mark: name.to_owned() })
+            }
             Ok(at) => Ok(at),
             Err(error) => Err(error),
         };
@@ -64,26 +69,21 @@ impl Supervisor<'_> {
                 return None;
             }
         };
-        if let Err(error) = self.ask_to_end() {
+        if let Err(error) = self.ask_to_end(UnsavedDataRule::Refuse) {
             let _ = send(&mut from, &Answer::failed(log::added_to(error, self.spec.files())));
             return None;
         }
         self.prepared.forget();
         let ended = match self.await_end(|supervisor| supervisor.requests.next_stop().map(End::Asked)) {
             Ok(Some(stopped)) => {
-                let _ = send(&mut from, &Answer::failed(Error::SupervisorGone(self.record.name.clone())));
+                let _ = send(&mut from, &Answer::failed(Error::StoppedMeanwhile(self.record.server.name.clone())));
                 return Some(stopped);
             }
-            // Nobody waits for a mark whose caller is gone.
             Ok(None) if is_closed(&from) => Err(Error::Interrupted),
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
         let kept = ended.and_then(|()| unless_left(&self.owners(talk), cancel, || self.keep(name, &at, cancel)));
-        let kept = kept.and_then(|mark| match is_closed(&from) {
-            true => trash::remove(&at, RemovalWait::Yes).and(Err(Error::Interrupted)),
-            false => Ok(mark),
-        });
         if cancel.is_cancelled() {
             let _ = send(&mut from, &Answer::failed(Error::Interrupted));
             return Some(End::Unasked(EndReason::OwnerEnded));
@@ -91,37 +91,39 @@ impl Supervisor<'_> {
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| log::added_to(error, self.spec.files()));
         if let Err(error) = self.resume(talk, cancel) {
-            let down = self.go_down(log::added_to(error, self.spec.files()));
+            let down = self.go_down(log::added_to(error, self.spec.files()), PresentData::Whole);
             let _ = send(&mut from, &down);
             return None;
         }
-        let answer = match kept {
-            Ok(mark) => {
-                self.prepared.want(Origin::Template(at));
-                Answer::Marked(Box::new(mark))
-            }
-            Err(error) => {
-                self.prepared.want(self.origin.clone());
-                Answer::failed(error)
-            }
-        };
-        let _ = send(&mut from, &answer);
+        let is_kept = kept.is_ok();
+        let answer = kept.map_or_else(Answer::failed, |mark| Answer::Marked(Box::new(mark)));
+        let is_told = send(&mut from, &answer).is_ok();
+        if is_kept && !is_told {
+            // A mark whose caller is gone is not wanted any more.
+            let _ = self.unmark(name);
+        }
+        self.prepared.want(if is_kept && is_told { Origin::Template(at) } else { self.origin.clone() });
         None
     }
 
     /// Clones the data directory of the server, which has ended.
     fn keep(&self, name: &str, at: &Path, cancel: &CancelToken) -> Result<DatabaseTemplate> {
-        let marks = mark::directory(&self.spec.place);
+        let marks = mark::directory(&self.spec.slot);
         private::make_directory(&marks, CLOSED)?;
         let staged = marks.join(format!(".new-{}", random::letters(6)?));
         let made = self.keep_in(name, &staged, cancel).and_then(|mark| {
             private::rename(&staged, at)?;
             Ok(mark)
         });
-        if made.is_err() {
+        made.map_err(|error| {
             let _ = trash::remove(&staged, RemovalWait::Yes);
-        }
-        made
+            match error {
+                Error::NotUsable { reason, .. } => {
+                    Error::CannotMark { server: self.record.server.name.clone(), reason }
+                }
+                other => other,
+            }
+        })
     }
 
     fn keep_in(&self, name: &str, staged: &Path, cancel: &CancelToken) -> Result<DatabaseTemplate> {
@@ -129,16 +131,16 @@ impl Supervisor<'_> {
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
         let data = staged.join("data");
-        clone_data(&self.files.join("data"), &data, None, Mounts::None, cancel)?;
+        clone_data(&self.directories.data(), &data, None, Mounts::None, cancel)?;
         self.engine.scrub(&data)?;
         self.engine.examine(&data, &self.version()?)?;
         let size = manifest::write(staged)?;
-        let about = (&*self.spec.engine, &*self.spec.program, &*self.spec.version);
+        let about = (&*self.spec.record.server.engine, &*self.spec.program, &*self.spec.version);
         let mark = DatabaseTemplate::new(name, about, self.spec.account, staged)?;
         let mark = DatabaseTemplate {
             image: self.spec.container.as_ref().map(|container| container.image.clone()),
             key: format!("mark {}", mark.id),
-            base: self.spec.template.clone(),
+            base: self.spec.record.server.template.clone(),
             files: size.files,
             bytes: size.bytes,
             notifies: self.record.notifies,
@@ -155,30 +157,50 @@ impl Supervisor<'_> {
 
     /// Starts a server again on the data that is there.
     fn resume(&mut self, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
-        self.end_children();
+        self.kill();
         self.launched.seen.hide();
         let renewed = self.launch(&Origin::Present, &ResetData::ToClone, talk, cancel)?;
         self.launched.server = renewed.server;
         self.launched.seen = renewed.seen;
-        if self.directory != self.spec.directory {
-            trash::remove(&self.directory, RemovalWait::No)?;
-            self.directory.clone_from(&self.spec.directory);
-        }
+        self.down = None;
         self.write_record()
+    }
+
+    /// Starts the server if a mark could not do so and there is room by now. Returns the error of commands that need it if it is down.
+    pub(super) fn still_down(&mut self, talk: &UnixStream, cancel: &CancelToken) -> Option<Error> {
+        if self.down.as_ref().is_some_and(|down| down.data == PresentData::Whole) {
+            let _ = self.resume(talk, cancel);
+        }
+        self.down_error()
     }
 
     /// Shuts the server down cleanly, with everything written. Gives up if the caller is gone.
     pub(super) fn finish(&mut self, asked: &UnixStream) -> Result<Option<End>> {
-        self.ask_to_end()?;
+        self.ask_to_end(UnsavedDataRule::Refuse)?;
         self.await_end(|_| is_closed(asked).then_some(End::Unasked(EndReason::OwnerEnded)))
     }
 
     /// Asks the server to shut down. After an error the server goes on as before.
-    pub(super) fn ask_to_end(&self) -> Result<()> {
-        if !self.engine.ask_to_end(&self.address, self.spec.purpose, &self.files.join("data"))? {
-            self.launched.server.ask_to_end(self.engine.stop_signal())?;
+    pub(super) fn ask_to_end(&self, unsaved: UnsavedDataRule) -> Result<()> {
+        let address = &self.record.server.address;
+        if self.engine.ask_to_end(address, self.spec.purpose, &self.directories.data())? {
+            return Ok(());
         }
-        Ok(())
+        if unsaved == UnsavedDataRule::Refuse {
+            // Without room PostgreSQL crashes when it has to write, even for a checkpoint, and MariaDB waits for some.
+            let needs = if self.spec.purpose.is_on_a_template() { self.engine.bytes_to_end() } else { log::LITTLE };
+            self.check_room(needs)?;
+        }
+        self.launched.server.ask_to_end(self.engine.stop_signal())
+    }
+
+    fn check_room(&self, needs: u64) -> Result<()> {
+        let files = self.spec.files();
+        if !log::has_less_room(files, needs) {
+            return Ok(());
+        }
+        let how = format!("needs more room to end in order than the disk of `{}` has", ShownPath(files));
+        Err(Error::ServerFailed { how, log: String::new(), full: Some(files.to_path_buf()) })
     }
 
     /// Waits for the shutdown. Polls `other_end`, and returns early with any end that it finds.
@@ -195,6 +217,7 @@ impl Supervisor<'_> {
                     let how = format!("did not end within {} s", ORDERLY_END.as_secs());
                     return Err(Error::server_failed(how));
                 }
+                None if started.elapsed() > END_ON_A_FULL_DISK => self.check_room(log::LITTLE)?,
                 None => {}
             }
             if let Some(end) = other_end(self) {
@@ -207,11 +230,11 @@ impl Supervisor<'_> {
     /// Forgets a mark. Its files stay as long as the server needs them.
     pub(super) fn unmark(&mut self, name: &str) -> Result<()> {
         let at = self.mark_named(name)?;
-        let marks = mark::directory(&self.spec.place);
+        let marks = mark::directory(&self.spec.slot);
         match Directory::open(&at) {
             Ok(_) => {}
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::UnknownMark { server: self.record.name.clone(), mark: name.to_owned() });
+                return Err(Error::UnknownMark { server: self.record.server.name.clone(), mark: name.to_owned() });
             }
             Err(error) => return Err(error),
         }
@@ -221,10 +244,4 @@ impl Supervisor<'_> {
         sweep::delete_old_templates(&marks);
         Ok(())
     }
-}
-
-pub(super) fn is_closed(stream: &UnixStream) -> bool {
-    let mut fds = [PollFd::new(stream, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(1..)) && fds[0].revents().contains(PollFlags::HUP)
 }

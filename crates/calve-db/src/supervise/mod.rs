@@ -3,11 +3,13 @@
 //! Its first thread starts the server, which the kernel ends with that thread: so the server ends with this process and not before.
 
 mod claim;
+mod directories;
 mod durable;
 mod mark;
 mod prepared;
 mod requests;
 mod reset;
+mod unseen;
 
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,29 +19,29 @@ use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
 
-use crate::address::Address;
-use crate::container;
-use crate::end_reason::EndReason;
+use crate::engine::address::Address;
 use crate::engine::{self, Engine};
+use crate::error::end_reason::EndReason;
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
+use crate::files::log;
 use crate::files::random;
+use crate::files::runtime;
 use crate::files::{private, trash};
-use crate::launch::data::DataClone;
-use crate::launch::{LaunchRequest, Owners, Port, ResetData, RunningServer, launch, unless_left};
-use crate::log;
-use crate::messages::{Answer, Origin, Owner, Request, Spec, receive, send};
-use crate::operation::Operation;
-use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
-use crate::runtime;
+use crate::registry::{self, EarlyRecord, Ending, Record, Server, unix_now};
+use crate::server::launch::{HeldPort, LaunchRequest, Owners, ResetData, RunningServer, launch, unless_left};
+use crate::server::messages::{Answer, Order, Origin, Owner, Request, Spec, receive, send};
+use crate::server::sweep;
 use crate::service::{self, UnsavedDataRule};
-use crate::supervise::mark::is_closed;
-use crate::supervise::requests::Requests;
-use crate::sweep;
+use crate::supervise::directories::{Preparations, ServerDirectories};
+use crate::supervise::requests::{Requests, is_closed};
 use crate::sys::{self, Isolation, ProcessHandle};
 
 /// How long a server may take to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
+/// How long it may take on a full disk, where MariaDB waits until there is space.
+const END_ON_A_FULL_DISK: Duration = Duration::from_secs(5);
 /// How long a first connection to a standby may take.
 const WARM_IN: Duration = Duration::from_secs(2);
 /// How often what has no descriptor is looked at.
@@ -47,7 +49,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Looks after one server until it is gone.
 ///
-/// `lock`: the lock on its place in the registry. `talk`: a socket whose other end has the process that wants the server;
+/// `lock`: the lock on its slot in the registry. `talk`: a socket whose other end has the process that wants the server;
 /// the specification comes from there. Meant for a process that does nothing else, with one thread.
 pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<()> {
     // Away from the terminal and its signals.
@@ -55,28 +57,33 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     let mut talk = UnixStream::from(talk);
     let failed = |error| Error::io(Operation::Talk, "a socket", error);
     let mut reader = BufReader::new(talk.try_clone().map_err(failed)?);
-    let Some(spec) = receive::<Spec>(&mut reader).map_err(failed)? else { return Ok(()) };
-    let isolated = if spec.isolate {
+    let mut spec = match receive::<Order<'_>>(&mut reader).map_err(failed)? {
+        None => return Ok(()),
+        Some(Order::Sync(path)) => {
+            let synced = sys::sync_file_system(&path).map_err(|error| Error::io(Operation::Sync, &*path, error));
+            return send(&mut talk, &synced.map_or_else(Answer::failed, |()| Answer::Done)).map_err(failed);
+        }
+        Some(Order::Serve(spec)) => spec.into_owned(),
+    };
+    if spec.record.isolated {
         match sys::isolate(&spec.needed()) {
-            Ok(isolation) => isolation == Isolation::Full,
+            Ok(isolation) => spec.record.isolated = isolation == Isolation::Full,
             Err(_) => return send(&mut talk, &Answer::NoNamespaces).map_err(failed),
         }
-    } else {
-        false
-    };
+    }
     sys::adopt_orphans();
     registry::sign(&lock);
-    let begun = Supervisor::begin(&spec, isolated, &talk, cancel);
+    let begun = Supervisor::begin(&spec, &talk, cancel);
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
         Err(error) => {
             let error = log::added_to(error, spec.files());
-            clear(&spec, isolated);
+            clear(&spec);
             send(&mut talk, &Answer::failed(error)).map_err(failed)?;
             return Ok(());
         }
     };
-    // Nobody may be left who wants it.
+    // It may not be wanted any more.
     let end = match send(&mut talk, &Answer::Ready(Box::new(ready))) {
         Ok(()) => supervisor.serve(&mut talk, reader, cancel),
         Err(_) => End::Unasked(EndReason::OwnerEnded),
@@ -87,22 +94,20 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
 }
 
 /// Removes what a start that failed has made.
-fn clear(spec: &Spec, isolated: bool) {
-    if let Ok(engine) = engine::named(&spec.engine) {
-        sweep::end_children(engine, spec.files(), None, isolated);
+fn clear(spec: &Spec) {
+    if let Ok(engine) = engine::named(&spec.record.server.engine) {
+        sweep::end_children(engine, spec.files(), None, spec.record.isolated);
     }
-    runtime::remove(&spec.directory, RemovalWait::Yes);
-    // Otherwise the place tells the next sweep which container is left.
-    if container::remove_left(&spec.place).is_ok() {
-        let _ = trash::remove(&spec.place, RemovalWait::Yes);
+    runtime::remove(&spec.record.directory, RemovalWait::Yes);
+    // Otherwise the slot tells the next sweep which container is left.
+    if sweep::remove_container(&spec.slot).is_ok() {
+        let _ = trash::remove(&spec.slot, RemovalWait::Yes);
     }
 }
 
 struct Supervisor<'a> {
     spec: &'a Spec,
     engine: &'static dyn Engine,
-    address: Address,
-    isolated: bool,
     launched: RunningServer,
     record: Record,
     requests: Requests,
@@ -111,19 +116,20 @@ struct Supervisor<'a> {
     /// The command that the starter runs, which ends with it.
     command: Option<ProcessHandle>,
     deadline: Option<Instant>,
-    port: Option<Port>,
+    port: Option<HeldPort>,
     /// The template that the present data was cloned from.
     origin: Origin,
-    /// Where it is, and the runtime directory of the server on it: the first ones, or those of a server that was prepared.
-    files: PathBuf,
-    directory: PathBuf,
-    prepared: prepared::Preparations,
+    /// The first ones, or those of a server that was prepared.
+    directories: ServerDirectories,
+    prepared: Preparations,
     /// Deletes what a reset has put out of sight.
     reaper: trash::Reaper,
-    /// Its second name, which is a link: a standby keeps its place when it is handed over.
+    /// Its second name, which is a link: a standby keeps its slot when it is handed over.
     link: Option<PathBuf>,
     /// Why a reset or a mark could not start the server again. It is down until a reset can.
     down: Option<Failure>,
+    /// The record on the disk is out of date, because the disk was full.
+    is_record_old: bool,
     /// The process that claimed it just now.
     claimant: Option<UnixStream>,
     /// The lock on data that outlives it.
@@ -135,76 +141,79 @@ struct Failure {
     text: String,
     /// The path on a full disk, if that is why.
     full: Option<PathBuf>,
+    data: PresentData,
+}
+
+/// The data of a server that is down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PresentData {
+    /// As the server has left it.
+    Whole,
+    Gone,
 }
 
 /// Why a supervisor stops to serve.
 enum End {
-    /// Everything goes; whoever asked for it waits for the answer.
+    /// Everything goes; the client waits for the answer.
     Asked(UnixStream),
     /// Everything goes, for this reason.
     Unasked(EndReason),
     Leave(Answer),
 }
 
-/// Returns the facts that are known of a server before it is told how it was started, which [`Supervisor::write_record`] adds.
-fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identity: String) -> Record {
+/// Returns the facts about a server that are known before its start, which [`Supervisor::write_record`] adds.
+fn first_record(spec: &Spec, address: Address, template_identity: String) -> Record {
     let now = unix_now();
-    Record {
-        name: spec.name.clone(),
-        engine: spec.engine.clone(),
-        template: spec.template.clone(),
-        address: address.clone(),
+    let server = Server {
+        address,
         started_unix_s: now,
         expires_unix_s: spec.ttl.map(|ttl| now + ttl.as_secs()),
         owner_pid: spec.owner.first_pid(),
-        waits: spec.waits,
-        durable: spec.durable.is_some(),
+        ..spec.record.server.clone()
+    };
+    Record {
+        server,
         template_identity,
         supervisor: std::process::id(),
         supervisor_started: sys::start_time(std::process::id()),
         boot: sys::boot(),
-        directory: spec.directory.clone(),
-        control: spec.control.clone(),
-        isolated,
         image: spec.container.as_ref().map(|container| container.image.name.clone()),
-        ..Record::default()
+        ..spec.record.clone()
     }
 }
 
 impl<'a> Supervisor<'a> {
-    fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, Record)> {
-        let engine = engine::named(&spec.engine)?;
+    fn begin(spec: &'a Spec, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, Record)> {
+        let engine = engine::named(&spec.record.server.engine)?;
         let watched = spec.owner.processes()?;
         let held = unless_left(&(Some(talk.as_fd()), Vec::new()), cancel, || service::hold(spec, engine, cancel))?;
-        let port = spec.tcp.map(Port::take).transpose()?;
+        let port = spec.tcp.map(HeldPort::take).transpose()?;
         let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
-        runtime::make(&spec.directory, spec.account)?;
-        let requests = Requests::listen(&spec.control)?;
+        runtime::make(&spec.record.directory, spec.account)?;
+        let requests = Requests::listen(&spec.record.control)?;
         let number = port.as_ref().map(|port| port.number);
-        let address = engine.address(&spec.directory, number, password.as_deref());
+        let address = engine.address(&spec.record.directory, number, password.as_deref());
         let wanted = LaunchRequest {
-            is_ahead: spec.waits,
+            is_speculative: spec.record.waits,
             port: port.as_ref(),
             starter: Some(talk.as_fd()),
             owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
-            ..LaunchRequest::new(spec, engine, &address, isolated, cancel)
+            ..LaunchRequest::new(spec, engine, &address, cancel)
         };
-        if !spec.is_left_to_the_kernel(isolated) {
-            registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, None))?;
+        if !spec.is_left_to_the_kernel() {
+            registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, None))?;
         }
         let template_identity = spec.origin.template_identity();
-        let launched = durable::launch_unseen(wanted)?;
-        if spec.waits {
+        let launched = unseen::launch_unseen(wanted)?;
+        if spec.record.waits {
             engine.warm(&address, WARM_IN);
         }
-        let record = first_record(spec, &address, isolated, template_identity);
+        let record = first_record(spec, address, template_identity);
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let owner = spec.owner.clone();
         let mut supervisor = Self {
             spec,
             engine,
-            address,
-            isolated,
             launched,
             record,
             requests,
@@ -214,12 +223,12 @@ impl<'a> Supervisor<'a> {
             deadline,
             port,
             origin: spec.origin.clone(),
-            files: spec.files().to_path_buf(),
-            directory: spec.directory.clone(),
-            prepared: prepared::Preparations::default(),
+            directories: ServerDirectories::first(spec),
+            prepared: Preparations::default(),
             reaper: trash::Reaper::default(),
             link: None,
             down: None,
+            is_record_old: false,
             claimant: None,
             _held: held,
         };
@@ -232,21 +241,16 @@ impl<'a> Supervisor<'a> {
     fn write_record(&mut self) -> Result<()> {
         let launched = &self.launched;
         // The number of a process that has ended may be another one's by now.
-        if self.down.is_none() {
-            self.record.pid = launched.server.pid();
-            self.record.pid_started = sys::start_time(self.record.pid);
-        }
-        self.record.is_down = self.down.is_some();
-        let placed = launched.placed.as_ref();
-        self.record.strategy = placed.map(|placed| placed.strategy).or(self.spec.strategy);
-        self.record.refused = placed.map(DataClone::reasons).unwrap_or_default();
-        self.record.copy_up.clone_from(&launched.copy_up);
-        self.record.clone_ms = milliseconds(placed.map_or(Duration::ZERO, |placed| placed.took));
-        self.record.ready_ms = milliseconds(launched.ready_took);
+        let pid = self.down.is_none().then(|| launched.server.pid());
+        self.record.pid_started = pid.and_then(sys::start_time);
+        let server = &mut self.record.server;
+        (server.pid, server.is_down, server.launch) = (pid, pid.is_none(), launched.report.clone());
+        server.data_directory = self.directories.data();
         self.record.notifies = launched.notifies;
-        self.record.data_directory = self.files.join("data");
         self.record.prepared = self.prepared.is_ready();
-        registry::write(&self.spec.place, &self.record)
+        let written = registry::write(&self.spec.slot, &self.record);
+        self.is_record_old = written.is_err();
+        written
     }
 
     /// Handles requests until something ends the server.
@@ -259,6 +263,9 @@ impl<'a> Supervisor<'a> {
                 (reader, *talk, talks) = (BufReader::new(stream), claimant, true);
             }
             self.prepare_next(talk);
+            if self.is_record_old {
+                let _ = self.write_record();
+            }
             if let Some(reason) = self.over(cancel) {
                 return End::Unasked(reason);
             }
@@ -323,8 +330,7 @@ impl<'a> Supervisor<'a> {
         talk: &UnixStream,
         cancel: &CancelToken,
     ) -> Option<End> {
-        let changes_data = matches!(request, Request::Reset(_) | Request::Mark(_) | Request::Unmark(_));
-        if changes_data && is_closed(&from) {
+        if request.changes_data() && is_closed(&from) {
             // It was interrupted while this was busy with another one.
             return None;
         }
@@ -337,13 +343,13 @@ impl<'a> Supervisor<'a> {
                 | Request::Finish
                 | Request::Claim(_)
         );
-        if let (true, Some(down)) = (needs_server, self.down_error()) {
+        if needs_server && let Some(down) = self.still_down(talk, cancel) {
             let _ = send(&mut from, &Answer::failed(down));
             return None;
         }
         let answer = match request {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.spec.durable.is_some() => {
-                Answer::failed(Error::Durable(self.record.name.clone()))
+                Answer::failed(Error::Durable(self.record.server.name.clone()))
             }
             Request::Stop if self.spec.durable.is_some() => match self.end_in_order(UnsavedDataRule::Refuse) {
                 Ok(()) => return Some(End::Asked(from)),
@@ -352,10 +358,11 @@ impl<'a> Supervisor<'a> {
             Request::Stop | Request::StopAnyway => return Some(End::Asked(from)),
             Request::Dismiss if self.record.waits => return Some(End::Asked(from)),
             Request::Dismiss => Answer::Taken,
-            Request::Copy(to) => {
-                service::copy_running(self.spec, &self.address, &to, cancel).map_or_else(Answer::failed, Answer::Copied)
+            Request::Copy(to) => service::copy_running(self.spec, &self.record.server.address, &to, cancel)
+                .map_or_else(Answer::failed, Answer::Copied),
+            Request::Written => {
+                Answer::Written(self.engine.written(&self.directories.data(), Some(&self.record.server.address)))
             }
-            Request::Written => Answer::Written(self.engine.written(&self.files.join("data"), Some(&self.address))),
             // Only the starter has one.
             Request::Command(_) => return None,
             Request::Keep => {
@@ -396,24 +403,24 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Leaves the server down: its marks and its template are there, for a reset. Returns the answer to the command that has failed.
-    fn go_down(&mut self, cause: Error) -> Answer {
+    fn go_down(&mut self, cause: Error, data: PresentData) -> Answer {
         self.kill();
         let full = cause.full_disk().map(Path::to_path_buf);
-        self.down = Some(Failure { text: cause.to_string(), full });
-        // The record is for others.
+        self.down = Some(Failure { text: cause.to_string(), full, data });
+        // The record is for others. It is tried again.
         let _ = self.write_record();
         Answer::failed(self.down_error().unwrap_or(cause))
     }
 
     /// Returns the error of commands that need the server, if it is down.
     fn down_error(&self) -> Option<Error> {
-        let Failure { text, full } = self.down.as_ref()?;
-        Some(Error::ServerDown { name: self.record.name.clone(), cause: text.clone(), full: full.clone() })
+        let Failure { text, full, .. } = self.down.as_ref()?;
+        Some(Error::ServerDown { name: self.record.server.name.clone(), cause: text.clone(), full: full.clone() })
     }
 
-    /// Deletes, beside other work, what was put out of sight.
+    /// Deletes trash, beside other work.
     fn reap(&mut self) {
-        self.reaper.reap([self.spec.place.clone(), self.spec.directory.clone()]);
+        self.reaper.reap([self.spec.slot.clone(), self.spec.record.directory.clone()]);
     }
 
     /// Deletes templates and marks that were removed or made again while this server used them.
@@ -437,11 +444,11 @@ impl<'a> Supervisor<'a> {
     ) -> Result<RunningServer> {
         launch(&LaunchRequest {
             origin,
-            files: &self.files,
+            files: &self.directories.files,
             reset: Some(reset),
             port: self.port.as_ref(),
             owners: self.owners(talk),
-            ..LaunchRequest::new(self.spec, self.engine, &self.address, self.isolated, cancel)
+            ..LaunchRequest::new(self.spec, self.engine, &self.record.server.address, cancel)
         })
     }
 
@@ -460,7 +467,7 @@ impl<'a> Supervisor<'a> {
 
     fn end_children(&self) {
         let server = Some(self.launched.server.pid());
-        sweep::end_children(self.engine, &self.files, server, self.isolated);
+        sweep::end_children(self.engine, &self.directories.files, server, self.spec.record.isolated);
     }
 
     fn end(&mut self, end: End, talk: &mut UnixStream) {
@@ -473,9 +480,9 @@ impl<'a> Supervisor<'a> {
             End::Leave(answer) => {
                 self.end_children();
                 self.launched.seen.hide();
-                // The files become somebody else's business, and not the account's any more.
-                let _ = Directory::open(&self.spec.place).and_then(|place| private::close(&place));
-                runtime::remove(&self.spec.directory, RemovalWait::Yes);
+                // The files are not the account's any more.
+                let _ = Directory::open(&self.spec.slot).and_then(|slot| private::close(&slot));
+                runtime::remove(&self.spec.record.directory, RemovalWait::Yes);
                 let _ = send(talk, &answer);
             }
             end => {
@@ -487,27 +494,26 @@ impl<'a> Supervisor<'a> {
                 // The process that waits for the answer may want to remove the template, or the port.
                 self.launched.template = None;
                 self.port = None;
-                runtime::remove(&self.spec.directory, RemovalWait::Yes);
-                if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some() && !self.record.waits) {
-                    Ending::of(self.spec.files(), &self.record.name, *reason).keep(&self.spec.logs);
+                runtime::remove(&self.spec.record.directory, RemovalWait::Yes);
+                if let (End::Unasked(reason), true) =
+                    (&end, self.spec.record.server.template.is_some() && !self.record.waits)
+                {
+                    Ending::new(self.spec.files(), &self.record.server.name, *reason).keep(&self.spec.logs);
                 }
                 let removed = self.launched.server.check_removed();
                 match &removed {
-                    Ok(()) => _ = trash::remove(&self.spec.place, RemovalWait::No),
-                    // The place tells the next sweep which container is left.
-                    Err(_) => registry::forget(&self.spec.place),
+                    Ok(()) => _ = trash::remove(&self.spec.slot, RemovalWait::No),
+                    // The slot tells the next sweep which container is left.
+                    Err(_) => registry::forget(&self.spec.slot),
                 }
                 if let End::Asked(mut asked) = end {
                     let answer = removed.map_or_else(Answer::failed, |()| Answer::Stopped {});
                     let _ = send(&mut asked, &answer);
+                    self.requests.refuse_changes(&self.record.server.name);
                 }
-                let _ = self.spec.place.parent().map(trash::reap);
+                let _ = self.spec.slot.parent().map(trash::reap);
                 self.delete_old_templates();
             }
         }
     }
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1e5).round() / 100.0
 }

@@ -5,10 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
 use crate::files::private;
-use crate::messages::Request;
-use crate::operation::Operation;
+use crate::server::messages::{Answer, Request, send};
 use crate::sys;
 
 /// More than any request has.
@@ -16,7 +18,7 @@ const LONGEST: usize = 512;
 /// The most callers that have said nothing yet.
 const MOST_CALLERS: usize = 64;
 
-/// Where requests come in. Nobody is waited for: who is slow, or says nothing, keeps no server from ending.
+/// Where requests come in. A client that is slow, or says nothing, keeps no server from ending.
 pub(crate) struct Requests {
     socket: UnixListener,
     callers: Vec<Caller>,
@@ -52,9 +54,16 @@ impl Requests {
         self.next_of(is_stop).map(|(_, from)| from)
     }
 
+    /// Answers those that waited to change a server which was stopped before their turn. Others see by the end of the connection that it ends.
+    pub(crate) fn refuse_changes(&mut self, server: &str) {
+        while let Some((_, mut from)) = self.next_of(Request::changes_data) {
+            let _ = send(&mut from, &Answer::failed(Error::StoppedMeanwhile(server.to_owned())));
+        }
+    }
+
     fn next_of(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Option<(Request, UnixStream)> {
         while let Ok((stream, _)) = self.socket.accept() {
-            self.callers.extend(Caller::of(stream));
+            self.callers.extend(Caller::new(stream));
         }
         let superfluous = self.callers.len().saturating_sub(MOST_CALLERS);
         self.callers.drain(..superfluous);
@@ -84,7 +93,7 @@ enum CallerState {
 }
 
 impl Caller {
-    fn of(stream: UnixStream) -> Option<Self> {
+    fn new(stream: UnixStream) -> Option<Self> {
         let peer = sys::peer_uid(&stream).ok()?;
         if peer != 0 && peer != rustix::process::geteuid().as_raw() {
             return None;
@@ -94,7 +103,7 @@ impl Caller {
     }
 
     fn hear(&mut self) -> CallerState {
-        // What was heard before may not have been wanted then.
+        // Requests from before may not have been meant for this server.
         if let Some(heard) = self.heard() {
             return heard;
         }
@@ -120,9 +129,16 @@ impl Caller {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+/// Returns whether the other end is closed.
+pub(super) fn is_closed(stream: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(stream, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(1..)) && fds[0].revents().contains(PollFlags::HUP)
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
-    #[cfg(target_os = "linux")]
     use super::*;
 
     #[test]
@@ -136,7 +152,7 @@ mod tests {
         calve_testkit::fuzz(&seeds, |input| {
             use std::io::Write as _;
             let (ours, mut theirs) = UnixStream::pair().unwrap();
-            let Some(mut caller) = Caller::of(ours) else { panic!("of this user") };
+            let Some(mut caller) = Caller::new(ours) else { panic!("of this user") };
             theirs.write_all(&input[..input.len().min(4096)]).unwrap();
             drop(theirs);
             while matches!(caller.hear(), CallerState::NotYet) {

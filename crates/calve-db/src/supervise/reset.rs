@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use calve_core::{CancelToken, Choice, CloneOptions, RemovalWait, Strategy};
 
-use super::{End, Supervisor};
-use crate::end_reason::EndReason;
+use super::{End, PresentData, Supervisor};
+use crate::error::end_reason::EndReason;
 use crate::error::{Error, Result};
+use crate::files::log;
 use crate::files::trash;
-use crate::launch::data::DataClone;
-use crate::launch::{ResetData, unless_left};
-use crate::log;
-use crate::messages::{Answer, Origin, send};
-use crate::template;
+use crate::registry::template;
+use crate::server::launch::data::DataClone;
+use crate::server::launch::{ResetData, unless_left};
+use crate::server::messages::{Answer, Origin, send};
 
 impl Supervisor<'_> {
     /// Puts the server back to a mark, or to the template.
@@ -47,7 +47,7 @@ impl Supervisor<'_> {
                     let _ = send(&mut from, &Answer::failed(error));
                     return Some(End::Unasked(EndReason::OwnerEnded));
                 }
-                Err(error) => self.go_down(log::added_to(error, self.spec.files())),
+                Err(error) => self.go_down(log::added_to(error, self.spec.files()), PresentData::Gone),
             },
         };
         let _ = send(&mut from, &answer);
@@ -71,7 +71,7 @@ impl Supervisor<'_> {
         self.launched = self.launch(origin, &data, talk, cancel)?;
         self.origin = origin.clone();
         self.down = None;
-        self.record.standby = false;
+        self.record.server.standby = false;
         self.write_record()?;
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Supervisor<'_> {
         let mut options = CloneOptions::default();
         options.strategy = Choice::Only(placed.strategy);
         options.cancel = cancel.clone();
-        let work = || calve_core::revert(&self.files.join("data"), &template.join("data"), &state, &options);
+        let work = || calve_core::internal::revert(&self.directories.data(), &template.join("data"), &state, &options);
         let reverted = unless_left(&self.owners(talk), cancel, work).ok()??;
         // It may have been made again meanwhile.
         if origin.template_identity() != identity {
@@ -126,9 +126,9 @@ impl Supervisor<'_> {
         if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
             return Ok(overlay.unmount()?);
         }
-        trash::remove(&self.files.join("data"), RemovalWait::No)?;
-        if self.record.strategy == Some(Strategy::Copy) {
-            let _ = trash::reap(&self.files);
+        trash::remove(&self.directories.data(), RemovalWait::No)?;
+        if self.record.server.launch.strategy == Some(Strategy::Copy) {
+            let _ = trash::reap(&self.directories.files);
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub(crate) fn announce(command: &mut Command, to: UnixStream, [before, after]: [
         let mut rest = &mut message[..];
         write!(rest, "{before}{}{after}", std::process::id())?;
         let length = 64 - rest.len();
-        // Nobody there to be told is noticed by the process that starts the command.
+        // A missing listener is noticed by the process that starts the command.
         let _ = send(&to, &message[..length], QUIET);
         Ok(())
     };

@@ -4,12 +4,20 @@
 
 mod announce;
 pub(crate) use announce::announce;
+pub(crate) use rustix::io::retry_on_intr as retry;
 
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 
+/// Defines calls that this system does not have, each with its constant answer.
+#[cfg(not(target_os = "linux"))]
+macro_rules! absent {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $returned:ty = $answer:expr;)*) => {
+        $(pub(crate) fn $name($($argument: $type),*) -> $returned { $answer })*
+    };
+}
 #[cfg(not(target_os = "linux"))]
 mod portable;
 #[cfg(not(target_os = "linux"))]
@@ -21,16 +29,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-
-/// Repeats a call until no signal interrupts it.
-pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
-    loop {
-        match call() {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return other,
-        }
-    }
-}
 
 /// Waits until one of these is readable or closed, at most as long as `limit`, and until a signal comes. Returns which of them are.
 pub(crate) fn wait_for_any<'f>(descriptors: impl IntoIterator<Item = BorrowedFd<'f>>, limit: Duration) -> Vec<bool> {
@@ -84,12 +82,13 @@ pub(crate) struct Segment {
     /// The user whom it belongs to, and the one who made it.
     pub(crate) owner: u32,
     pub(crate) maker: u32,
+    /// When it was made, in seconds since 1970.
+    pub(crate) made: u64,
 }
 
 /// The size that is read of shared memory: more than the part of its beginning that tells of other memory.
 pub(crate) const SEGMENT_HEAD: usize = 48;
 
-/// How a server is to be started.
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.
     pub(crate) command: Vec<CString>,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -14,7 +14,6 @@ use rustix::process::{Pid, Signal};
 
 use crate::sys::{Launch, ProcessEnd, SEGMENT_HEAD, Segment};
 
-/// The isolation that could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "only Linux has namespaces")]
 pub(crate) enum Isolation {
@@ -22,23 +21,29 @@ pub(crate) enum Isolation {
     None(Errno),
 }
 
-/// Isolates nothing: there are no namespaces.
-pub(crate) fn isolate(_needed: &[&Path]) -> Result<Isolation, Errno> {
-    Ok(Isolation::None(Errno::NOSYS))
+absent! {
+    fn isolate(_needed: &[&Path]) -> Result<Isolation, Errno> = Ok(Isolation::None(Errno::NOSYS));
+    fn bind(_what: &Path, _at: &Path) -> Result<(), Errno> = Err(Errno::NOSYS);
+    fn listener(_socket: &UnixStream) -> Option<u32> = None;
+    fn read_segment(_segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> = None;
+    fn works_in(_directory: &Path, _programs: &[&str]) -> Option<i32> = None;
+    fn lock_holder(_file: BorrowedFd<'_>) -> Option<i32> = None;
+    fn memory_bytes(_process: u32) -> Option<u64> = None;
+    fn descends(_socket: &UnixStream, _from: &[u32]) -> bool = true;
+    fn freeze() -> io::Result<FrozenProcesses> = Err(io::ErrorKind::Unsupported.into());
+    fn children(_pid: u32) -> Vec<u32> = Vec::new();
+    fn members(_session: u32, _began: u64) -> Vec<ProcessHandle> = Vec::new();
+    fn with_argument(_program: &str, _argument: &str) -> Vec<ProcessHandle> = Vec::new();
+    fn segments() -> Vec<Segment> = Vec::new();
+    fn process_namespace() -> String = String::new();
+    fn boot() -> String = String::new();
+    fn hold_name(_name: &str) -> rustix::io::Result<Option<OwnedFd>> = Ok(None);
 }
 
-/// Does nothing: no call is known to lower the priority of a thread here.
 pub(crate) fn lower_priority() {}
 
-/// Fails: there are no private mounts.
-pub(crate) fn bind(_what: &Path, _at: &Path) -> Result<(), Errno> {
-    Err(Errno::NOSYS)
-}
-
-/// Does nothing: there are no private mounts.
 pub(crate) fn unbind(_at: &Path) {}
 
-/// Asks for everything to be written to the disk.
 pub(crate) fn sync_file_system(_path: &Path) -> io::Result<()> {
     rustix::fs::sync();
     Ok(())
@@ -52,19 +57,8 @@ pub(crate) fn peer_uid(_socket: impl AsFd) -> io::Result<u32> {
     Ok(rustix::process::geteuid().as_raw())
 }
 
-/// Returns the process that listens at the other end of a socket; `None` if that cannot be told.
-pub(crate) fn listener(_socket: &UnixStream) -> Option<u32> {
-    None
-}
-
-/// Connects to a socket.
 pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(socket)
-}
-
-/// Returns `true`: nothing here tells the process at the other end.
-pub(crate) fn descends(_socket: &UnixStream, _from: &[u32]) -> bool {
-    true
 }
 
 /// A process, by its number.
@@ -100,53 +94,13 @@ pub(crate) fn end_tree(root: &ProcessHandle) {
 /// Processes that do not run: there are none.
 pub(crate) struct FrozenProcesses;
 
-/// Fails: nothing here tells which processes are the server's.
-pub(crate) fn freeze() -> io::Result<FrozenProcesses> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Returns 0 for a process that exists: nothing here tells when it started.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     ProcessHandle::open(pid, None).map(|_| 0)
 }
 
-/// Returns none: nothing here tells which they are.
-pub(crate) fn children(_pid: u32) -> Vec<u32> {
-    Vec::new()
-}
-
-/// Returns none: nothing here tells which they are.
-pub(crate) fn members(_session: u32, _began: u64) -> Vec<ProcessHandle> {
-    Vec::new()
-}
-
-/// Returns none: nothing here tells the arguments of processes.
-pub(crate) fn with_argument(_program: &str, _argument: &str) -> Vec<ProcessHandle> {
-    Vec::new()
-}
-
-/// Returns an empty word: there are no process namespaces.
-pub(crate) fn process_namespace() -> String {
-    String::new()
-}
-
-/// Returns an empty word: nothing here tells one run of the machine from another.
-pub(crate) fn boot() -> String {
-    String::new()
-}
-
-/// Returns none: nothing here tells which segments there are.
-pub(crate) fn segments() -> Vec<Segment> {
-    Vec::new()
-}
-
 /// Does nothing: servers here end in order, and remove their memory themselves.
 pub(crate) fn remove_segment(_segment: &Segment) {}
-
-/// Returns `None`: nothing here reads segments.
-pub(crate) fn read_segment(_segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> {
-    None
-}
 
 /// Does nothing: servers here end in order, and remove their memory themselves.
 pub(crate) fn remove_shared(_segment: &Segment, _name: &str) {}
@@ -154,7 +108,6 @@ pub(crate) fn remove_shared(_segment: &Segment, _name: &str) {}
 /// Does nothing: this process inherits no orphans here.
 pub(crate) fn collect_orphan(_pid: u32) {}
 
-/// A server's first process.
 pub(crate) struct Server {
     child: Child,
 }
@@ -220,31 +173,11 @@ impl Drop for Server {
     }
 }
 
-/// Returns `None`: nothing here tells what other processes work in.
-pub(crate) fn works_in(_directory: &std::path::Path, _programs: &[&str]) -> Option<i32> {
-    None
-}
-
-/// Returns `None`: nothing here tells which process has a lock.
-pub(crate) fn lock_holder(_file: std::os::fd::BorrowedFd<'_>) -> Option<i32> {
-    None
-}
-
-/// Opens a TCP socket that programs do not inherit.
-pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
+pub(crate) fn stream_socket() -> rustix::io::Result<OwnedFd> {
     use rustix::net::{AddressFamily, SocketType, socket};
     let made = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&made, rustix::io::FdFlags::CLOEXEC)?;
     Ok(made)
-}
-
-/// Returns `None`: there are no such names here.
-pub(crate) fn hold_name(_: &str) -> rustix::io::Result<Option<std::os::fd::OwnedFd>> {
-    Ok(None)
-}
-
-pub(crate) fn memory_bytes(_process: u32) -> Option<u64> {
-    None
 }
 
 pub(crate) fn tree(process: u32) -> Vec<u32> {

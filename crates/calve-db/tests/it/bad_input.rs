@@ -1,11 +1,11 @@
-//! What goes wrong, and what is said of it.
+//! Wrong input, and the messages about it.
 
 use std::path::Path;
 
 use calve_testkit::{FileSystem, require_root, write_program};
 use fs_err as fs;
 
-use crate::world::{Engine, MUCH, Postgres, User, World, names, ordinary};
+use crate::world::{Engine, MUCH, Mariadb, Postgres, User, World, names, ordinary};
 
 #[test]
 fn unknown_names() {
@@ -52,7 +52,7 @@ fn a_server_program_that_is_missing_or_unfit() {
                 "is ",
                 old.rsplit_once(' ').unwrap().1,
                 "supported",
-                "hint: name the directory of a supported version with --server-bin\n",
+                "hint: install a supported version, or name its directory with `--server-bin`\n",
             ],
         );
         // One that is of the right version and cannot make a data directory.
@@ -89,7 +89,9 @@ fn a_server_that_crashes_at_start() {
     world.nothing_left();
     template["program"] = "/nonexistent/server".into();
     fs::write(&path, template.to_string()).unwrap();
-    world.db(["start", "t"]).fails(1, &["cannot find `server`", "/nonexistent/server", "--server-bin"]);
+    let words =
+        ["`/nonexistent/server`, which made the template `t`, is gone: postgres", "template create t --rebuild"];
+    world.db(["start", "t"]).fails(1, &words);
     world.nothing_left();
 }
 
@@ -115,6 +117,10 @@ fn a_template_that_is_damaged() {
     fs::write(world.home().join("db/templates/t/template.json"), "{").unwrap();
     world.db(["start", "t"]).fails(1, &["the template `t` is damaged", "template.json"]);
     // It can be made again.
+    world
+        .db(["template", "create", "t", "--engine", "postgres"])
+        .fails(1, &["the template `t` is damaged", "--rebuild"]);
+    world.db(["template", "remove", "t"]).succeeds();
     world.take_over(Postgres);
     let server = world.start("a");
     assert_eq!(world.rows(Postgres, &server), "1000");
@@ -144,7 +150,7 @@ fn two_starts_with_one_name() {
 #[test]
 fn a_disk_that_is_full_while_building() {
     for engine in Engine::families() {
-        // An empty data directory has 40 MB and more, that of Redis what is put into it.
+        // An empty data directory has 40 MB and more, that of Redis only its contents.
         let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Ext4, 30 << 20) else { return };
         let Some(world) = World::new() else { return };
         let home = volume.path().join("home");
@@ -162,7 +168,7 @@ fn a_disk_that_is_full_while_building() {
 #[test]
 fn a_disk_that_is_full_while_running() {
     let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Xfs, 400 << 20) else { return };
-    let Some(world) = World::of(User::This, Some(volume)) else { return };
+    let Some(world) = World::with(User::This, Some(volume)) else { return };
     world.template(Postgres);
     let server = world.start("a");
     let room = rustix::fs::statvfs(world.path()).unwrap();
@@ -205,7 +211,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
 
 #[test]
 fn without_namespaces() {
-    let Some(world) = World::of(ordinary(), None) else { return };
+    let Some(world) = World::with(ordinary(), None) else { return };
     world.template(Postgres);
     let limited = world.without_namespaces();
     let server = limited.db(["start", "t", "--name", "a", "--json"]).succeeds().json();
@@ -217,11 +223,11 @@ fn without_namespaces() {
     limited.nothing_left();
 }
 
-/// Somebody else has had the name first.
+/// Another user has had the name first.
 #[test]
 fn a_place_for_sockets_that_cannot_be_had() {
-    // Root's is in /run, where nobody else can make anything.
-    let Some(world) = World::of(ordinary(), None) else { return };
+    // Root's is in /run, where only root can make anything.
+    let Some(world) = World::with(ordinary(), None) else { return };
     world.template(Postgres);
     let runtime = world.path().join("r");
     fs::create_dir(&runtime).unwrap();
@@ -236,10 +242,22 @@ fn a_place_for_sockets_that_cannot_be_had() {
             "hint: set XDG_RUNTIME_DIR to a directory of your own with a short path, or remove what is in the way",
         ],
     );
-    // What is advised works.
+    // The advice works.
     let ran = world.db(["run", "t", "--"]).args(Postgres.client("SELECT count(*) FROM t"));
     assert_eq!(ran.env("XDG_RUNTIME_DIR", &runtime).succeeds().stdout().trim(), "1000");
     assert_eq!(names(&runtime.join("calve")), Vec::<String>::new());
+}
+
+#[test]
+fn a_runtime_without_an_image() {
+    let Some(world) = World::new() else { return };
+    world.db(["template", "create", "x", "--engine", "postgres", "--runtime", "podman"]).fails(
+        2,
+        &[
+            "a container runtime was named without an image",
+            "hint: name an image of that engine for this machine with `--image`\n",
+        ],
+    );
 }
 
 #[test]
@@ -249,13 +267,13 @@ fn strategies_that_are_not_there() {
     for strategy in ["snapshot", "reflink"] {
         world
             .db(["start", "t", "--strategy", strategy])
-            .fails(3, &[strategy, "hint: leave --strategy out: the best one is then taken\n"]);
+            .fails(3, &[strategy, "hint: leave `--strategy` out: the best one is then taken\n"]);
     }
     world.db(["start", "t", "--strategy", "hardlink"]).ends().code(2);
     world.nothing_left();
 }
 
-/// In mount namespaces of their own: what is changed there of the machine's, nobody else sees.
+/// In mount namespaces of their own: changes of the machine there are invisible elsewhere.
 #[test]
 fn what_belongs_to_others_and_accounts_that_are_missing() {
     if !require_root("what root alone may do to the machine's directories") {
@@ -265,7 +283,7 @@ fn what_belongs_to_others_and_accounts_that_are_missing() {
     world.template(Postgres);
     let cover = "mount -t tmpfs none /run; mkdir /run/calve; chown 65534 /run/calve; exec \"$@\"";
     let world = world.within(&["unshare", "--mount", "sh", "-ec", cover, "sh"]);
-    let words = ["`/run/calve", "hint: make it a directory of root's, which is where root's sockets belong\n"];
+    let words = ["`/run/calve", "hint: make root its owner: root keeps its sockets there\n"];
     world.db(["start", "t"]).fails(1, &words);
 
     let Some(world) = World::new() else { return };
@@ -274,11 +292,38 @@ fn what_belongs_to_others_and_accounts_that_are_missing() {
     let create = ["template", "create", "p", "--engine", "postgres"];
     world.db(create).fails(1, &["hint: create one of these accounts: postgres"]);
 
-    let Some(world) = World::of(User::Unprivileged, None) else { return };
+    let Some(world) = World::with(User::Unprivileged, None) else { return };
     world.template(Postgres);
     let template = world.home().join("db/templates/t");
     rustix::fs::chmod(&template, 0o700.into()).unwrap();
     rustix::fs::chown(&template, Some(rustix::fs::Uid::ROOT), None).unwrap();
     let words = ["hint: check who owns it, or set CALVE_HOME to a directory of your own\n"];
     world.db(["start", "t"]).fails(1, &words);
+}
+
+/// They would cut the path, and say so in a line that is cut too.
+#[test]
+fn mariadb_and_mysql_refuse_a_path_that_they_would_cut() {
+    let Some(world) = World::new() else { return };
+    let long = |bytes: usize| {
+        let mut home = world.path().join("long");
+        while home.as_os_str().len() + 202 < bytes {
+            home.push("x".repeat(200));
+        }
+        home.join("y".repeat(bytes - home.as_os_str().len() - 1))
+    };
+    let create = |home: &Path, name: &str, engine: Engine| {
+        world.db(["template", "create", name, "-q", "--engine", engine.name()]).env("CALVE_HOME", home)
+    };
+    let hint = "hint: set CALVE_HOME to a directory with a shorter path\n";
+    create(&long(700), "m", Mariadb).fails(1, &["bytes long; the server allows 460\n", hint]);
+    create(&long(700), "p", Postgres).succeeds();
+    // The template is built where the path is short enough. That of the server is not.
+    let home = long(460 - "/db/servers/.building-m-abcdef/data".len());
+    create(&home, "m", Mariadb).succeeds();
+    world
+        .db(["start", "m", "--name", "with-a-very-long-name"])
+        .env("CALVE_HOME", &home)
+        .fails(1, &["allows 460\n", hint]);
+    world.nothing_runs();
 }

@@ -170,7 +170,7 @@ fn forty_servers_at_once() {
 #[test]
 fn every_user_has_servers_of_his_own() {
     for user in users() {
-        let Some(world) = World::of(user, None) else { return };
+        let Some(world) = World::with(user, None) else { return };
         world.template(Postgres);
         let server = world.start("a");
         // The directory of the socket is closed to everybody else.

@@ -102,7 +102,7 @@ fn a_command_that_was_never_there_makes_no_template() {
         let theirs = own(&world, engine);
         let words = ["template", "create", "new", "-q", "--engine", engine.name(), "--"];
         let said = [
-            "did not connect",
+            "never connected",
             "the template `new` was not made",
             "hint: check where the command connects; make it use DATABASE_URL (REDIS_URL for Redis and Valkey), or leave it out for an empty template\n",
         ];

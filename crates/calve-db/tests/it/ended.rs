@@ -1,4 +1,4 @@
-//! Servers and commands that end when nobody has asked them to, and what users are told of it.
+//! Servers and commands that end unasked, and the messages about it.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -40,7 +40,7 @@ fn a_server_that_ended_by_itself_leaves_its_reason_and_its_log() {
     for command in ["url", "reset", "stop"] {
         world.db([command, "a"]).fails(1, &told);
     }
-    // Nobody else reads it.
+    // Nothing else reads it.
     let logs = world.home().join("db/logs");
     assert_eq!(fs::metadata(&logs).unwrap().permissions().mode() & 0o777, 0o700);
     for name in names(&logs) {
@@ -126,7 +126,7 @@ fn a_command_ends_with_the_program_that_runs_it() {
         eventually(|| {
             let lives = |pid: &&i32| {
                 let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-                // One that nobody waits for in a container without an init stays as a zombie.
+                // An orphan in a container without an init stays as a zombie.
                 test_kill_process(Pid::from_raw(**pid).unwrap()).is_ok() && !state.contains(") Z ")
             };
             let left: Vec<&i32> = pids.iter().filter(lives).collect();
@@ -149,18 +149,17 @@ fn a_colon_in_the_path_of_all_files() {
     }
 }
 
-/// What is advised has to do with what went wrong.
+/// The advice fits the failure.
 #[test]
 fn hints_name_what_helps() {
-    let Some(world) = World::of(crate::world::ordinary(), None) else { return };
+    let Some(world) = World::with(crate::world::ordinary(), None) else { return };
     world.template(Postgres);
     let lacks = |stderr: String, word: &str| assert!(!stderr.contains(word), "{stderr}");
     let allowed = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
     if allowed.trim().parse::<u32>().unwrap() > 1 {
-        let ran = world.db(["start", "t", "--tcp=1"]).fails(
-            1,
-            &["port 1 ", "hint: choose a port from 1024 on, or leave it out: --tcp alone takes a free one\n"],
-        );
+        let ran = world
+            .db(["start", "t", "--tcp=1"])
+            .fails(1, &["port 1 ", "hint: choose a port from 1024 on, or name none to get a free one\n"]);
         lacks(ran.stderr(), "CALVE_HOME");
     }
     // Of another version.
@@ -169,7 +168,7 @@ fn hints_name_what_helps() {
     world.give(&from);
     fs::write(from.join("PG_VERSION"), "9.6\n").unwrap();
     let create = || world.db(["template", "create", "p", "--engine", "postgres", "--from"]).arg(&from);
-    let ran = create().fails(1, &["was made by PostgreSQL 9.6", "hint: install that version of the server and name its directory with --server-bin, or an image with --image\n"]);
+    let ran = create().fails(1, &["was made by PostgreSQL 9.6", "hint: install that version of the server; name its directory with `--server-bin`, or an image with `--image`\n"]);
     lacks(ran.stderr(), "shut");
     lacks(ran.stderr(), "clean");
 }
@@ -179,20 +178,23 @@ fn a_data_directory_that_cannot_be_read() {
     if !require_root("another user's directory") {
         return;
     }
-    let Some(world) = World::of(User::Unprivileged, None) else { return };
+    let Some(world) = World::with(User::Unprivileged, None) else { return };
     let from = world.path().join("from");
     data_of(Postgres, &from);
     let ran = world.db(["template", "create", "p", "--engine", "postgres", "--from"]).arg(&from);
     let stderr = ran
         .fails(
             1,
-            &["from`", "hint: run this as the owner of that directory, or name a copy that you may read with --from\n"],
+            &[
+                "from`",
+                "hint: run this as the owner of that directory, or name a copy that you may read with `--from`\n",
+            ],
         )
         .stderr();
     assert!(!stderr.contains("CALVE_HOME"), "{stderr}");
 }
 
-/// Hidden directories are nobody's business.
+/// Hidden directories are passed over.
 #[test]
 fn no_message_names_the_directory_of_a_build() {
     let Some(world) = World::new() else { return };

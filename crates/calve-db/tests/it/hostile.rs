@@ -43,7 +43,7 @@ const NAMES: &[&str] = &[
     "tmp",
 ];
 
-/// Puts a link of each of these names, instead of what is there, into every directory in which it may.
+/// Puts a link of each of these names, in place of any entry, into every directory in which it may.
 const PLANT: &str = r#"
 outside=$1 names=$2
 shift 2
@@ -57,7 +57,7 @@ done
 [ $planted -gt 0 ]
 "#;
 
-/// Files that nobody but their owner may change, and names that nothing has yet.
+/// Files that only their owner may change, and names that nothing has yet.
 struct Outside {
     path: PathBuf,
     before: Vec<String>,
@@ -92,7 +92,7 @@ impl Outside {
     }
 }
 
-/// Whoever has the account that a server runs as, with what he may do by SQL: outside of all namespaces, as a process that he left
+/// An attacker with the account that a server runs as, and the rights of its SQL clients: outside of all namespaces, as a process that he left
 /// there could.
 struct Attacker {
     account: (u32, u32),
@@ -102,10 +102,10 @@ struct Attacker {
 }
 
 impl Attacker {
-    fn of(world: &World, server: &Value) -> Self {
+    fn new(world: &World, server: &Value) -> Self {
         let found = fs::metadata(format!("/proc/{}", server["pid"])).unwrap();
         let place = world.home().join("db/servers").join(server["name"].as_str().unwrap());
-        let directory = PathBuf::from(fs::read_to_string(place.join("sockets")).unwrap());
+        let directory = PathBuf::from(fs::read_to_string(place.join("sockets")).unwrap().lines().next().unwrap());
         let mut around = vec![place.join("tmp"), directory.join("s")];
         // Where both are one user, these are his own in any case.
         if is_root() && found.uid() != UnprivilegedUser::UID {
@@ -153,9 +153,9 @@ fn kill(pid: u64) {
 
 /// Servers that share the machine's System V memory with others: of an ordinary user, and of root.
 fn worlds_without_namespaces() -> Option<Vec<World>> {
-    let mut worlds = vec![World::of(ordinary(), None)?.without_namespaces()];
+    let mut worlds = vec![World::with(ordinary(), None)?.without_namespaces()];
     if is_root() {
-        worlds.push(World::of(User::This, None)?.without_capability());
+        worlds.push(World::with(User::This, None)?.without_capability());
     }
     worlds.iter().for_each(|world| world.template(Postgres));
     Some(worlds)
@@ -165,11 +165,11 @@ fn worlds_without_namespaces() -> Option<Vec<World>> {
 fn links_that_a_server_plants_lead_nowhere() {
     for engine in [Postgres, Mariadb] {
         for user in users() {
-            let Some(world) = World::of(user, None) else { return };
+            let Some(world) = World::with(user, None) else { return };
             world.template(engine);
             let outside = Outside::make(&world);
             let server = world.start("a");
-            let attacker = Attacker::of(&world, &server);
+            let attacker = Attacker::new(&world, &server);
             if engine == Postgres {
                 attacker.plant_by_sql(&world, &server, &outside);
             }
@@ -181,7 +181,7 @@ fn links_that_a_server_plants_lead_nowhere() {
             attacker.plant(&outside);
             world.stop("a");
             outside.is_unchanged("stop");
-            let attacker = Attacker::of(&world, &world.start("a"));
+            let attacker = Attacker::new(&world, &world.start("a"));
             attacker.plant(&outside);
             world.supervisors().into_iter().for_each(kill);
             world.nothing_runs();
@@ -197,7 +197,7 @@ fn links_that_a_server_plants_lead_nowhere() {
 #[test]
 fn links_that_are_planted_while_a_template_is_made_lead_nowhere() {
     for user in users() {
-        let Some(world) = World::of(user, None) else { return };
+        let Some(world) = World::with(user, None) else { return };
         world.template(Postgres);
         let outside = Outside::make(&world);
         let script = plant_script(&world);
@@ -248,7 +248,7 @@ fn a_sweep_unmounts_nothing() {
     fs::create_dir(world.path().join("what")).unwrap();
     fs::write(world.path().join("what/kept"), "").unwrap();
     let _mount = BindMount::new(world.path().join("what"), &precious);
-    let attacker = Attacker::of(&world, &world.start("a"));
+    let attacker = Attacker::new(&world, &world.start("a"));
     let directory = world.noted_sockets().remove(0);
     world.supervisors().into_iter().for_each(kill);
     world.nothing_runs();
@@ -267,7 +267,7 @@ const ANY_UMASK: &[&str] = &["sh", "-c", "umask 000; exec \"$@\"", "sh"];
 #[test]
 fn nobody_else_reads_or_locks() {
     for user in users() {
-        let Some(world) = World::of(user, None) else { return };
+        let Some(world) = World::with(user, None) else { return };
         let from = world.path().join("from");
         data_of(Postgres, &from);
         world.give(&from);
@@ -313,7 +313,7 @@ fn loosen(home: &Path) {
     }
 }
 
-/// What is not the server's own has nothing for others, but for the way to it.
+/// Directories that are not the server's own are closed to others, but for the way through them.
 #[track_caller]
 fn is_closed(world: &World) {
     let home = world.home().join("db");
@@ -348,23 +348,23 @@ fn segments(world: &World) -> Vec<String> {
     world.ipc().into_iter().filter(|found| !found.starts_with("PostgreSQL")).collect()
 }
 
-/// A note that is a FIFO is waited for by whoever opens it to read.
+/// Opening a note that is a FIFO waits for a writer.
 #[test]
 fn a_fifo_in_place_of_a_note_keeps_nobody_waiting() {
     let Some(worlds) = worlds_without_namespaces() else { return };
     for world in worlds {
         let server = world.start("a");
-        let attacker = Attacker::of(&world, &server);
+        let attacker = Attacker::new(&world, &server);
         let note = PathBuf::from(server["data_directory"].as_str().unwrap()).join("postmaster.pid");
         let replace = "rm \"$1\" && mkfifo \"$1\"";
         assert!(attacker.command("sh").args(["-c", replace, "sh"]).arg(&note).status().unwrap().success());
         let mut stop = world.db(["stop", "a"]).spawn();
-        let patience = Patience::of(Duration::from_secs(20));
+        let patience = Patience::new(Duration::from_secs(20));
         let mut waits = false;
         while stop.try_wait().unwrap().is_none() {
             if patience.is_over() {
                 waits = true;
-                // Whoever waits for it goes on.
+                // The waiting process goes on.
                 let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
                 drop(rustix::fs::open(&note, flags, rustix::fs::Mode::empty()));
             }
@@ -387,7 +387,7 @@ fn memory_that_others_have_made_stays() {
         let field = |at: usize| others[0].split_ascii_whitespace().nth(at).unwrap().to_owned();
         let (key, id, creator) = (field(0), field(1), field(4));
         let server = world.start("a");
-        let attacker = Attacker::of(&world, &server);
+        let attacker = Attacker::new(&world, &server);
         let note = PathBuf::from(server["data_directory"].as_str().unwrap()).join("postmaster.pid");
         let lie = "printf '%s\\n\\n\\n\\n\\n\\n%s %s\\n' \"$2\" \"$3\" \"$4\" > \"$1\"";
         let mut command = attacker.command("sh");
@@ -412,7 +412,7 @@ fn what_is_said_to_a_server_is_not_said_to_another_one() {
     let (other, server) = (start("other"), start("a"));
     let password = || world.query(Postgres, &other, "SELECT rolpassword FROM pg_authid WHERE rolname = 'postgres'");
     let before = password();
-    let attacker = Attacker::of(&world, &server);
+    let attacker = Attacker::new(&world, &server);
     let over = world.path().join("over");
     let script = format!("until [ -e '{}' ]; do ln -sfn \"$1\" \"$2\"; done 2>/dev/null", over.display());
     let mut command = attacker.command("sh");
@@ -431,7 +431,7 @@ fn what_is_said_to_a_server_is_not_said_to_another_one() {
 #[test]
 fn a_log_may_be_of_any_length() {
     for user in users() {
-        let Some(world) = World::of(user, None) else { return };
+        let Some(world) = World::with(user, None) else { return };
         world.template(Postgres);
         let lengthen = "COPY (SELECT 1) TO PROGRAM 'perl -e \"1 while <STDIN>; truncate(STDERR, 2 ** 43)\"'";
         let script = "\"$@\" && echo made long; exit 3";

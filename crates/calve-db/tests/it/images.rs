@@ -12,22 +12,22 @@ use crate::world::{Mariadb, Postgres, User, World};
 
 #[test]
 fn no_runtime_and_no_fitting_image() {
-    let Some(containers) = Containers::of(Mariadb) else { return };
-    let Some(postgres) = Containers::of(Postgres) else { return };
+    let Some(containers) = Containers::with_engine(Mariadb) else { return };
+    let Some(postgres) = Containers::with_engine(Postgres) else { return };
     let world = &containers.world;
     containers
         .create("localhost/nothing:1")
         .fails(1, &["there is no image `localhost/nothing:1`", "pull it, or name one that is here: ", "podman pull"]);
     containers
         .create(&postgres.image)
-        .fails(1, &["has no `mariadbd`", "hint: name an image of that engine for this machine with --image"]);
+        .fails(1, &["has no `mariadbd`", "hint: name an image of that engine for this machine with `--image`"]);
     let create = |runtime: &str| {
         let words = ["template", "create", "t", "-q", "--engine", "mariadb", "--image", &containers.image];
         world.db(words).args(["--runtime", runtime])
     };
     create("no-such-podman").fails(
         1,
-        &["cannot find `no-such-podman`", "hint: install podman or docker, or name its program with --runtime"],
+        &["cannot find `no-such-podman`", "hint: install podman or docker, or name its program with `--runtime`"],
     );
     create("true").fails(1, &["is neither podman nor docker"]);
     let broken = world.path().join("broken");
@@ -61,7 +61,7 @@ fn no_runtime_and_no_fitting_image() {
 
 #[test]
 fn the_first_runtime_that_has_the_image_is_used() {
-    let Some(podman) = Containers::of(Postgres) else { return };
+    let Some(podman) = Containers::with_engine(Postgres) else { return };
     let Some(docker) = Containers::of_docker(World::new().unwrap(), Postgres) else { return };
     let world = &podman.world;
     let programs = world.path().join("programs");
@@ -142,7 +142,7 @@ fn no_engine_of_docker_that_fits() {
         .fails(1, &["docker` failed\n", "daemon running", "hint: check that it works without Calve: "]);
     let refused = [
         "does not share this machine's files and users",
-        "hint: install the database server here (Homebrew, apt) and leave --image out, or use podman or a Docker engine that runs as root on this machine",
+        "hint: install the database server here (Homebrew, apt) and use no image, or use podman or a Docker engine that runs as root on this machine",
     ];
     create(client, "tcp://127.0.0.1:1").fails(1, &refused);
     // Clients of a rootless engine, of one that changes ids, of one in a virtual machine with files of its own, and of one whose files are
@@ -164,7 +164,7 @@ fn no_engine_of_docker_that_fits() {
     }
 
     // A user who may not use its socket, and one who may.
-    let Some(theirs) = Containers::of_docker(World::of(User::Unprivileged, None).unwrap(), Postgres) else { return };
+    let Some(theirs) = Containers::of_docker(World::with(User::Unprivileged, None).unwrap(), Postgres) else { return };
     let socket = containers.runtime.with_file_name("engine.sock");
     rustix::fs::chmod(&socket, 0o600.into()).unwrap();
     theirs.create(&theirs.image).fails(1, &["permission denied", "hint: check that it works without Calve: "]);
@@ -199,7 +199,7 @@ fn an_image_of_another_architecture() {
             1,
             &[
                 &format!("the image `{name}` is for another architecture"),
-                "hint: name an image of that engine for this machine with --image",
+                "hint: name an image of that engine for this machine with `--image`",
             ],
         );
         containers.ask(["rmi", &name]);

@@ -20,14 +20,14 @@ fn mounts(world: &World) -> Vec<String> {
     all.lines().filter(|line| line.contains(&home)).map(str::to_owned).collect()
 }
 
-/// A process's namespaces but for those that this world is in, and who is in them. What is in them goes with their last process.
+/// A process's namespaces but for those that this world is in, and their processes. Everything in them goes with the last of those.
 struct Apart {
     namespaces: Vec<PathBuf>,
     members: Vec<(String, String)>,
 }
 
 impl Apart {
-    fn of(world: &World, pid: u64) -> Self {
+    fn new(world: &World, pid: u64) -> Self {
         let own = namespaces_of(&world.outside());
         let namespaces: Vec<_> =
             namespaces_of(&pid.to_string()).into_iter().filter(|found| !own.contains(found)).collect();
@@ -83,6 +83,24 @@ impl Before {
     }
 }
 
+#[test]
+fn a_copied_home_leaves_the_servers_of_the_original_alone() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let copy = world.path().join("copy");
+    // Also of files that the server changes meanwhile.
+    let _ = Command::new("cp").arg("-a").args([&world.home(), &copy]).stderr(Stdio::null()).status();
+    assert!(copy.join("db/servers/a").exists());
+    for words in [&["list"][..], &["gc"]] {
+        world.db(words).env("CALVE_HOME", &copy).succeeds();
+    }
+    assert!(!copy.join("db/servers/a").exists());
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop("a");
+    world.nothing_left();
+}
+
 /// Nothing but files, and after the next command not those.
 #[track_caller]
 fn is_clean(world: &World, before: &Before) {
@@ -105,9 +123,9 @@ fn no_file_is_left(world: &World, before: &Before) {
 fn worlds(engine: Engine) -> Option<Vec<World>> {
     let mut worlds = Vec::new();
     for user in users() {
-        worlds.push(World::of(user, None)?);
+        worlds.push(World::with(user, None)?);
     }
-    worlds.push(World::of(ordinary(), None)?.without_namespaces());
+    worlds.push(World::with(ordinary(), None)?.without_namespaces());
     worlds.iter().for_each(|world| world.template(engine));
     Some(worlds)
 }
@@ -119,7 +137,7 @@ fn the_server() {
         let mut before = Before::new(&world);
         let server = world.start("a");
         let pid = server["pid"].as_u64().unwrap();
-        let apart = Apart::of(&world, pid);
+        let apart = Apart::new(&world, pid);
         assert_eq!(apart.namespaces.len(), if world.has_namespaces() { 3 } else { 0 });
         before.note(&world);
         assert_eq!(before.sockets.len(), 1);
@@ -135,7 +153,7 @@ fn the_supervisor() {
     for world in worlds {
         let mut before = Before::new(&world);
         let server = world.start("a");
-        let apart = Apart::of(&world, server["pid"].as_u64().unwrap());
+        let apart = Apart::new(&world, server["pid"].as_u64().unwrap());
         let found = world.supervisors();
         assert_eq!(found.len(), 1);
         before.note(&world);
@@ -148,7 +166,7 @@ fn the_supervisor() {
     }
 }
 
-/// PostgreSQL has one, whatever it is told.
+/// PostgreSQL has one, whatever its settings are.
 #[test]
 fn a_server_s_system_v_memory_is_in_its_own_namespace() {
     if !require_root("nsenter") {
@@ -248,7 +266,7 @@ fn a_server_that_is_killed_while_it_starts_leaves_no_memory() {
     if !require_program("strace") {
         return;
     }
-    let Some(world) = World::of(ordinary(), None) else { return };
+    let Some(world) = World::with(ordinary(), None) else { return };
     let world = world.without_namespaces();
     let (bin, when) = traced_postgres(&world);
     let from = world.path().join("from");
@@ -273,10 +291,10 @@ fn traced_postgres(world: &World) -> (PathBuf, PathBuf) {
     let Some(real) = real.into_iter().find(|bin| bin.join("postgres").exists()) else { panic!("no PostgreSQL") };
     let (bin, when) = (world.path().join("bin"), world.path().join("when"));
     fs_err::create_dir(&bin).unwrap();
-    // Not a link: it runs what is beside it.
+    // Not a link: it runs programs beside it.
     copy_program(real.join("initdb"), bin.join("initdb"));
     let script = format!(
-        "#!/bin/sh\nif [ -e '{when}' ]; then\n  exec strace -f -o /dev/null -e $(cat '{when}') '{real}' \"$@\"\nfi\n\
+        "#!/bin/sh\nif [ -e '{when}' ]; then\n  exec strace -o /dev/null -e $(cat '{when}') '{real}' \"$@\"\nfi\n\
          exec '{real}' \"$@\"\n",
         when = when.display(),
         real = real.join("postgres").display(),
@@ -295,23 +313,37 @@ fn without_namespaces() -> Option<World> {
 /// supervisor's, so that the kernel does not end it.
 #[test]
 fn a_supervisor_whose_server_is_not_ready() {
+    let Some(world) = without_namespaces() else { return };
+    is_killed_before_its_server_is_ready(&world);
+}
+
+/// initdb's servers have more System V memory then, with a key by chance.
+#[test]
+fn a_supervisor_whose_server_is_not_ready_without_posix_memory() {
+    if !require_root("another /dev/shm") {
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    is_killed_before_its_server_is_ready(&world.without_posix_memory());
+}
+
+fn is_killed_before_its_server_is_ready(world: &World) {
     if !require_program("strace") {
         return;
     }
-    let Some(world) = without_namespaces() else { return };
-    let (bin, when) = traced_postgres(&world);
+    let (bin, when) = traced_postgres(world);
     let create = ["template", "create", "--engine", "postgres", "-q", "--server-bin"];
     world.db(create).arg(&bin).arg("t").succeeds();
-    let mut before = Before::new(&world);
+    let mut before = Before::new(world);
     fs_err::write(&when, "trace=shmget -e inject=shmget:signal=STOP").unwrap();
     for command in [world.db(["run", "t", "--", "true"]), world.db(create).arg(&bin).arg("p")] {
         let asked = command.spawn();
-        eventually(|| if has_made_memory(&world) { Ok(()) } else { Err("there is no memory yet".into()) });
-        before.note(&world);
+        eventually(|| if has_made_memory(world) { Ok(()) } else { Err("there is no memory yet".into()) });
+        before.note(world);
         world.supervisors().into_iter().for_each(kill);
         let output = asked.wait_with_output().unwrap();
         assert!(!output.status.success(), "{output:?}");
-        is_clean(&world, &before);
+        is_clean(world, &before);
     }
 }
 

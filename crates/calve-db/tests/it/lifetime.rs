@@ -99,6 +99,32 @@ fn a_server_is_kept_when_the_command_fails_if_that_is_wanted() {
 }
 
 #[test]
+fn a_command_that_outlives_its_server_keeps_its_exit_code() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let calve = World::program();
+    let until_gone = "while [ -e \"$PGHOST\" ]; do sleep 0.05; done; exit 7";
+    let kill = |field: &str| {
+        let pid = format!("s/^ *\"{field}\": \\([0-9]*\\),*$/\\1/p");
+        format!("kill -9 $({} db list --json | sed -n '{pid}'); {until_gone}", calve.display())
+    };
+    for (option, script, reason) in [
+        ("--ttl=1s", until_gone, "ended when its time was over"),
+        ("--keep-on-failure", &format!("{} db stop -q --all; exit 7", calve.display()), "was stopped meanwhile"),
+        ("--quiet", &kill("pid"), "ended by itself (signal 9)"),
+    ] {
+        let ran = world.db(["run", "t", option, "--", "sh", "-c", script]).ends().code(7);
+        let said = ran.stderr();
+        assert!(said.starts_with("warning: the server `t-") && said.ends_with(&format!(" {reason}\n")), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let ran = world.db(["run", "t", "--", "sh", "-c", "kill -9 $(pgrep -f -P $PPID '__supervise$')"]).succeeds();
+    assert!(ran.stderr().contains("warning: the supervisor of the server `t-"), "{}", ran.stderr());
+    world.db(["gc"]).succeeds();
+    world.nothing_left();
+}
+
+#[test]
 fn what_a_server_is_doing_does_not_keep_it() {
     let Some(world) = World::new() else { return };
     world.template(Postgres);
@@ -126,7 +152,7 @@ fn reset_during_a_transaction() {
         other => Err(other.to_owned()),
     });
     world.db(["reset", "a"]).succeeds();
-    let patience = Patience::of(Duration::from_secs(5));
+    let patience = Patience::new(Duration::from_secs(5));
     let ended = client.wait_with_output().unwrap();
     assert!(!patience.is_over(), "its session went on");
     let said = String::from_utf8_lossy(&ended.stderr);

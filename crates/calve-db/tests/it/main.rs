@@ -11,6 +11,7 @@ mod django;
 mod elsewhere;
 mod ended;
 mod engine;
+mod full_disk;
 mod hostile;
 mod images;
 mod killed;

@@ -12,11 +12,11 @@ use crate::world::{Mariadb, Postgres, Redis, User, World, eventually, fill, name
 /// All that a table holds, in one word.
 const CHECKSUM: &str = "SELECT md5(string_agg(a::text, ',' ORDER BY a)) FROM t";
 
-fn mark(world: &World, name: &str) -> Value {
+pub(crate) fn mark(world: &World, name: &str) -> Value {
     world.db(["mark", "a", name, "--json"]).succeeds().json()
 }
 
-fn reset(world: &World, to: Option<&str>) -> Value {
+pub(crate) fn reset(world: &World, to: Option<&str>) -> Value {
     let to = to.map(|to| ["--to", to]).into_iter().flatten();
     world.db(["reset", "a", "--json"]).args(to).succeeds().json()["servers"][0].clone()
 }
@@ -65,7 +65,7 @@ fn story(world: &World) {
 #[test]
 fn a_reset_goes_back_to_a_mark() {
     for user in users() {
-        let Some(world) = World::of(user, None) else { return };
+        let Some(world) = World::with(user, None) else { return };
         story(&world);
     }
 }
@@ -122,6 +122,46 @@ fn on_xfs_with_a_standby() {
     on(FileSystem::Xfs, ordinary());
 }
 
+/// Resets by the server that was prepared for it.
+fn reset_by_a_standby(world: &World, to: Option<&str>) {
+    let servers = world.home().join("db/servers");
+    let records = || names(&servers).into_iter().map(|name| servers.join(name).join("server.json"));
+    let read = |path| serde_json::from_slice::<Value>(&fs_err::read(path).ok()?).ok();
+    eventually(|| {
+        let record = records().filter_map(read).find(|record| record["name"] == "a");
+        match record.is_some_and(|record| record["prepared"] == true) {
+            true => Ok(()),
+            false => Err("no server is prepared".to_owned()),
+        }
+    });
+    assert_eq!(reset(world, to)["standby"], true);
+}
+
+/// Its files stay where they were prepared, in a directory of those that hold all others.
+#[test]
+fn a_server_that_was_prepared_is_marked_and_reset_by_the_next_one() {
+    for (file_system, user) in [(FileSystem::Xfs, ordinary()), (FileSystem::Ext4, User::This)] {
+        let Some(world) = World::on(file_system, user) else { return };
+        world.template(Postgres);
+        world.db(["pool", "t", "--size", "1", "-q"]).succeeds();
+        let server = world.start("a");
+        reset(&world, None);
+        for round in ["first", "second"] {
+            reset_by_a_standby(&world, None);
+            world.query(Postgres, &server, "DELETE FROM t WHERE a > 10");
+            mark(&world, round);
+            world.query(Postgres, &server, "DELETE FROM t");
+            reset_by_a_standby(&world, Some(round));
+            assert_eq!(world.rows(Postgres, &server), "10");
+            reset(&world, None);
+            assert_eq!(world.rows(Postgres, &server), "1000");
+        }
+        world.db(["pool", "t", "--size", "0", "-q"]).succeeds();
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
 #[test]
 fn what_was_not_committed_is_in_no_mark() {
     for engine in [Postgres, Mariadb] {
@@ -143,7 +183,7 @@ fn what_was_not_committed_is_in_no_mark() {
             found => Err(format!("{found} sleep")),
         });
         mark(&world, "m");
-        // The session is told so at once.
+        // The session gets the message at once.
         assert!(!session.wait_with_output().unwrap().status.success());
         assert_eq!(world.rows(engine, &server), "1000");
         world.query(engine, &server, "DELETE FROM t");
@@ -275,7 +315,7 @@ pub(crate) fn signal(pid: u64, signal: Signal) {
 
 /// Waits for the end of a command, which is not a matter of minutes.
 pub(crate) fn ends(child: &mut std::process::Child) -> Option<i32> {
-    let patience = Patience::of(Duration::from_secs(20));
+    let patience = Patience::new(Duration::from_secs(20));
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();
@@ -303,7 +343,21 @@ fn no_command_has_to_wait_for_a_server_that_does_not_end() {
         assert_eq!(ends(&mut world.db(["stop", "a"]).spawn()), Some(0));
         world.nothing_runs();
     }
-    // Nobody waits for this mark any more, and the server goes on.
+    // Those that wait when it is stopped are told.
+    let server = world.start("a");
+    signal(server["pid"].as_u64().unwrap(), Signal::STOP);
+    let waiting = [&["mark", "a", "m"][..], &["reset", "a"]].map(|words| {
+        let child = world.db(words).spawn();
+        std::thread::sleep(Duration::from_millis(300));
+        child
+    });
+    world.stop("a");
+    for child in waiting {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("the server `a` was stopped meanwhile\nhint: see `calve db list`"), "{said}");
+    }
+    // No command waits for this mark any more, and the server goes on.
     let server = world.start("a");
     let pid = server["pid"].as_u64().unwrap();
     signal(pid, Signal::STOP);
@@ -322,7 +376,7 @@ fn no_command_has_to_wait_for_a_server_that_does_not_end() {
 }
 
 /// Names of the servers that are down.
-fn down(world: &World) -> Vec<String> {
+pub(crate) fn down(world: &World) -> Vec<String> {
     let list = world.db(["list", "--json"]).succeeds().json();
     let down = list["servers"].as_array().unwrap().iter().filter(|server| server["down"] == true);
     down.map(|server| server["name"].as_str().unwrap().to_owned()).collect()
@@ -341,7 +395,7 @@ fn a_server_that_cannot_be_started_again_keeps_its_marks() {
         let why = ["the server `a` is down, because it could not be started again", "shared_buffers", hint];
         world.db(["mark", "a", "bad"]).fails(1, &why);
         assert_eq!(down(&world), ["a"]);
-        // All that needs a server says why there is none. The state that was marked is kept, whatever is wrong with it.
+        // Every command that needs a server says why it has ended. The marked state is kept, whatever is wrong with it.
         world.db(["mark", "a", "another"]).fails(1, &why);
         world.db(["reset", "a", "--to", "bad"]).fails(1, &why);
         assert_eq!(down(&world), ["a"]);
@@ -396,4 +450,118 @@ fn a_server_whose_port_is_taken_meanwhile_keeps_its_marks() {
         world.stop("a");
         world.nothing_left();
     }
+}
+
+/// The directory of the mark that was not made is hidden, and gone.
+#[test]
+fn a_server_with_data_outside_cannot_be_marked_and_goes_on() {
+    use std::os::unix::fs::PermissionsExt;
+    for engine in [Postgres, Mariadb] {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.start("a");
+        let outside = tempfile::tempdir().unwrap();
+        fs_err::set_permissions(outside.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        let place = outside.path().join("far").display().to_string();
+        let what = match engine {
+            Postgres => {
+                world.query(
+                    engine,
+                    &server,
+                    &format!("COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; mkdir -m 700 {place}'"),
+                );
+                world.query(engine, &server, &format!("CREATE TABLESPACE far LOCATION '{place}'"));
+                "it has a tablespace outside: `pg_tblspc/"
+            }
+            _ => {
+                world.query(
+                    engine,
+                    &server,
+                    &format!("CREATE TABLE far (a INT) ENGINE=InnoDB DATA DIRECTORY='{place}'"),
+                );
+                "it has a table outside: `test/far.isl`"
+            }
+        };
+        let hint = "hint: drop it first: a mark contains only the server's data directory\n";
+        let why = ["error: the server `a` cannot be marked: ", what, &*place, hint];
+        let said = world.db(["mark", "a", "m"]).fails(1, &why).stderr();
+        assert!(!said.contains("marks/.new"), "{said}");
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.query(engine, &server, if engine == Postgres { "DROP TABLESPACE far" } else { "DROP TABLE far" });
+        mark(&world, "m");
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn tablespaces_in_place_are_data_like_the_rest() {
+    let Some(world) = World::new() else { return };
+    let words = ["template", "create", "t", "-q", "--engine", "postgres", "--", "psql", "-q"];
+    let in_place = ["-c", "SET allow_in_place_tablespaces = on", "-c", "CREATE TABLESPACE near LOCATION ''"];
+    let table = ["-c", "CREATE TABLE t TABLESPACE near AS SELECT generate_series(1, 1000) AS a"];
+    world.db(words).args(in_place).args(table).succeeds();
+    let server = world.start("a");
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.query(Postgres, &server, "DELETE FROM t WHERE a > 10");
+    mark(&world, "ten");
+    world.query(Postgres, &server, "DROP TABLE t");
+    reset(&world, Some("ten"));
+    assert_eq!(world.rows(Postgres, &server), "10");
+    reset(&world, None);
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop("a");
+    let data = world.home().join("db/templates/t/data");
+    world.db(["template", "create", "n", "-q", "--engine", "postgres", "--from"]).args([data]).succeeds();
+    world.db(["start", "n", "--name", "b", "-q"]).succeeds();
+    world.stop("b");
+    world.nothing_left();
+}
+
+/// Whatever the moment, a mark is made or not made, as the command says.
+#[test]
+fn a_mark_that_is_interrupted_is_not_made() {
+    let Some(world) = World::new() else { return };
+    world.template(Redis);
+    let server = world.start("a");
+    let mut random = calve_testkit::SplitMix64::new(u64::from(std::process::id()));
+    for round in 0..calve_testkit::rounds(60).max(8) {
+        let name = format!("m{round}");
+        let mut child = world.db(["mark", "a", &name]).spawn();
+        std::thread::sleep(Duration::from_millis(random.below(200)));
+        signal(child.id().into(), if round % 2 == 0 { Signal::INT } else { Signal::TERM });
+        let code = ends(&mut child);
+        // Its turn comes when the mark is over.
+        world.db(["unmark", "a", "none"]).fails(1, &["no mark `none`"]);
+        let is_there = world.db(["marks", "a"]).succeeds().stdout().contains(&format!("{name} "));
+        // Signals before it listens end it.
+        assert!(matches!(code, Some(0 | 130) | None), "{code:?}");
+        assert_eq!(is_there, code == Some(0), "{code:?}");
+    }
+    assert_eq!(world.rows(Redis, &server), "1000");
+    world.stop("a");
+    world.nothing_left();
+}
+
+/// A supervisor is busy, and its socket was removed.
+#[test]
+fn nobody_has_to_wait_for_a_supervisor_that_does_not_end() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    for word in [Signal::INT, Signal::TERM] {
+        world.start("a");
+        let record = fs_err::read(world.home().join("db/servers/a/server.json")).unwrap();
+        let record: Value = serde_json::from_slice(&record).unwrap();
+        let supervisor = world.supervisors()[0];
+        signal(supervisor, Signal::STOP);
+        fs_err::remove_file(record["control"].as_str().unwrap()).unwrap();
+        let mut child = world.db(["stop", "a"]).spawn();
+        std::thread::sleep(Duration::from_millis(300));
+        signal(child.id().into(), word);
+        // After ten seconds it would have ended with 0.
+        assert_eq!(ends(&mut child), Some(130));
+        signal(supervisor, Signal::CONT);
+        world.nothing_runs();
+    }
+    world.nothing_left();
 }

@@ -1,4 +1,4 @@
-//! How long a test waits for what must be so: as long as nobody has to wait for a processor or for the disk.
+//! How long a test waits for a condition that must come: time without waiting for a processor or the disk counts.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const MOST: Duration = Duration::from_secs(120);
 
 /// A limit on a machine that has nothing else to do. Time in which a process was kept waiting does not count (PSI, as in
-/// /proc/pressure); where the kernel does not tell, nobody knows how long it would have taken.
+/// /proc/pressure); where the kernel does not tell, that time is unknown.
 pub(crate) struct Patience {
     limit: Duration,
     began: Instant,
@@ -14,7 +14,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    pub(crate) fn of(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         Self { limit, began: Instant::now(), stalled: stalled() }
     }
 
@@ -41,8 +41,8 @@ fn stalled_for(what: &str) -> Option<Duration> {
 
 #[test]
 fn patience_ends() {
-    let patience = Patience::of(Duration::from_millis(10));
-    assert!(!Patience::of(MOST).is_over());
+    let patience = Patience::new(Duration::from_millis(10));
+    assert!(!Patience::new(MOST).is_over());
     while !patience.is_over() {
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use calve_testkit::{FileSystem, require_root};
 use fs_err as fs;
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::{Postgres, User, World, ordinary};
+use crate::marks::{down, ends, signal};
+use crate::world::{Postgres, Redis, User, World, ordinary};
 
 /// Returns the inode of each file below a directory.
 fn inodes(root: &Path) -> BTreeMap<PathBuf, u64> {
@@ -109,4 +111,41 @@ fn a_template_that_was_made_again_is_cloned_as_a_whole() {
     assert_eq!(world.query(Postgres, &server, "SELECT count(*) FROM pg_class WHERE relname = 'u'"), "1");
     world.stop("a");
     world.nothing_left();
+}
+
+/// Whatever the moment, a reset is made or not made.
+#[test]
+fn a_reset_that_is_interrupted_leaves_a_server_that_goes_on() {
+    for (engine, user) in [(Postgres, User::This), (Redis, ordinary())] {
+        let Some(world) = World::with(user, None) else { return };
+        world.template(engine);
+        let server = world.start("a");
+        let mut random = calve_testkit::SplitMix64::new(u64::from(std::process::id()));
+        let mut most = 1000;
+        for round in 0..calve_testkit::rounds(60).max(8) {
+            world.query(engine, &server, engine.add());
+            most += 1;
+            let mut child = world.db(["reset", "a"]).spawn();
+            std::thread::sleep(Duration::from_millis(random.below(60)));
+            signal(child.id().into(), if round % 2 == 0 { Signal::INT } else { Signal::TERM });
+            let code = ends(&mut child);
+            let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+            // Its turn comes when the reset is over.
+            world.db(["unmark", "a", "none"]).fails(1, &["no mark `none`"]);
+            let rows: u64 = world.rows(engine, &server).parse().unwrap();
+            match code {
+                Some(0) => assert_eq!(rows, 1000),
+                Some(130) if said.contains("interrupted, but the server `a` finishes what it has begun\n") => {
+                    assert!([1000, most].contains(&rows), "{rows} of {most}");
+                }
+                // Before it asked; signals before it listens end it.
+                Some(130) | None => assert_eq!(rows, most, "{said}"),
+                other => panic!("it ended with {other:?}"),
+            }
+            most = rows;
+        }
+        assert_eq!(down(&world), [""; 0]);
+        world.stop("a");
+        world.nothing_left();
+    }
 }

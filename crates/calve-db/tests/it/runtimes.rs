@@ -40,7 +40,7 @@ fn carry(world: &World, image: &str, from: &Path, to: &Path) {
 }
 
 impl Containers {
-    pub(crate) fn of(engine: Engine) -> Option<Self> {
+    pub(crate) fn with_engine(engine: Engine) -> Option<Self> {
         Self::within(World::new()?, engine)
     }
 

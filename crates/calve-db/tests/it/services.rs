@@ -8,8 +8,9 @@ use calve_testkit::{FileSystem, SplitMix64, is_root};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::full_disk::fill_all;
 use crate::marks::{ends, signal};
-use crate::world::{Engine, MUCH, Postgres, Redis, User, World, eventually, fill, names, ordinary};
+use crate::world::{Engine, MUCH, Mariadb, Postgres, Redis, User, World, eventually, fill, names, ordinary};
 
 /// A repository with a service of the template `t`.
 struct Project {
@@ -18,7 +19,7 @@ struct Project {
 }
 
 impl Project {
-    fn of(world: World, engine: Engine) -> Self {
+    fn new(world: World, engine: Engine) -> Self {
         world.template(engine);
         let path = world.path().join("proj");
         fs_err::create_dir(&path).unwrap();
@@ -57,7 +58,7 @@ fn unconfirmed(engine: Engine) -> &'static str {
     if engine.is_sql() { "BEGIN; UPDATE t SET a = a + 1" } else { "for i = 1, 1000000 do redis.call('INCR', 'u') end" }
 }
 
-/// Until it has ended, and whoever started it has been told.
+/// Until it has ended, and its starter has been told.
 fn until_gone(pid: u64) {
     while fs_err::exists(format!("/proc/{pid}")).unwrap() {
         std::thread::sleep(Duration::from_millis(1));
@@ -66,9 +67,9 @@ fn until_gone(pid: u64) {
 
 /// By root, by others in a user namespace, and without namespaces, where processes of a server outlive the first one.
 fn worlds() -> Option<Vec<World>> {
-    let mut worlds = vec![World::of(ordinary(), None)?, World::of(ordinary(), None)?.without_namespaces()];
+    let mut worlds = vec![World::with(ordinary(), None)?, World::with(ordinary(), None)?.without_namespaces()];
     if is_root() {
-        worlds.push(World::of(User::This, None)?);
+        worlds.push(World::with(User::This, None)?);
     }
     Some(worlds)
 }
@@ -81,7 +82,7 @@ fn killed_with_its_supervisor_or_alone_no_committed_row_is_lost() {
         // How a process is killed is the same for every engine, and what it keeps is not.
         worlds.truncate(if engine == Postgres { worlds.len() } else { 1 });
         for world in worlds {
-            let project = Project::of(world, engine);
+            let project = Project::new(world, engine);
             let world = &project.world;
             let mut rows = 1000;
             for round in 0..2 {
@@ -115,8 +116,8 @@ fn killed_with_its_supervisor_or_alone_no_committed_row_is_lost() {
 /// As a server leaves them that is killed before `calve up` ends. It would begin empty with them.
 #[test]
 fn append_only_files_that_were_never_complete_are_not_loaded() {
-    let Some(world) = World::of(ordinary(), None) else { return };
-    let project = Project::of(world, Redis);
+    let Some(world) = World::with(ordinary(), None) else { return };
+    let project = Project::new(world, Redis);
     let (up, rows) = (|| project.up(), |server: &Value| project.world.rows(Redis, server));
     let down = || project.world.calve("down").within(&project.path).succeeds();
     let data = PathBuf::from(up()["data_directory"].as_str().unwrap());
@@ -129,11 +130,11 @@ fn append_only_files_that_were_never_complete_are_not_loaded() {
     assert_eq!(rows(&up()), "1001");
 }
 
-/// The files from before would be loaded, without what was written since.
+/// The files from before would be loaded, without later writes.
 #[test]
 fn data_of_a_client_that_turned_append_only_files_off_is_there_after_an_orderly_end() {
-    let Some(world) = World::of(ordinary(), None) else { return };
-    let project = Project::of(world, Redis);
+    let Some(world) = World::with(ordinary(), None) else { return };
+    let project = Project::new(world, Redis);
     let world = &project.world;
     let server = project.up();
     world.set(&server, "appendonly", "no");
@@ -153,7 +154,7 @@ fn data_of_a_client_that_turned_append_only_files_off_is_there_after_an_orderly_
 #[test]
 fn append_only_files_that_do_not_fit_on_the_disk_are_not_waited_for() {
     let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-    let project = Project::of(world, Redis);
+    let project = Project::new(world, Redis);
     let world = &project.world;
     world.db(["template", "create", "t", "-q", "--rebuild", "--engine", "redis", "--", "sh", "-ec", MUCH]).succeeds();
     // Room for a clone of the dump of 40 MB, and not for the files.
@@ -168,7 +169,7 @@ fn append_only_files_that_do_not_fit_on_the_disk_are_not_waited_for() {
 #[test]
 fn a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end() {
     let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-    let project = Project::of(world, Redis);
+    let project = Project::new(world, Redis);
     let world = &project.world;
     let server = project.up();
     world.set(&server, "appendonly", "no");
@@ -197,11 +198,51 @@ fn a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end() {
     world.nothing_runs();
 }
 
+/// PostgreSQL would crash and lose what is in no log, and MariaDB would wait for room.
+#[test]
+fn a_server_without_room_to_end_goes_on_until_it_is_forced_to_end() {
+    for (engine, system) in [(Postgres, FileSystem::Ext4), (Postgres, FileSystem::Xfs), (Mariadb, FileSystem::Ext4)] {
+        let Some(world) = World::on(system, ordinary()) else { return };
+        let project = Project::new(world, engine);
+        let world = &project.world;
+        let server = project.up();
+        let kind = if engine == Postgres { "UNLOGGED" } else { "" };
+        world.query(engine, &server, &format!("CREATE {kind} TABLE u (a int)"));
+        world.query(engine, &server, "INSERT INTO u VALUES (1), (2)");
+        let count = "SELECT count(*) FROM u";
+        let filler = fill_all(world);
+        let down = || world.calve("down").within(&project.path);
+        for _ in 0..2 {
+            down().fails(1, &[" has, so it was not stopped", "calve down --force"]);
+            assert_eq!(world.query(engine, &project.server().unwrap(), count), "2", "{engine:?} {system:?}");
+        }
+        filler.set_len(0).unwrap();
+        down().succeeds();
+        assert_eq!(world.query(engine, &project.up(), count), "2", "{engine:?} {system:?}");
+        let _filler = fill_all(world);
+        down().arg("--force").succeeds();
+        assert_eq!(project.server(), None);
+        world.nothing_runs();
+    }
+}
+
+#[test]
+fn a_server_that_crashes_at_its_end_is_no_success() {
+    let Some(world) = World::with(ordinary(), None) else { return };
+    let project = Project::new(world, Postgres);
+    let server = project.up();
+    // What it replaces at each checkpoint.
+    let data = Path::new(server["data_directory"].as_str().unwrap());
+    fs_err::create_dir(data.join("pg_logical/replorigin_checkpoint.tmp")).unwrap();
+    project.world.calve("down").within(&project.path).fails(1, &["PANIC"]);
+    eventually(|| project.server().map_or(Ok(()), |server| Err(format!("{server}"))));
+}
+
 #[test]
 fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() {
     for engine in Engine::families() {
         let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
-        let project = Project::of(world, engine);
+        let project = Project::new(world, engine);
         let world = &project.world;
         let server = project.up();
         assert_eq!(server["strategy"], "reflink", "{engine:?}");
@@ -228,20 +269,33 @@ fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() 
     }
 }
 
+/// Waits until a process has such a file open: a lock that it waits for, or the socket of a supervisor, which it asks at once then.
+fn has_open(process: u32, name: &str) {
+    eventually(|| {
+        let open = fs_err::read_dir(format!("/proc/{process}/fd")).unwrap();
+        let mut links = open.filter_map(|file| fs_err::read_link(file.unwrap().path()).ok());
+        if links.any(|link| link.to_string_lossy().contains(name)) { Ok(()) } else { Err(format!("no {name}")) }
+    });
+}
+
 /// Whatever they wait for, and whatever they have begun.
 #[test]
 fn up_and_down_end_at_once_when_they_are_interrupted() {
     let Some(world) = World::new() else { return };
-    let project = Project::of(world, Postgres);
+    let project = Project::new(world, Postgres);
     let world = &project.world;
-    let interrupted = |name: &str, after: Duration, word: Signal| {
+    let interrupted = |name: &str, when: &dyn Fn(u32), word: Signal| {
         let mut child = world.calve(name).arg("-q").within(&project.path).spawn();
-        std::thread::sleep(after);
+        when(child.id());
         let _ = kill_process(Pid::from_child(&child), word);
         ends(&mut child)
     };
     let is_gone = || if project.server().is_none() { Ok(()) } else { Err("it runs".to_owned()) };
-    let (enough, mut rows, mut random) = (Duration::from_millis(300), 1000, SplitMix64::new(3));
+    let (mut rows, mut random) = (1000, SplitMix64::new(3));
+    let mut within = |most| {
+        let after = Duration::from_millis(random.below(most));
+        move |_| std::thread::sleep(after)
+    };
     for word in [Signal::INT, Signal::TERM] {
         let server = project.up();
         world.query(Postgres, &server, Postgres.add());
@@ -251,7 +305,7 @@ fn up_and_down_end_at_once_when_they_are_interrupted() {
         let turn = fs_err::File::open(turn).unwrap();
         rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
         for name in ["up", "down"] {
-            assert_eq!(interrupted(name, enough, word), Some(130), "{name}");
+            assert_eq!(interrupted(name, &|child| has_open(child, "/turn"), word), Some(130), "{name}");
         }
         drop(turn);
         assert_eq!(world.rows(Postgres, &server), rows.to_string());
@@ -259,19 +313,19 @@ fn up_and_down_end_at_once_when_they_are_interrupted() {
         let supervisor = world.supervisors()[0];
         signal(supervisor, Signal::STOP);
         for name in ["up", "down"] {
-            assert_eq!(interrupted(name, enough, word), Some(130), "{name}");
+            assert_eq!(interrupted(name, &|child| has_open(child, "socket:"), word), Some(130), "{name}");
         }
         signal(supervisor, Signal::CONT);
         eventually(is_gone);
         // At any moment.
         for _ in 0..3 {
-            if interrupted("up", Duration::from_millis(random.below(400)), word) != Some(0) {
+            if interrupted("up", &within(400), word) != Some(0) {
                 assert_eq!(project.server(), None);
                 world.nothing_runs();
                 assert!(!world.db(["list"]).succeeds().stdout().contains("supervisor"));
             }
             assert_eq!(world.rows(Postgres, &project.up()), rows.to_string());
-            interrupted("down", Duration::from_millis(random.below(100)), word);
+            interrupted("down", &within(100), word);
             assert_eq!(world.rows(Postgres, &project.up()), rows.to_string());
         }
     }
@@ -280,8 +334,8 @@ fn up_and_down_end_at_once_when_they_are_interrupted() {
 /// Data is cloned while the files are.
 #[test]
 fn a_worktree_that_is_not_made_leaves_no_data() {
-    let Some(world) = World::of(User::This, None) else { return };
-    let project = Project::of(world, Postgres);
+    let Some(world) = World::with(User::This, None) else { return };
+    let project = Project::new(world, Postgres);
     let world = &project.world;
     let kept = || names(&world.home().join("db/services"));
     let hook = project.path.join(".git/hooks/reference-transaction");
@@ -302,8 +356,8 @@ fn a_worktree_that_is_not_made_leaves_no_data() {
 /// A second one on the same data would destroy it.
 #[test]
 fn a_server_is_not_started_before_the_last_process_of_the_one_before_has_ended() {
-    let Some(world) = World::of(ordinary(), None) else { return };
-    let project = Project::of(world.without_namespaces(), Postgres);
+    let Some(world) = World::with(ordinary(), None) else { return };
+    let project = Project::new(world.without_namespaces(), Postgres);
     let world = &project.world;
     let server = project.up();
     // A session's process, which the kernel does not end with the supervisor, and which does not notice that the first one has.
@@ -322,8 +376,30 @@ fn a_server_is_not_started_before_the_last_process_of_the_one_before_has_ended()
     let up = world.calve("up").arg("-q").within(&project.path).spawn();
     assert!(up.wait_with_output().unwrap().status.success());
     let _ = client.wait();
-    // Nobody may collect it: it is no child of a process that lives.
+    // No living process has it as a child, and can collect it.
     let text = fs_err::read_to_string(format!("/proc/{session}/stat")).unwrap_or_default();
     assert!(text.is_empty() || text.contains(") Z "), "the old server's session still runs: {text}");
     assert_eq!(world.rows(Postgres, &project.server().unwrap()), "1000");
+}
+
+#[test]
+fn data_is_not_replaced_by_that_of_another_engine() {
+    let Some(world) = World::with(User::This, None) else { return };
+    let project = Project::new(world, Postgres);
+    let world = &project.world;
+    let server = project.up();
+    world.query(Postgres, &server, "INSERT INTO t VALUES (0)");
+    world.db(["template", "remove", "t"]).succeeds();
+    world.db(["template", "create", "t", "--engine", "redis"]).succeeds();
+    let reset = world.calve("reset").args(["--yes", "t"]).within(&project.path);
+    reset.fails(
+        1,
+        &[
+            "of the engine redis",
+            "of postgres; it stays as it is",
+            "make that template again with the service's engine, or give the service another name",
+        ],
+    );
+    assert_eq!(world.rows(Postgres, &server), "1001");
+    assert_eq!(project.server().unwrap()["url"], server["url"]);
 }

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Mutex;
 
-use crate::world::{Engine, Postgres, World, eventually};
+use crate::world::{Engine, Mariadb, Postgres, Redis, World, eventually, ordinary};
 
 #[test]
 fn every_form_of_the_address_works() {
@@ -28,7 +28,7 @@ fn every_form_of_the_address_works() {
                 assert_eq!(shell("psql -XAt \"$1\" -c \"$2\"", &form("tcp")), "1000");
                 assert_eq!(shell("psql -XAt \"$1\" -c \"$2\"", &form("dsn")), "1000");
                 assert_eq!(shell("eval \"$1\"; psql -XAt -c \"$2\"", &form("env")), "1000");
-                // The password is needed, and nobody guesses it.
+                // The password is needed, and cannot be guessed.
                 let wrong = form("tcp").replace(password, "wrong");
                 let refused = Command::new("psql").args(["-XAt", &wrong, "-c", sql]).output().unwrap();
                 assert!(!refused.status.success());
@@ -52,6 +52,37 @@ fn every_form_of_the_address_works() {
     }
 }
 
+/// zsh refuses an `unset` without names.
+#[test]
+fn lines_for_a_shell_name_what_they_unset() {
+    for engine in Engine::all() {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        for tcp in [&["--tcp"][..], &[]] {
+            world.db(["start", "t", "--name", "a"]).args(tcp).succeeds();
+            let lines = world.db(["url", "a", "--format", "env"]).succeeds().stdout();
+            let is_whole = |line: &str| {
+                line.strip_prefix("unset ").is_some_and(|name| !name.is_empty()) || line.starts_with("export ")
+            };
+            assert!(lines.lines().count() > 1 && lines.lines().all(is_whole), "{engine:?}: {lines}");
+            world.stop("a");
+        }
+    }
+}
+
+/// In the clients' configuration it begins a comment.
+#[test]
+fn a_place_for_sockets_whose_path_has_a_hash() {
+    let Some(world) = World::with(ordinary(), None) else { return };
+    world.template(Mariadb);
+    let runtime = world.path().join("r #1");
+    fs_err::create_dir(&runtime).unwrap();
+    world.give(&runtime);
+    let count = ["sh", "-ec", "unset MYSQL_UNIX_PORT; exec mariadb -BN -e 'SELECT count(*) FROM t'"];
+    let ran = world.db(["run", "t", "--"]).args(count).env("XDG_RUNTIME_DIR", &runtime).succeeds();
+    assert_eq!(ran.stdout().trim(), "1000");
+}
+
 #[test]
 fn there_is_no_port_unless_it_is_asked_for() {
     for engine in Engine::all() {
@@ -60,7 +91,7 @@ fn there_is_no_port_unless_it_is_asked_for() {
         let server = world.start("a");
         assert!(server["tcp_url"].is_null() && server["password"].is_null());
         world.db(["url", "a", "--format", "tcp"]).fails(1, &["does not listen on a port", "--tcp"]);
-        // Nobody listens on the engine's own port either, unless it was there before.
+        // The engine's own port has no listener either, unless it had one before.
         let pid = server["pid"].as_u64().unwrap();
         let inodes: Vec<String> = fs_err::read_dir(format!("/proc/{pid}/fd"))
             .unwrap()
@@ -80,7 +111,7 @@ fn there_is_no_port_unless_it_is_asked_for() {
 /// How far below those ports the last one is that a test took.
 static NEXT: Mutex<u16> = Mutex::new(0);
 
-/// A port that nobody gets who takes any that is free.
+/// A port outside the range that the kernel hands out.
 fn port() -> (TcpListener, u16) {
     let range = fs_err::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
     let first: u16 = range.split_ascii_whitespace().next().unwrap().parse().unwrap();
@@ -100,11 +131,7 @@ fn a_port_that_is_taken() {
     let (other, port) = port();
     world.db(["start", "t", &format!("--tcp={port}")]).fails(
         1,
-        &[
-            &format!("port {port}"),
-            "is taken",
-            "hint: choose another port, or leave it out: --tcp alone takes a free one\n",
-        ],
+        &[&format!("port {port}"), "is taken", "hint: choose another port, or name none to get a free one\n"],
     );
     world.nothing_left();
     drop(other);
@@ -147,7 +174,7 @@ fn two_starts_on_one_port() {
     }
 }
 
-/// The kernel keeps what is left of its connections for a minute.
+/// The kernel keeps its closed connections for a minute.
 #[test]
 fn a_port_can_be_used_again_at_once() {
     let Some(world) = World::new() else { return };
@@ -197,4 +224,15 @@ fn a_home_with_a_long_path() {
     assert_eq!(world.rows(Postgres, &server), "1000");
     run(&["stop", "a"]).succeeds();
     run(&["gc"]).succeeds();
+}
+
+#[test]
+fn a_url_with_a_password_is_understood_by_redis_cli() {
+    let Some(world) = World::new() else { return };
+    world.template(Redis);
+    let server = world.db(["start", "t", "--name", "a", "--json", "--tcp"]).succeeds().json();
+    let url = server["tcp_url"].as_str().unwrap();
+    let output = Command::new("redis-cli").args(["-u", url, "PING"]).output().unwrap();
+    assert_eq!(output.stdout, b"PONG\n", "{url}: {output:?}");
+    world.stop("a");
 }

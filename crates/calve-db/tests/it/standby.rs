@@ -9,6 +9,7 @@ use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::marks::{ends, signal};
 use crate::world::{Engine, Mariadb, Postgres, User, World, eventually, names, ordinary, until, users};
 
 fn pool(world: &World, size: usize) -> Value {
@@ -27,7 +28,7 @@ fn eventually_wait(world: &World, wanted: u64) {
     });
 }
 
-/// Returns what is written down of the servers that wait.
+/// Returns the records of the servers that wait.
 fn records(world: &World) -> Vec<Value> {
     let servers = world.home().join("db/servers");
     let places = names(&servers).into_iter().map(|name| servers.join(name).join("server.json"));
@@ -52,11 +53,11 @@ fn end(world: &World) {
 fn a_standby_is_handed_over() {
     let of_root = Engine::families().map(|engine| (User::This, engine));
     for (user, engine) in of_root.into_iter().chain([(ordinary(), Postgres)]) {
-        let Some(world) = World::of(user, None) else { return };
+        let Some(world) = World::with(user, None) else { return };
         world.template(engine);
         let set = pool(&world, 2);
         assert_eq!((&set["size"], &set["waiting"], &set["limit"]), (&2.into(), &2.into(), &Value::Null));
-        // They are nobody's servers yet.
+        // They have no owner yet.
         assert_eq!(world.sockets(), Vec::<std::path::PathBuf>::new());
         let [first, second] = &records(&world)[..] else { panic!("two wait") };
         world.db(["url", first["name"].as_str().unwrap()]).fails(1, &["no server"]);
@@ -140,7 +141,7 @@ fn a_claim_that_dies_half_way_leaves_nothing() {
     let control = records(&world)[0]["control"].as_str().unwrap().to_owned();
     let mut claim = UnixStream::connect(&control).unwrap();
     claim.write_all(b"{\"Claim\":{\"name\":\"a\",\"ttl\":null,\"owner\":\"Nobody\"}}").unwrap();
-    // Nobody hears the answer to the rest.
+    // The client has gone before the answer to the rest.
     claim.shutdown(std::net::Shutdown::Read).unwrap();
     claim.write_all(b"\n").unwrap();
     drop(claim);
@@ -186,7 +187,7 @@ fn a_standby_that_died_is_skipped() {
         world.template(engine);
         pool(&world, 2);
         let records = records(&world);
-        // One lost its server, and one whoever looks after it.
+        // One lost its server, and one its supervisor.
         kill(&records[0]["pid"]);
         kill(&records[1]["supervisor"]);
         // A server with many threads takes a while to die, and answers until then.
@@ -197,7 +198,7 @@ fn a_standby_that_died_is_skipped() {
         assert!(records.iter().all(|record| record["pid"] != server["pid"]), "{server:#} {records:#?}");
         assert_eq!(world.rows(engine, &server), "1000");
         eventually_wait(&world, 2);
-        // Nobody wonders how servers ended that he never had.
+        // The ends of servers that were never handed over are not reported.
         assert_eq!(world.db(["list", "--json"]).succeeds().json()["ended"], serde_json::json!([]));
         end(&world);
     }
@@ -249,6 +250,40 @@ fn a_pool_is_as_large_as_its_disk_permits() {
     assert!((1..40).contains(&waiting), "{set}");
     let server = world.start("a");
     assert_eq!((&server["standby"], world.rows(Postgres, &server)), (&true.into(), "1000".into()));
+    end(&world);
+}
+
+#[test]
+fn a_pool_that_is_interrupted_is_as_it_was() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    for before in [0, 1] {
+        world.db(["pool", "t", "-q", "--size", &before.to_string()]).succeeds();
+        let mut child = world.db(["pool", "t", "--size", "64"]).spawn();
+        eventually(|| if waiting(&world) > before { Ok(()) } else { Err("none waits".into()) });
+        signal(child.id().into(), Signal::INT);
+        assert_eq!(ends(&mut child), Some(130));
+        let pools = &world.db(["pool", "--json"]).succeeds().json()["pools"];
+        assert_eq!(pools[0]["size"].as_u64().unwrap_or(0), before, "{pools}");
+    }
+    end(&world);
+}
+
+#[test]
+fn a_pool_that_another_command_has_changed_meanwhile_is_not_put_back() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let size = || world.db(["pool", "--json"]).succeeds().json()["pools"][0]["size"].as_u64();
+    let is = |wanted| move || if size() == Some(wanted) { Ok(()) } else { Err(format!("{:?}", size())) };
+    let mut first = world.db(["pool", "t", "--size", "64"]).spawn();
+    eventually(is(64));
+    let mut second = world.db(["pool", "t", "--size", "63"]).spawn();
+    eventually(is(63));
+    signal(first.id().into(), Signal::INT);
+    assert_eq!(ends(&mut first), Some(130));
+    assert_eq!(size(), Some(63));
+    pool(&world, 0);
+    assert_eq!(ends(&mut second), Some(0));
     end(&world);
 }
 
@@ -352,7 +387,7 @@ fn pools_that_make_no_sense() {
     assert_eq!(world.db(["pool"]).succeeds().stdout(), "");
     // A name that is a server's cannot be a standby's, and an owner must be there.
     pool(&world, 1);
-    world.db(["start", "t", "--owner-pid", "4194304"]).fails(1, &["no process"]);
+    world.db(["start", "t", "--owner-pid", "4194304"]).fails(1, &["no process", "hint: name a process that runs\n"]);
     assert_eq!(waiting(&world), 1);
     end(&world);
 }
@@ -376,7 +411,7 @@ fn a_command_that_is_killed_takes_its_standby_along() {
 #[test]
 fn a_project_has_a_pool() {
     for user in users() {
-        let Some(world) = World::of(user, None) else { return };
+        let Some(world) = World::with(user, None) else { return };
         world.template(Postgres);
         let project = world.path().join("project");
         fs::create_dir_all(project.join(".git")).unwrap();
@@ -417,7 +452,7 @@ fn a_project_has_a_pool() {
     }
 }
 
-/// Whoever can write to a directory above decides nothing.
+/// A user who can write to a directory above decides nothing.
 #[test]
 fn the_configuration_of_somebody_else_makes_no_pool() {
     if !is_root() {
@@ -458,7 +493,7 @@ fn the_configuration_of_a_pull_request_makes_no_pool() {
     git("switch -q main");
     git("branch -q -D theirs");
     git("worktree add -q --detach ../request refs/pull/7/head");
-    // A branch with a name of one's own changes nothing. Without the log, nobody here has made the commit.
+    // A branch with a name of one's own changes nothing. Without the log, the commit was not made here.
     git("worktree add -q -b mine ../mine refs/pull/7/head");
     fs::remove_file(project.join(".git/logs/HEAD")).unwrap();
     for name in ["request", "mine"] {

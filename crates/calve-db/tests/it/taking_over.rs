@@ -1,4 +1,4 @@
-//! `--from`: data directories of somebody else's.
+//! `--from`: data directories of other servers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use calve_testkit::{fingerprint, write_program};
 use fs_err as fs;
 
-use crate::world::{Engine, Mariadb, Mysql, Postgres, World, data_of, names};
+use crate::world::{Engine, Mariadb, Mysql, Postgres, Redis, World, data_of, eventually, names};
 
 /// A stopped data directory in the world, of the user that owns everything there.
 fn directory(world: &World, engine: Engine) -> PathBuf {
@@ -54,9 +54,16 @@ fn one_that_is_in_use_is_refused() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         // By copy, so that the files are where they seem to be.
-        let server = world.db(["start", "t", "--strategy", "copy", "--json"]).succeeds().json();
+        let server = world.db(["start", "t", "--strategy", "copy", "--json", "--name", "a"]).succeeds().json();
         let theirs = PathBuf::from(server["data_directory"].as_str().unwrap());
-        create(&world, engine, &theirs).fails(1, &["cannot be made a template", "in use"]);
+        let hint =
+            "hint: mark it, and create the template from the mark: calve db mark a NAME, then `--from-mark a:NAME`";
+        let said = ["cannot be made a template", "it is in use by the server `a`\n", hint];
+        create(&world, engine, &theirs).fails(1, &said);
+        // One that this CALVE_HOME does not know.
+        let Some(other) = World::new() else { return };
+        let pid = format!("it is in use by the process {}\n", server["pid"]);
+        create(&other, engine, &theirs).fails(1, &["cannot be made a template", &pid]);
         world.db(["stop", "--all"]).succeeds();
         world.nothing_left();
     }
@@ -242,13 +249,13 @@ fn what_could_call_home_is_taken_out_and_told() {
     fs::write(theirs.join("postgresql.auto.conf"), conf).unwrap();
     fs::write(theirs.join("standby.signal"), "").unwrap();
     let ran = create(&world, Postgres, &theirs).succeeds();
-    for word in ["standby.signal", "archive_command", "archive_mode", "primary_conninfo"] {
+    for word in ["standby.signal", "archive_command = 'touch /tmp/calve", "archive_mode", "primary_conninfo"] {
         assert!(ran.stderr().contains(word), "{word}: {}", ran.stderr());
     }
     let server = world.db(["start", "new", "--json"]).succeeds().json();
     assert_eq!(world.query(Postgres, &server, "SELECT pg_is_in_recovery()"), "f");
     assert_eq!(world.query(Postgres, &server, "SHOW archive_mode"), "off");
-    // What calls nobody stays.
+    // Settings that contact no other machine stay.
     assert_eq!(world.query(Postgres, &server, "SHOW work_mem"), "7MB");
     world.db(["stop", "--all"]).succeeds();
 
@@ -278,6 +285,91 @@ fn subscriptions_are_disabled_and_told() {
     assert!(ran.stderr().contains("disabled the subscription `news`"), "{}", ran.stderr());
     let server = world.db(["start", "again", "--json"]).succeeds().json();
     assert_eq!(world.query(Postgres, &server, "SELECT subenabled FROM pg_subscription"), "f");
+    world.db(["stop", "--all"]).succeeds();
+}
+
+#[test]
+fn a_data_directory_without_the_superuser_says_how_to_make_it() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let make = |name: &str, statements: &[&str]| {
+        let words = ["template", "create", name, "-q", "--base", "t", "--", "psql", "-Xq"];
+        world.db(words).args(statements.iter().flat_map(|sql| ["-c", sql])).succeeds();
+        world.home().join("db/templates").join(name).join("data")
+    };
+    // Made for another user.
+    let theirs = world.path().join("theirs");
+    let init = format!("$(ls -d /usr/lib/postgresql/*/bin | tail -1)/initdb -U owner -A trust -D {}", theirs.display());
+    fs::create_dir(&theirs).unwrap();
+    let script =
+        format!("chown postgres {0}; exec setpriv --reuid=postgres --clear-groups sh -c '{init}'", theirs.display());
+    if calve_testkit::is_root() {
+        let made = Command::new("sh").args(["-ec", &script]).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let ran = create(&world, Postgres, &theirs).fails(
+            1,
+            &[
+                "cannot be made a template: it has no superuser `postgres`\n",
+                "hint: start its server, run `createuser --superuser postgres` there, shut it down cleanly, and try again\n",
+            ],
+        );
+        assert!(
+            ran.stderr().contains(&format!("`{}` cannot be made a template", theirs.display())),
+            "{}",
+            ran.stderr()
+        );
+    }
+    // A default of all sessions is no obstacle.
+    let read_only = make("careful", &["ALTER SYSTEM SET default_transaction_read_only = on"]);
+    create(&world, Postgres, &read_only).succeeds();
+    world.nothing_runs();
+}
+
+/// Settings that were removed are reported only if the template is made.
+#[test]
+fn what_is_taken_out_is_told_once_the_template_is_made() {
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Postgres);
+    fs::write(theirs.join("standby.signal"), "").unwrap();
+    let failed = create(&world, Postgres, &theirs).args(["--", "false"]).fails(1, &["the command failed"]);
+    assert!(!failed.stderr().contains("in the template: "), "{}", failed.stderr());
+    let made = create(&world, Postgres, &theirs).succeeds();
+    assert!(made.stderr().contains("in the template: removed `standby.signal`"), "{}", made.stderr());
+}
+
+/// Times say which files are newer, unless the copy has got new ones in any order.
+#[test]
+fn what_was_left_out_of_two_kinds_of_files_is_told() {
+    let Some(world) = World::new() else { return };
+    world.template(Redis);
+    // By copy, so that the files are where they seem to be.
+    let server = world.db(["start", "t", "--name", "a", "--strategy", "copy", "--json"]).succeeds().json();
+    world.set(&server, "appendonly", "yes");
+    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    eventually(|| match data.join("appendonlydir/appendonly.aof.manifest").exists() {
+        true => Ok(()),
+        false => Err("no append-only files".to_owned()),
+    });
+    world.query(Redis, &server, Redis.add());
+    let theirs = world.path().join("theirs");
+    assert!(Command::new("cp").arg("-a").arg(&data).arg(&theirs).status().unwrap().success());
+    world.stop("a");
+    let taken = |dump: &str, append_only: &str| {
+        let touch = format!("touch -d '{dump}' dump.rdb; touch -d '{append_only}' appendonlydir/*");
+        assert!(Command::new("sh").args(["-c", &touch]).current_dir(&theirs).status().unwrap().success());
+        let ran = create(&world, Redis, &theirs).arg("--rebuild").succeeds();
+        let server = world.db(["start", "new", "--json"]).succeeds().json();
+        (world.rows(Redis, &server), ran.stderr())
+    };
+    for (dump, append_only) in [("now + 60 seconds", "now + 60 seconds"), ("now + 61 seconds", "now + 60 seconds")] {
+        let (rows, said) = taken(dump, append_only);
+        assert!(rows == "1001" && said.contains("left out `dump.rdb`"), "{dump}: {rows} {said}");
+    }
+    let (rows, said) = taken("now", "2001-01-01");
+    assert!(rows == "1000" && said.contains("left out the append-only files, which are older"), "{rows} {said}");
+    fs::remove_file(theirs.join("dump.rdb")).unwrap();
+    let said = create(&world, Redis, &theirs).arg("--rebuild").succeeds().stderr();
+    assert!(said.contains("took the data from the append-only files\n"), "{said}");
     world.db(["stop", "--all"]).succeeds();
 }
 

@@ -1,11 +1,12 @@
 //! Making templates: keys, bases, builders at the same time, and migrations in files.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use fs_err as fs;
 
-use crate::world::{Mariadb, Postgres, World, eventually, names, until};
+use crate::world::{Mariadb, Postgres, World, eventually, names, ordinary, until};
 
 fn create<'a>(world: &World, words: &[&'a str], script: &'a str) -> serde_json::Value {
     let base = ["template", "create", "--json"];
@@ -54,7 +55,7 @@ fn unchanged_inputs_reuse_it_and_changed_ones_do_not() {
     let server = world.db(["start", "seeded", "--json"]).succeeds().json();
     assert_eq!(world.query(Postgres, &server, "SELECT count(*) FROM t"), "2");
     world.db(["stop", "--all"]).succeeds();
-    // A changed base changes what is on it.
+    // A changed base changes the templates on it.
     fs::write(&file, "CREATE TABLE t (a int, b int, c int);").unwrap();
     create(&world, &words, migrate);
     assert_eq!(seed("INSERT INTO t VALUES (1, 1), (2, 2)")["reused"], false);
@@ -154,6 +155,8 @@ fn a_command_that_fails() {
     let log = fs::read_to_string(world.home().join("db/logs/p.log")).unwrap();
     assert!(log.contains("ready"), "{log}");
     assert!(!ran.stderr().contains("panic"));
+    let said = ["cannot run `/nonexistent`", "hint: check the name of the command after `--`\n"];
+    world.db(&words[..6]).arg("/nonexistent").fails(127, &said);
     world.db(["start", "p"]).fails(1, &["no template `p`"]);
     world.nothing_left();
 }
@@ -241,7 +244,7 @@ fn a_template_is_replaced_by_another_engine_only_on_purpose() {
         1,
         &[
             "a template `t` of the engine postgres",
-            "hint: choose another name, remove it with `calve db template remove t`, or replace it with --rebuild\n",
+            "hint: choose another name, remove it with `calve db template remove t`, or replace it with `--rebuild`\n",
         ],
     );
     let server = world.start("a");
@@ -279,6 +282,27 @@ fn what_is_removed_or_replaced_is_deleted_at_once() {
     world.nothing_left();
 }
 
+/// As the process that ended a server does for a while.
+#[test]
+fn gc_waits_for_those_who_delete_already() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let servers = world.home().join("db/servers");
+    fs_err::create_dir_all(servers.join("gone/data")).unwrap();
+    let mut options = calve_core::RemoveOptions::default();
+    options.wait = calve_core::RemovalWait::No;
+    calve_core::remove_tree(&servers.join("gone"), &options).unwrap();
+    let trash = || names(&servers).into_iter().filter(|name| name.contains("trash")).collect::<Vec<_>>();
+    let lock = trash().into_iter().find(|name| name.ends_with(".lock")).unwrap();
+    let held = fs_err::File::open(servers.join(lock)).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let gc = world.db(["gc"]).spawn();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    drop(held);
+    assert!(gc.wait_with_output().unwrap().status.success());
+    assert_eq!(trash(), [""; 0]);
+}
+
 #[test]
 fn events_are_told_because_none_of_them_runs() {
     let Some(world) = World::new() else { return };
@@ -288,6 +312,20 @@ fn events_are_told_because_none_of_them_runs() {
     let told = "the event scheduler is off: 1 event does not run";
     assert!(made.stderr().contains(&format!("in the template: {told}")), "{}", made.stderr());
     assert_eq!(made.json()["neutralised"], serde_json::json!([told]));
+}
+
+/// Its record would tell whether it holds the data of a worktree.
+#[test]
+fn a_template_whose_record_may_not_be_read_is_not_made_again() {
+    let Some(world) = World::with(ordinary(), None) else { return };
+    world.template(Postgres);
+    let document = world.home().join("db/templates/t/template.json");
+    let before = fs::read(&document).unwrap();
+    fs::set_permissions(&document, PermissionsExt::from_mode(0o000)).unwrap();
+    let again = ["template", "create", "t", "--engine", "postgres"];
+    world.db(again).fails(1, &["template.json`", "Permission denied"]);
+    fs::set_permissions(&document, PermissionsExt::from_mode(0o600)).unwrap();
+    assert_eq!(fs::read(&document).unwrap(), before);
 }
 
 /// As earlier builds have left them.
@@ -349,7 +387,7 @@ fn a_template_in_volumes_of_an_engine_is_refused_and_kept() {
     let said = world.db(["gc"]).succeeds().stderr();
     assert!(place.join("container.json").exists());
     // Once what it says is done, the server is gone.
-    let line = said.lines().find_map(|line| line.strip_prefix("the container of `s` is still there: "));
+    let line = said.lines().find_map(|line| line.strip_prefix("warning: the container of `s` is still there: "));
     let (_, line) = line.and_then(|line| line.split_once("; to remove it: ")).unwrap_or_else(|| panic!("{said}"));
     let docker = "docker() { case \"$*\" in 'volume ls --quiet --filter name=calve-abc') echo calve-abc calve-abc-upper;; *) echo docker \"$@\";; esac; }";
     let ran = std::process::Command::new("sh").args(["-ec", &format!("{docker}; {line}")]).output().unwrap();
@@ -358,4 +396,45 @@ fn a_template_in_volumes_of_an_engine_is_refused_and_kept() {
     assert_eq!(asked, "docker rm --force calve-abc\ndocker volume rm calve-abc calve-abc-upper\n");
     let said = world.db(["gc"]).succeeds().stderr();
     assert!(!place.exists() && !said.contains("`s`"), "{said}");
+}
+
+#[test]
+fn a_template_that_was_damaged_is_made_again() {
+    let Some(world) = World::new() else { return };
+    let made =
+        || create(&world, &["t", "--engine", "postgres"], "psql -Xqc 'CREATE TABLE t (a int)'")["reused"] == false;
+    assert!(made());
+    let data = world.home().join("db/templates/t/data");
+    let damages: [fn(&Path); 2] = [
+        |data| fs::remove_dir_all(data).unwrap(),
+        |data| {
+            fs::write(data.join("PG_VERSION"), "").unwrap();
+        },
+    ];
+    for damage in damages {
+        damage(&data);
+        world.db(["pool", "t", "--size", "1"]).fails(1, &["the template `t` is damaged"]);
+        assert_eq!(names(&world.home().join("db/pools")), [""; 0]);
+        assert!(made());
+        assert!(!made());
+    }
+    world.nothing_left();
+}
+
+#[test]
+fn one_of_several_that_fails_keeps_no_other_from_being_done_and_told() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let _servers = ["a", "b"].map(|name| world.start(name));
+    let told = |word: &str| {
+        let ran = world.db([word, "a", "none", "b", "--json"]).ends().code(1);
+        assert!(ran.stderr().contains("there is no server `none`"), "{}", ran.stderr());
+        let servers = ran.json()["servers"].as_array().unwrap().clone();
+        servers.iter().map(|server| server["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((told("reset"), told("stop")), (vec!["a".into(), "b".into()], vec!["a".into(), "b".into()]));
+    world.db(["stop", "a", "--json"]).fails(1, &["there is no server `a`"]);
+    world.db(["template", "remove", "none", "t"]).ends().code(1);
+    assert_eq!(world.db(["template", "list"]).succeeds().stdout(), "");
+    world.nothing_left();
 }

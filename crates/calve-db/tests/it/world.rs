@@ -1,4 +1,4 @@
-//! A CALVE_HOME of its own, on a file system, for a user; and what is asked of `calve db` there.
+//! A CALVE_HOME of its own, on a file system, for a user; and commands of `calve db` there.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, BufReader};
@@ -22,9 +22,9 @@ pub(crate) use crate::engine::MUCH;
 /// Who runs `calve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     This,
-    /// Somebody who owns nothing.
+    /// A user who owns nothing.
     Unprivileged,
 }
 
@@ -51,14 +51,14 @@ static MAKING: Mutex<()> = Mutex::new(());
 impl World {
     /// In the directory for temporary files.
     pub(crate) fn new() -> Option<Self> {
-        Self::of(User::This, None)
+        Self::with(User::This, None)
     }
 
     pub(crate) fn on(file_system: FileSystem, user: User) -> Option<Self> {
-        Self::of(user, Some(Volume::with_size(file_system, 2 << 30)?))
+        Self::with(user, Some(Volume::with_size(file_system, 2 << 30)?))
     }
 
-    pub(crate) fn of(user: User, volume: Option<Volume>) -> Option<Self> {
+    pub(crate) fn with(user: User, volume: Option<Volume>) -> Option<Self> {
         if !["postgres", "mariadbd", "psql", "mariadb", "redis-server", "redis-cli"].iter().all(|program| has(program))
         {
             return None;
@@ -95,7 +95,7 @@ impl World {
     }
 
     /// The same, in a user namespace below which no other namespace of these kinds can be made (namespaces(7), /proc/sys/user).
-    /// Its System V memory is this world's own, so that what is left there is nobody else's.
+    /// Its System V memory is this world's own, so that leftovers there are of this world.
     pub(crate) fn without_namespaces(mut self) -> Self {
         let forbid = "for kind in user mnt ipc pid; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; \
             echo ready; exec cat";
@@ -106,12 +106,23 @@ impl World {
     }
 
     /// The same for root, who could make them in spite of that: without the capability that it takes, as in a container.
-    pub(crate) fn without_capability(mut self) -> Self {
+    pub(crate) fn without_capability(self) -> Self {
+        self.without_capability_after(":")
+    }
+
+    /// The same without POSIX shared memory, as where `/dev/shm` is not mounted.
+    pub(crate) fn without_posix_memory(self) -> Self {
+        self.without_capability_after("mkdir -p /dev/shm; mount -t tmpfs -o mode=755 none /dev/shm")
+    }
+
+    fn without_capability_after(mut self, command: &str) -> Self {
         let mut holder = self.command("unshare");
-        holder.args(["--ipc", "sh", "-ec", "echo ready; exec cat"]);
+        holder.args(["--ipc", "--mount", "sh", "-ec", &format!("{command}; echo ready; exec cat")]);
         let target = self.hold(holder);
+        let directory = format!("--wd={}", self.path().display());
+        let enter = ["nsenter", "--target", &target, "--ipc", "--mount", &directory, "--"];
         let drop = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--"];
-        self.within(&[&["nsenter", "--target", &target, "--ipc", "--"], &drop[..]].concat())
+        self.within(&[&enter[..], &drop[..]].concat())
     }
 
     fn hold(&mut self, mut holder: Command) -> String {
@@ -141,11 +152,11 @@ impl World {
         self.holder.as_ref().map_or_else(|| "self".to_owned(), |holder| holder.id().to_string())
     }
 
-    /// The directories of sockets of what is there now, also of what is only just being started.
+    /// The directories of sockets of all servers, also of those being started.
     pub(crate) fn noted_sockets(&self) -> Vec<PathBuf> {
         let servers = self.home().join("db/servers");
         let notes = names(&servers).into_iter().map(|name| servers.join(name).join("sockets"));
-        notes.filter_map(|note| fs::read_to_string(note).ok()).map(PathBuf::from).collect()
+        notes.filter_map(|note| Some(fs::read_to_string(note).ok()?.lines().next()?.into())).collect()
     }
 
     /// Makes something the user's own.
@@ -190,7 +201,7 @@ impl World {
     }
 
     /// System V segments, and PostgreSQL's POSIX ones, of this world; where other tests have theirs in the same namespace, those
-    /// that nobody is attached to.
+    /// without attached processes.
     pub(crate) fn ipc(&self) -> Vec<String> {
         let list = match self.holder {
             Some(_) => {
@@ -209,7 +220,7 @@ impl World {
     /// A template `t` with a thousand rows. It is made once for all tests, by taking over a data directory, and copied here.
     pub(crate) fn template(&self, engine: Engine) {
         let templates = self.home().join("db/templates");
-        // A copy of a subvolume is none, and could not be snapshot.
+        // A copy of a subvolume is a plain directory, and could not be snapshot.
         if rustix::fs::statfs(self.home()).unwrap().f_type == BTRFS {
             return self.take_over(engine);
         }
@@ -325,7 +336,7 @@ impl World {
     /// Nothing runs any more, within two seconds.
     #[track_caller]
     pub(crate) fn nothing_runs(&self) {
-        let patience = Patience::of(Duration::from_secs(2));
+        let patience = Patience::new(Duration::from_secs(2));
         loop {
             let processes = self.processes();
             if processes.is_empty() {
@@ -455,14 +466,14 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
 
 #[track_caller]
 pub(crate) fn eventually(mut holds: impl FnMut() -> Result<(), String>) {
-    let patience = Patience::of(Duration::from_secs(5));
+    let patience = Patience::new(Duration::from_secs(5));
     while let Err(why) = holds() {
         assert!(!patience.is_over(), "not so after 5 s: {why}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// A script that goes on until there is a file, or somebody has forgotten it.
+/// A script that goes on until a file exists, or for a minute at most.
 pub(crate) fn until(file: &str) -> String {
     format!("n=0; until [ -e {file} ] || [ $n -ge 6000 ]; do n=$((n + 1)); sleep 0.05; done")
 }
@@ -473,12 +484,12 @@ fn has(program: &str) -> bool {
     (13..=18).any(at_home) || require_program(program)
 }
 
-/// Users to run as: this one, and when this one is root, somebody else.
+/// Users to run as: this one, and when this one is root, another one.
 pub(crate) fn users() -> Vec<User> {
     if is_root() { vec![User::This, User::Unprivileged] } else { vec![User::This] }
 }
 
-/// Somebody without privilege.
+/// A user without privilege.
 pub(crate) fn ordinary() -> User {
     if is_root() { User::Unprivileged } else { User::This }
 }

@@ -3,15 +3,12 @@
 use super::numbers::{Cost, Numbers, RepositoryCosts, Test};
 use super::spoken;
 
-/// One piece of advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sentence {
-    /// The repository whose numbers it stands on.
     pub repository: String,
     /// Its subject: a purpose, or "fetch", "shallow", "fleet".
     pub topic: &'static str,
     pub text: String,
-    /// The tests that it stands on.
     pub tests: Vec<Test>,
 }
 
@@ -143,7 +140,6 @@ fn shallow_and_fetch(measured: &RepositoryCosts, fetch: Test) -> Option<Sentence
     Some(sentence(measured, "shallow", &[Test::T1, Test::T2, Test::T5, fetch], text))
 }
 
-/// Tells when a full clone that stays on the machine has cost less than a new shallow one for every job.
 fn kept_or_thrown_away(measured: &RepositoryCosts) -> Option<Sentence> {
     let (full, shallow, fetch) = (measured.cost(Test::T1)?, measured.cost(Test::T2)?, measured.cost(Test::T5)?);
     let kept = |what: &str, once: f64, each: f64, anew: f64| match anew - each {
@@ -240,7 +236,6 @@ fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Whether the first is cheaper.
 #[derive(Debug, PartialEq)]
 enum Lead {
     /// At first; no more after this many fetches.

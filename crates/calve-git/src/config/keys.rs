@@ -1,26 +1,25 @@
-//! Every key of the configuration files, and the weight that it has, by who wrote the file.
-//!
-//! docs/threat-model.md says for each key what a hostile repository can do with it.
+//! Every key of the configuration files, and its weight by who wrote the file (docs/threat-model-repositories.md: what a hostile one can do).
 
 use std::path::Path;
 
-use crate::config::LOCAL;
 use crate::error::Result;
 use crate::git::Git;
 
-/// The author of a configuration file.
+/// The file that a project keeps in its repository.
+pub const SHARED: &str = ".calve.toml";
+/// The file for one machine. What it sets holds instead of what the other one sets. It is the user's, unless git tracks it.
+pub const LOCAL: &str = ".calve.local.toml";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
     /// Anyone who can push to the repository: the file comes with a clone.
     Repository,
-    /// The user of this machine.
     User,
 }
 
 impl Author {
-    /// Finds the author of a file in the root of a worktree. The user's file is [`LOCAL`], unless git tracks it, or cannot say: a clone can bring
-    /// a file of any name along. Where names are compared without regard to case, it can also bring it under another spelling.
-    pub(crate) fn of(worktree: &Path, file: &str) -> Result<Author> {
+    /// Finds a file's author: the user, of [`LOCAL`] that git does not track, by its very name. A clone can bring any file along, in any spelling.
+    pub(crate) fn find(worktree: &Path, file: &str) -> Result<Author> {
         if file != LOCAL {
             return Ok(Author::Repository);
         }
@@ -41,7 +40,7 @@ pub(crate) enum Say {
     Proposes,
 }
 
-/// Every table that the files may have, with its keys. Whoever reads more from them adds it here: what is not listed is a mistake.
+/// Every table that the files may have, with its keys. Code that reads more from them adds it here: other keys are mistakes.
 pub(crate) const KEYS: [(&str, &[(&str, Say)]); 5] = [
     (
         "worktree",
@@ -85,13 +84,13 @@ mod tests {
 
     #[test]
     fn the_threat_model_answers_for_every_key() {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/threat-model.md");
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/threat-model-repositories.md");
         let Ok(text) = fs_err::read_to_string(page) else { return };
         for (table, keys) in KEYS {
             let named = if keys.is_empty() { &[("NAME", Say::Holds)] } else { keys };
             for (key, _) in named {
                 let row = format!("| `[{table}] {key}` |");
-                assert!(text.lines().any(|line| line.starts_with(&row)), "docs/threat-model.md has no row {row}");
+                assert!(text.lines().any(|line| line.starts_with(&row)), "the threat model has no row {row}");
             }
         }
     }

@@ -16,26 +16,21 @@ use crate::config::text::{ConfigText, read};
 use crate::environment::env_file_inside;
 use crate::error::Result;
 use crate::place::Place;
-use crate::repository::Repository;
-use crate::repository::origins::provenance_of;
+use crate::repository::provenance::provenance_of;
+use crate::repository::{Repository, Worktree};
 use crate::trust;
 
 pub(crate) use keys::Author;
+pub use keys::{LOCAL, SHARED};
 use path::PathTemplate;
 use recipe::RecipeParts;
-pub use recipe::TemplateRecipe;
+pub use recipe::{ENGINES, TemplateRecipe};
 pub(crate) use text::read_bytes;
-
-/// The file that a project keeps in its repository.
-pub const SHARED: &str = ".calve.toml";
-/// The file for one machine. What it sets holds instead of what the other one sets. It is the user's, unless git tracks it.
-pub const LOCAL: &str = ".calve.local.toml";
 
 /// A pull request's file must not use up what all worktrees share.
 const MOST_PORTS: usize = 32;
 const MOST_SERVICES: usize = 8;
 
-/// The contents of the two files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
@@ -45,6 +40,7 @@ pub struct Config {
     pub include: Vec<String>,
     /// `[worktree] exclude`: entries that match are never carried; gitignore syntax.
     pub exclude: Vec<String>,
+    pub(crate) is_exclude_local: bool,
     /// `[worktree] secrets`: whether secret-looking files are carried.
     pub secrets: Option<Secrets>,
     /// `[worktree] spares`: how many spares of the worktree should be ready, and whether the user says so.
@@ -60,7 +56,6 @@ pub struct Config {
     pub services: BTreeMap<String, ServiceConfig>,
 }
 
-/// A database of which each worktree has one of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceConfig {
@@ -68,11 +63,10 @@ pub struct ServiceConfig {
     pub template: String,
     /// `env`: the variable with its URL; by default `NAME_URL`.
     pub variable: String,
-    /// `engine`, `create` and `inputs`: how its template is made, if nobody else makes it.
+    /// `engine`, `create` and `inputs`: how its template is made, if it is not made by hand.
     pub recipe: Option<TemplateRecipe>,
 }
 
-/// How many spares of a worktree should be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SparesRequest {
     pub count: usize,
@@ -81,11 +75,10 @@ pub struct SparesRequest {
 }
 
 /// The fate of ignored files that look like secrets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Secrets {
-    /// They are carried like others.
+    #[default]
     Carry,
-    /// They stay where they are.
     Leave,
 }
 
@@ -100,8 +93,7 @@ pub struct Hooks {
 }
 
 impl Config {
-    /// Loads the configuration that counts for the worktree with this root: its own, or the main worktree's where a pull request could have
-    /// written its own. A bare repository has none for that.
+    /// Loads the configuration that counts for this worktree: the main worktree's where a pull request could have written its own. Bare: none.
     pub fn of_worktree(root: &Path) -> Result<Config> {
         // Asking git takes long, and whose the worktree is makes no difference then. Nothing of the tree runs either.
         if has_file_of_main(root) || !provenance_of(root)?.is_untrusted() {
@@ -110,23 +102,48 @@ impl Config {
         Repository::open(root)?.main().map_or_else(|| Ok(Config::default()), Config::load)
     }
 
-    /// Reads both files at the root of a worktree. A file that is not there says nothing, and one that the repository brings along decides
-    /// only what a repository may.
+    /// Returns what [`Config::of_worktree`] does, for a worktree that was just listed: whose it is is known.
+    pub fn of_listed(worktree: &Worktree) -> Result<Config> {
+        match worktree.provenance.is_untrusted() {
+            true => Config::of_worktree(&worktree.path),
+            false => Config::load(&worktree.path),
+        }
+    }
+
+    /// Reads both files at the root of a worktree. A missing one says nothing, and one that the repository brings along only what it may.
     pub(crate) fn load(worktree: &Path) -> Result<Config> {
         let mut config = Config::default();
-        for name in [SHARED, LOCAL] {
-            let path = worktree.join(name);
-            if fs_err::symlink_metadata(&path).is_ok()
-                && let author = Author::of(worktree, name)?
-                && let Some(text) = read(&path, author)?
-            {
-                config.add(&ConfigText { path: &path, text: &text, author })?;
-            }
-        }
+        config.add_file(worktree, SHARED)?;
+        config.add_file(worktree, LOCAL)?;
         Ok(config)
     }
 
-    /// Returns the place that it gives a branch's worktree.
+    /// Fails if a text cannot be the file that a project keeps in its repository.
+    pub fn check(text: &str) -> Result<()> {
+        Config::default().add(&ConfigText { path: Path::new(SHARED), text, author: Author::Repository })
+    }
+
+    /// Reads the text of a commit's shared file, and the user's file at the root of a worktree.
+    pub(crate) fn of_commit(shared: Option<&str>, worktree: &Path) -> Result<Config> {
+        let mut config = Config::default();
+        if let Some(text) = shared {
+            config.add(&ConfigText { path: Path::new(SHARED), text, author: Author::Repository })?;
+        }
+        config.add_file(worktree, LOCAL)?;
+        Ok(config)
+    }
+
+    fn add_file(&mut self, worktree: &Path, name: &str) -> Result<()> {
+        let path = worktree.join(name);
+        if fs_err::symlink_metadata(&path).is_ok()
+            && let author = Author::find(worktree, name)?
+            && let Some(text) = read(&path, author)?
+        {
+            self.add(&ConfigText { path: &path, text: &text, author })?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn place(&self, repository: &Repository, branch: &str) -> Result<Place> {
         match &self.path {
             Some(template) => template.place(repository, branch),
@@ -134,7 +151,6 @@ impl Config {
         }
     }
 
-    /// Takes over what a file sets.
     fn add(&mut self, at: &ConfigText<'_>) -> Result<()> {
         let document = DeTable::parse(at.text).map_err(|error| at.error(error.span(), error.message()))?;
         for (key, value) in document.get_ref() {
@@ -160,8 +176,11 @@ impl Config {
                         (!holds(at.author, "worktree", "path")).then(|| at.position(Some(value.span())));
                     self.path = Some(PathTemplate { text: template, said_by_repository });
                 }
-                "include" => self.include = at.strings(value, "include")?,
-                "exclude" => self.exclude = at.strings(value, "exclude")?,
+                "include" => self.include = at.patterns(value, "include", check_pattern)?,
+                "exclude" => {
+                    self.exclude = at.patterns(value, "exclude", check_pattern)?;
+                    self.is_exclude_local = at.path.ends_with(LOCAL);
+                }
                 "secrets" => {
                     self.secrets = Some(match at.string(value, "secrets")?.as_str() {
                         "carry" => Secrets::Carry,
@@ -245,17 +264,12 @@ impl Config {
             let mut is_named = false;
             for (key, value) in at.table(value, SERVICE)? {
                 match key.get_ref().as_ref() {
-                    "template" => (service.template, is_named) = (at.string(value, "template")?, true),
-                    "engine" => parts.engine = Some(at.string(value, "engine")?),
-                    "create" => parts.command = Some(at.string(value, "create")?),
-                    "inputs" => {
-                        let inputs = at.strings(value, "inputs")?;
-                        if let Some(outside) = inputs.iter().find(|pattern| !recipe::is_below(pattern)) {
-                            let reason = format!("`inputs` are below the root of the worktree, but `{outside}` is not");
-                            return Err(at.error(Some(value.span()), &reason));
-                        }
-                        parts.inputs = Some(inputs);
+                    "template" => {
+                        (service.template, is_named) = (at.checked(value, "template", recipe::check_template)?, true);
                     }
+                    "engine" => parts.engine = Some(at.checked(value, "engine", recipe::check_engine)?),
+                    "create" => parts.command = Some(at.string(value, "create")?),
+                    "inputs" => parts.inputs = Some(at.patterns(value, "inputs", recipe::check_input)?),
                     "env" => {
                         service.variable = at.string(value, "env")?;
                         if !is_url_variable(&service.variable) {
@@ -266,7 +280,7 @@ impl Config {
                     other => return Err(at.unknown_key(key.span(), SERVICE, other)),
                 }
             }
-            // A template that is named is there, or made by somebody else.
+            // A template that is named exists, or is made by hand.
             service.recipe = match (is_named, parts.is_empty()) {
                 (true, true) => None,
                 (true, false) => return Err(wrong("`template` is a template that is there; `engine` makes one")),
@@ -284,7 +298,7 @@ impl Config {
     }
 }
 
-/// Returns whether the worktree has the configuration of the main worktree, and nobody one of his own.
+/// Returns whether the worktree has the configuration of the main worktree, and neither has one for the machine.
 fn has_file_of_main(root: &Path) -> bool {
     let Ok(Some(entry)) = trust::entry_of(root) else { return false };
     // `/project/.git/worktrees/ID`.
@@ -301,6 +315,10 @@ fn is_url_variable(name: &str) -> bool {
         && name.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
         && (name.ends_with("_URL") || name.ends_with("_URI"))
         && name.len() <= 64
+}
+
+fn check_pattern(pattern: &str) -> std::result::Result<(), String> {
+    calve_core::Patterns::new([pattern]).map(drop).map_err(|error| error.to_string())
 }
 
 /// Returns whether it is made of a letter, and then letters, digits and `-`, all small: names that make different variables.
@@ -405,6 +423,13 @@ mod tests {
             ("[services.Db]", 1, 11, "small letters"),
             ("[services.a]\nenv = 'A_URL'\n[services.b]\nenv = 'A_URL'", 3, 11, "same variable as `a`"),
             ("template = 'shop'", 1, 1, "below `[services.NAME]`"),
+            ("[services.db]\nengine = \"mongo\"", 2, 10, "postgres, mariadb, mysql, redis, valkey"),
+            ("[services.db]\nengine = ''", 2, 10, "postgres, mariadb"),
+            ("[services.db]\ntemplate = '../x'", 2, 12, "letters, digits"),
+            ("[services.db]\nengine = 'redis'\ncreate = 'x'\ninputs = ['a', '../b']", 4, 16, "below the root"),
+            ("[services.db]\nengine = 'redis'\ncreate = 'x'\ninputs = ['a', '{b']", 4, 16, "`{b`"),
+            ("[worktree]\ninclude = ['a', '[']", 2, 17, "`[`"),
+            ("[worktree]\nexclude = ['//']", 2, 12, "names nothing"),
             ("ports = 3000", 1, 9, "table"),
             ("[port]\nweb = 3000", 1, 2, "did you mean `[ports]`?"),
             ("[ports]\nweb = '3000'", 2, 7, "whole number"),

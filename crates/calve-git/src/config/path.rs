@@ -1,6 +1,6 @@
 //! `[worktree] path`: where new worktrees go.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -25,7 +25,6 @@ pub(crate) struct PathTemplate {
 }
 
 impl PathTemplate {
-    /// Returns the place that is usual where no configuration says otherwise.
     pub(crate) fn usual(repository: &Repository) -> PathTemplate {
         let text = if repository.is_hidden() { BESIDE } else { TEMPLATE };
         PathTemplate { text: text.to_owned(), said_by_repository: None }
@@ -33,14 +32,16 @@ impl PathTemplate {
 
     /// Returns the place of a branch's worktree. Slashes in the branch's name become dashes. Refuses a place that the repository may not name.
     pub(crate) fn place(&self, repository: &Repository, branch: &str) -> Result<Place> {
-        let text = self.text.replace("{repo}", &repository.name()).replace("{branch}", &branch.replace('/', "-"));
+        // The name of a directory need not be text.
+        let parts = self.text.split("{repo}").map(|part| part.replace("{branch}", &branch.replace('/', "-")).into());
+        let text = parts.collect::<Vec<OsString>>().join(&*repository.name());
         let main = repository.worktrees.first();
         // Without one, it is a bare repository that is the hidden folder of a project.
         let base = main.map_or(repository.common.as_path(), |main| main.path.as_path());
         let Some(position) = &self.said_by_repository else { return Ok(Place::Anywhere(plain(&base.join(text)))) };
         let is_in_git = main.is_none_or(|main| main.is_bare);
         nearby(base, &text, is_in_git).map_err(|fault| {
-            let text = calve_core::ShownPath(&text);
+            let text = calve_core::internal::ShownPath(&text);
             let reason =
                 format!("{position}: `{text}` {fault}, and a file of the repository may not name such a place");
             Error::refused(reason, Remedy::NamePlaceInLocalConfig)
@@ -48,8 +49,8 @@ impl PathTemplate {
     }
 }
 
-/// Returns a place in the main worktree or below the directory that it is in. Otherwise returns why it is none.
-fn nearby(base: &Path, text: &str, is_in_git: bool) -> std::result::Result<Place, &'static str> {
+/// Returns a place in the main worktree or below the directory that it is in. Otherwise returns why it is refused.
+fn nearby(base: &Path, text: &OsStr, is_in_git: bool) -> std::result::Result<Place, &'static str> {
     let mut components = Path::new(text).components().filter(|part| *part != Component::CurDir).peekable();
     let is_beside = components.next_if_eq(&Component::ParentDir).is_some();
     let mut below = PathBuf::new();
@@ -82,8 +83,7 @@ fn is_of_packages(name: &OsStr) -> bool {
     PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Returns whether a file system may take the name for `.git`: some ignore case, and some characters that nobody sees (as git's
-/// core.protectHFS has it).
+/// Returns whether a file system may take the name for `.git`: some ignore case, and invisible characters (git's core.protectHFS).
 fn is_of_git(name: &OsStr) -> bool {
     let seen: String = name.to_string_lossy().chars().filter(char::is_ascii).collect();
     seen.eq_ignore_ascii_case(".git")
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_repository_names_places_in_it_and_beside_it_only() {
-        let place = |text: &str, is_in_git| nearby(Path::new("/me/proj"), text, is_in_git);
+        let place = |text: &str, is_in_git| nearby(Path::new("/me/proj"), OsStr::new(text), is_in_git);
         for (text, root, below) in [
             ("../proj.x", "/me", "proj.x"),
             ("./../wt/./x", "/me", "wt/x"),

@@ -1,8 +1,8 @@
-//! `engine`, `create` and `inputs` of a service: how its template is made.
-
 use std::path::{Component, Path};
 
-/// How the template of a service is made, once for each content of what it is made of.
+use calve_core::template::{LONGEST_TEMPLATE_NAME, is_template_name};
+use globset::GlobBuilder;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateRecipe {
@@ -41,8 +41,30 @@ impl RecipeParts {
     }
 }
 
-/// Returns whether a pattern means files below the directory that it starts from.
-pub(super) fn is_below(pattern: &str) -> bool {
+/// The engines that make templates. A test of the program compares them with those of calve-db.
+pub const ENGINES: [&str; 5] = ["postgres", "mariadb", "mysql", "redis", "valkey"];
+
+pub(super) fn check_engine(name: &str) -> Result<(), String> {
+    if ENGINES.contains(&name) {
+        return Ok(());
+    }
+    Err(format!("unknown engine `{name}`; the engines are {}", ENGINES.join(", ")))
+}
+
+pub(super) fn check_template(name: &str) -> Result<(), String> {
+    if is_template_name(name) {
+        return Ok(());
+    }
+    Err(format!(
+        "a template's name is up to {LONGEST_TEMPLATE_NAME} letters, digits, `-`, `_` and `.`, and begins with a letter or a digit"
+    ))
+}
+
+pub(super) fn check_input(pattern: &str) -> Result<(), String> {
     let mut parts = Path::new(pattern).components();
-    !pattern.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+    if pattern.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
+        return Err(format!("`inputs` are below the root of the worktree, but `{pattern}` is not"));
+    }
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    glob.map(drop).map_err(|error| format!("the pattern `{pattern}` is not valid: {}", error.kind()))
 }

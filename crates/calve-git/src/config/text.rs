@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use toml::Spanned;
@@ -42,7 +42,6 @@ fn distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Reads the text of a file, or returns `None` when there is none.
 pub(super) fn read(path: &Path, author: Author) -> Result<Option<String>> {
     let Some(bytes) = read_bytes(path, author)? else { return Ok(None) };
     String::from_utf8(bytes).map(Some).map_err(|error| {
@@ -53,12 +52,11 @@ pub(super) fn read(path: &Path, author: Author) -> Result<Option<String>> {
     })
 }
 
-/// Reads the file, or returns `None` when there is none. Refuses anything that is no regular file before it is read. A link would let the
-/// repository choose any file of the user's, so it is followed only in a file of the user's.
+/// Reads a regular file; `None` if it is missing. Follows a link only to the user's own file: it would let the repository choose any of the user's.
 pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>> {
     let invalid = |reason: &str| Error::Config { path: path.to_path_buf(), line: 1, column: 1, reason: reason.into() };
     let follow = if author == Author::User { OFlags::empty() } else { OFlags::NOFOLLOW };
-    // A FIFO would keep whoever opens it waiting.
+    // Opening a FIFO would wait.
     let opened =
         match rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | follow, Mode::empty()) {
             Ok(opened) => fs_err::File::from_parts(opened.into(), path),
@@ -83,7 +81,6 @@ pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>>
     Ok(Some(bytes))
 }
 
-/// A file's text, to tell places in it.
 pub(super) struct ConfigText<'t> {
     pub(super) path: &'t Path,
     pub(super) text: &'t str,
@@ -97,7 +94,6 @@ impl ConfigText<'_> {
         Error::Config { path, line, column, reason: reason.lines().collect::<Vec<_>>().join(", ") }
     }
 
-    /// Names a place in the file, for people.
     pub(super) fn position(&self, span: Option<Range<usize>>) -> String {
         let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
         format!("`{}`, line {line}, column {column}", ShownPath(self.path))
@@ -161,9 +157,25 @@ impl ConfigText<'_> {
         number.ok_or_else(|| self.error(Some(value.span()), &format!("`{name}` is a whole number")))
     }
 
-    pub(super) fn strings(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<Vec<String>> {
+    pub(super) fn checked(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+        name: &str,
+        check: fn(&str) -> std::result::Result<(), String>,
+    ) -> Result<String> {
+        let text = self.string(value, name)?;
+        check(&text).map_err(|reason| self.error(Some(value.span()), &reason))?;
+        Ok(text)
+    }
+
+    pub(super) fn patterns(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+        name: &str,
+        check: fn(&str) -> std::result::Result<(), String>,
+    ) -> Result<Vec<String>> {
         match value.get_ref() {
-            DeValue::Array(values) => values.iter().map(|value| self.string(value, name)).collect(),
+            DeValue::Array(values) => values.iter().map(|value| self.checked(value, name, check)).collect(),
             _ => Err(self.error(Some(value.span()), &format!("`{name}` is a list of texts: [\"a\", \"b\"]"))),
         }
     }
@@ -181,7 +193,7 @@ mod tests {
         assert_eq!(read(&path, Author::Repository).unwrap(), None);
         for author in [Author::Repository, Author::User] {
             assert!(refused(folder.path(), author).contains("not a regular file"));
-            // Nobody writes to it: whoever waits for that waits for ever.
+            // It has no writer: opening it would wait for ever.
             calve_testkit::Tree::new(folder.path()).fifo("file");
             assert!(refused(&path, author).contains("not a regular file"));
             fs_err::remove_file(&path).unwrap();

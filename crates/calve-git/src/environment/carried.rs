@@ -11,7 +11,6 @@ use crate::environment::is_own_env_file;
 pub struct OtherValues {
     /// Relative to the worktree.
     pub file: PathBuf,
-    /// The names of the variables.
     pub variables: Vec<String>,
 }
 

@@ -1,13 +1,12 @@
-//! A file of variables in a worktree, where frameworks look for one.
-//!
-//! Its first line has a hash of the others. By it Calve knows a file that it made, and that nobody has edited since.
+//! A file of variables in a worktree, where frameworks look for one. The hash in its first line tells if it is as Calve made it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use calve_core::{ReplacedFile, ShownPath};
+use calve_core::internal::{ReplacedFile, ShownPath};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 #[cfg(target_os = "linux")]
@@ -22,16 +21,14 @@ const HEADING: &str = "# Made by Calve for one worktree. Once edited, it is left
 /// No file of Calve's own is larger.
 const LARGEST_BYTES: u64 = 64 * 1024;
 
-/// The fate of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnvFile {
-    /// It was written, and git ignores it.
     Written,
     /// It was written, and git does not ignore it.
     WrittenUnignored,
     /// Git tracks it, so it was left alone.
     Tracked,
-    /// Somebody else made or edited it, so it was left alone.
+    /// Calve did not make it, or it was edited, so it was left alone.
     Foreign,
     /// It was not followed, because git does not ignore it in this worktree.
     NotIgnored,
@@ -50,7 +47,6 @@ pub fn env_file_inside(text: &str) -> std::result::Result<PathBuf, String> {
     }
 }
 
-/// Returns the text of such a file of this name: for mise, if it is a TOML file.
 pub fn env_file_text(name: &Path, variables: &[(String, String)]) -> String {
     let lines: String = match name.extension() {
         // Neither is in a name, a number or a URL of Calve's: quotes and backslashes.
@@ -72,14 +68,28 @@ fn is_own(text: &[u8]) -> bool {
     rest.split_at_checked(17).is_some_and(|(first, lines)| first == format!("{}\n", hash(lines)).as_bytes())
 }
 
-/// Returns whether the file at `path`, relative to the root, is one that Calve made and nobody edited.
-pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
-    let found = EnvFilePlace::open(root, path).and_then(|place| place.find());
-    matches!(found, Ok(PresentFile::Own))
+/// Returns whether a worktree of this commit, with files of `donor`, may have the directory of such a file.
+pub fn may_have_directory(donor: &Path, commit: &str, path: &Path) -> Result<bool> {
+    let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) else { return Ok(true) };
+    let mut tree = OsString::from(format!("{commit}:"));
+    tree.push(directory);
+    let kind = Git::at(donor).answer(&["cat-file".as_ref(), "-t".as_ref(), tree.as_os_str()])?;
+    Ok(kind.as_deref() == Some("tree") || EnvFilePlace::open(donor, path).is_ok())
 }
 
-/// Lists the files of the worktree that git does not track, but for those in directories without any that it tracks, and the one at
-/// `configured`. The files with its variables are among them.
+/// Returns whether the file at `path`, relative to the root, is one that Calve made and that was not edited.
+pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
+    let found = EnvFilePlace::open(root, path).and_then(|place| place.find());
+    matches!(found, Ok(PresentFile::Own(_)))
+}
+
+/// Returns whether such a file has other variables than these.
+pub fn is_outdated_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> bool {
+    let found = EnvFilePlace::open(root, path).and_then(|place| place.find());
+    matches!(found, Ok(PresentFile::Own(text)) if text != env_file_text(path, variables).as_bytes())
+}
+
+/// Lists the untracked files outside of wholly untracked directories, and the one at `configured`: files of variables are among them.
 pub fn untracked_files(root: &Path, configured: Option<PathBuf>) -> Result<Vec<PathBuf>> {
     let listed = Git::at(root).run(&["ls-files", "-z", "--others", "--directory"])?;
     let listed = listed.split(|&byte| byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
@@ -89,8 +99,7 @@ pub fn untracked_files(root: &Path, configured: Option<PathBuf>) -> Result<Vec<P
     Ok(all)
 }
 
-/// Removes those of these files that Calve made, and returns their paths. Whatever happens next, no program finds the ports and databases of
-/// another worktree in them.
+/// Removes those of these files that Calve made, and returns their paths: no program may find another worktree's ports and databases in them.
 pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for path in paths.iter().filter(|path| is_own_env_file(root, path)) {
@@ -106,7 +115,7 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
     write(root, path, None, variables)
 }
 
-/// Writes a file. If there is none yet, it gets the permissions that the donor's has.
+/// Writes a file. A new one gets the permissions of the donor's.
 fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
     if is_tracked(&git, path)? {
@@ -115,7 +124,7 @@ fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, S
     let place = EnvFilePlace::open(root, path)?;
     let replaced = match place.find()? {
         PresentFile::Foreign => return Ok(EnvFile::Foreign),
-        PresentFile::Own => {
+        PresentFile::Own(_) => {
             let replaced = place.replaced()?;
             unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?;
             replaced
@@ -152,10 +161,8 @@ pub(crate) fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
     Ok(git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?.status.success())
 }
 
-/// As of any file.
 const MODE: u32 = 0o644;
 
-/// A file to be written: with no name before it is complete, where the file system has such files.
 enum NewFile {
     #[cfg(target_os = "linux")]
     Unnamed(File),
@@ -210,11 +217,11 @@ fn keep(replaced: Option<&ReplacedFile>, file: &OwnedFd) -> io::Result<()> {
 
 enum PresentFile {
     Nothing,
-    Own,
+    /// With this text.
+    Own(Vec<u8>),
     Foreign,
 }
 
-/// A name in a directory of the worktree that no symlink leads to.
 struct EnvFilePlace {
     directory: OwnedFd,
     name: PathBuf,
@@ -250,7 +257,7 @@ impl EnvFilePlace {
         }
         let mut text = Vec::new();
         file.take(LARGEST_BYTES).read_to_end(&mut text).map_err(|error| self.error("read", &error))?;
-        Ok(if is_own(&text) { PresentFile::Own } else { PresentFile::Foreign })
+        Ok(if is_own(&text) { PresentFile::Own(text) } else { PresentFile::Foreign })
     }
 
     fn replaced(&self) -> io::Result<Option<ReplacedFile>> {

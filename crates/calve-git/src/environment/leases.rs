@@ -6,15 +6,16 @@ use std::io::{self, ErrorKind, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 
-use crate::environment::{Holder, Identity, Port, Presence, presence};
+use crate::environment::{Identity, LeasedPort, LeasingWorktree, Presence, presence};
 use crate::error::{Error, Result};
-use crate::paths::{path_of, real};
+use crate::file_lock;
+use crate::paths::{if_there, path_of, real};
 use crate::remedy::Remedy;
 use crate::repository::Worktree;
 
@@ -24,7 +25,6 @@ const RANGE: u16 = 2000;
 /// The first line of the file. After it each lease is `PORT NAME INODE.MADE PATH` and a zero byte, because a path may have anything else in it.
 const HEADING: &[u8] = b"calve ports 1\n";
 
-/// The leases of one user.
 #[derive(Debug, Clone)]
 pub struct Leases {
     directory: PathBuf,
@@ -40,8 +40,8 @@ struct Lease {
 
 impl Lease {
     /// Returns whether it is this worktree's, and not a former one's at its place.
-    fn is_of(&self, holder: &Holder) -> bool {
-        self.entry == holder.entry && self.identity.is(&holder.identity)
+    fn is_of(&self, worktree: &LeasingWorktree) -> bool {
+        self.entry == worktree.entry && self.identity.is(&worktree.identity)
     }
 
     fn presence(&self) -> Presence {
@@ -59,68 +59,84 @@ impl Leases {
         Self { directory: directory.into() }
     }
 
-    /// Returns the ports of a worktree, as far as it has them already.
-    pub fn held(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<Vec<Port>> {
-        Ok(held(&self.read()?, holder, wanted))
+    pub fn held(&self, worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Result<Vec<LeasedPort>> {
+        Ok(held(&self.read()?, worktree, wanted))
     }
 
-    /// Returns a port for each name in `wanted`, in its order: the one that the worktree has, or a new one.
-    ///
-    /// The main worktree gets the wanted number itself unless another worktree has it; linked worktrees get the next one
-    /// that nobody has and no program listens on.
-    pub fn lease(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<Vec<Port>> {
+    /// Returns a port for each name in `wanted`, in its order: the worktree's own, else in the main worktree the wanted number, else the next free one.
+    pub fn lease(&self, worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Result<Vec<LeasedPort>> {
         // The file is replaced as a whole, so that reading it needs no lock.
-        let ports = self.held(holder, wanted)?;
+        let ports = self.held(worktree, wanted)?;
         if ports.len() == wanted.len() {
             return Ok(ports);
         }
         self.change(|all| {
-            settle(all, Some(holder));
-            fill(all, holder, wanted, &BTreeSet::new())
+            follow_moved(all, Some(worktree));
+            fill(all, worktree, wanted, &BTreeSet::new())
         })
     }
 
     /// Returns the ports of a worktree that was just made. A former one of its name may have had some, on which its programs still listen.
-    pub fn lease_anew(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<Vec<Port>> {
+    pub fn lease_anew(&self, worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Result<Vec<LeasedPort>> {
         self.change(|all| {
-            settle(all, None);
-            all.retain(|lease| lease.entry != holder.entry);
-            fill(all, holder, wanted, &BTreeSet::new())
+            follow_moved(all, None);
+            all.retain(|lease| lease.entry != worktree.entry);
+            fill(all, worktree, wanted, &BTreeSet::new())
         })
     }
 
-    /// Gives back the ports of a worktree, and leases others. Returns them with the former ones.
-    pub fn renew(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<(Vec<Port>, Vec<Port>)> {
+    pub fn renew(
+        &self,
+        worktree: &LeasingWorktree,
+        wanted: &BTreeMap<String, u16>,
+    ) -> Result<(Vec<LeasedPort>, Vec<LeasedPort>)> {
         let mut former = Vec::new();
         let ports = self.change(|all| {
-            settle(all, Some(holder));
-            former = held(all, holder, wanted);
-            all.retain(|lease| !lease.is_of(holder));
-            fill(all, holder, wanted, &former.iter().map(|port| port.number).collect())
+            follow_moved(all, Some(worktree));
+            former = held(all, worktree, wanted);
+            all.retain(|lease| !lease.is_of(worktree));
+            fill(all, worktree, wanted, &former.iter().map(|port| port.number).collect())
         })?;
         Ok((former, ports))
     }
 
+    /// Lets a main worktree keep its ports that has a new directory in place of the former one at the same path.
+    pub fn carry(&self, former: &LeasingWorktree, root: &Path) -> Result<()> {
+        let now = LeasingWorktree::find(root)?;
+        if !self.read()?.iter().any(|lease| lease.is_of(former)) {
+            return Ok(());
+        }
+        self.change(|all| {
+            all.iter_mut().filter(|lease| lease.is_of(former)).for_each(|lease| lease.identity = now.identity);
+            Ok(Vec::new())
+        })
+        .map(drop)
+    }
+
     /// Changes the file under the lock. Nothing is written if that fails.
-    fn change(&self, change: impl FnOnce(&mut Vec<Lease>) -> Result<Vec<Port>>) -> Result<Vec<Port>> {
+    fn change(&self, change: impl FnOnce(&mut Vec<Lease>) -> Result<Vec<LeasedPort>>) -> Result<Vec<LeasedPort>> {
         let turn = self.lock()?;
         let mut all = self.read()?;
         let ports = change(&mut all)?;
         self.write(&all)?;
-        // After a crash of the machine, too, nobody else is to get them.
+        // After a crash of the machine, too, no other worktree is to get them.
         turn.sync_all()?;
         Ok(ports)
     }
 
     /// Returns what each of these worktrees has, whatever its configuration wants now.
-    pub fn of_worktrees<'w>(&self, worktrees: impl IntoIterator<Item = &'w Worktree>) -> Result<Vec<Vec<Port>>> {
+    pub fn of_worktrees<'w>(&self, worktrees: impl IntoIterator<Item = &'w Worktree>) -> Result<Vec<Vec<LeasedPort>>> {
         let all = self.read()?;
         let ports = |Worktree { path, entry, is_main, .. }: &Worktree| {
-            let own =
-                if *is_main { Holder::of(path).ok().map(|holder| holder.entry) } else { entry.as_deref().map(real) };
+            let own = if *is_main {
+                LeasingWorktree::find(path).ok().map(|worktree| worktree.entry)
+            } else {
+                entry.as_deref().map(real)
+            };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
             let own = own.filter(|lease| !lease.identity.is_replaced_at(&lease.entry));
-            let mut own: Vec<_> = own.map(|lease| Port { name: lease.name.clone(), number: lease.number }).collect();
+            let mut own: Vec<_> =
+                own.map(|lease| LeasedPort { name: lease.name.clone(), number: lease.number }).collect();
             own.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             own
         };
@@ -133,7 +149,7 @@ impl Leases {
             io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))
         })?;
         let directory = File::from(fs_err::File::open(&self.directory)?);
-        flock(&directory, FlockOperation::LockExclusive).map_err(io::Error::from)?;
+        file_lock::lock(&directory, &self.directory, FlockOperation::LockExclusive)?;
         Ok(directory)
     }
 
@@ -143,10 +159,7 @@ impl Leases {
 
     fn read(&self) -> Result<Vec<Lease>> {
         let file = self.file();
-        let bytes = match fs_err::read(&file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other?,
-        };
+        let Some(bytes) = if_there(fs_err::read(&file))? else { return Ok(Vec::new()) };
         parse(&bytes).ok_or_else(|| {
             Error::refused(
                 format!("`{}` is damaged, or of another version", ShownPath(&file)),
@@ -162,7 +175,7 @@ impl Leases {
             bytes.extend_from_slice(entry.as_os_str().as_bytes());
             bytes.push(0);
         }
-        // Under the lock nobody else has it; a killed run may have left one.
+        // Under the lock no other process has it; a killed run may have left one.
         let new = self.directory.join("leases.new");
         let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&bytes)?;
@@ -193,50 +206,51 @@ fn last(first: u16) -> u16 {
     first.saturating_add(RANGE - 1)
 }
 
-/// Returns the worktree's port of that name, unless the range has changed meanwhile.
-fn has(all: &[Lease], holder: &Holder, name: &str, first: u16) -> Option<u16> {
-    let mut own = all.iter().filter(|lease| lease.is_of(holder) && lease.name == name);
-    own.find(|lease| (first..=last(first)).contains(&lease.number)).map(|lease| lease.number)
+/// Returns the worktree's port of that name. Only the main worktree follows a number in its file that has outgrown the port.
+fn has(all: &[Lease], worktree: &LeasingWorktree, name: &str, first: u16) -> Option<u16> {
+    let mut own = all.iter().filter(|lease| lease.is_of(worktree) && lease.name == name);
+    own.find(|lease| worktree.is_linked || (first..=last(first)).contains(&lease.number)).map(|lease| lease.number)
 }
 
-fn held(all: &[Lease], holder: &Holder, wanted: &BTreeMap<String, u16>) -> Vec<Port> {
-    let port =
-        |(name, &first): (&String, &u16)| Some(Port { name: name.clone(), number: has(all, holder, name, first)? });
+fn held(all: &[Lease], worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Vec<LeasedPort> {
+    let port = |(name, &first): (&String, &u16)| {
+        Some(LeasedPort { name: name.clone(), number: has(all, worktree, name, first)? })
+    };
     wanted.iter().filter_map(port).collect()
 }
 
 /// Leases what the worktree lacks, but none of the numbers in `except`. Returns what it has then.
 fn fill(
     all: &mut Vec<Lease>,
-    holder: &Holder,
+    worktree: &LeasingWorktree,
     wanted: &BTreeMap<String, u16>,
     except: &BTreeSet<u16>,
-) -> Result<Vec<Port>> {
+) -> Result<Vec<LeasedPort>> {
     for (name, &first) in wanted {
-        if has(all, holder, name, first).is_some() {
+        if has(all, worktree, name, first).is_some() {
             continue;
         }
-        all.retain(|lease| lease.entry != holder.entry || lease.name != *name);
-        let number = free(all, holder, first, wanted, except).ok_or_else(|| {
+        all.retain(|lease| lease.entry != worktree.entry || lease.name != *name);
+        let number = free(all, worktree, first, wanted, except).ok_or_else(|| {
             let last = last(first);
             let reason = format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
             Error::refused(reason, Remedy::FreePorts)
         })?;
-        all.push(Lease { number, name: name.clone(), identity: holder.identity, entry: holder.entry.clone() });
+        all.push(Lease { number, name: name.clone(), identity: worktree.identity, entry: worktree.entry.clone() });
     }
-    Ok(held(all, holder, wanted))
+    Ok(held(all, worktree, wanted))
 }
 
 /// Lets leases follow the repositories that were moved, and drops those of worktrees that are gone.
 ///
 /// `moved` may have been moved from anywhere. A main worktree in whose place another one is now is looked for beside it. If an inode number
 /// is that of another one, that one is away, and loses only what would be given to others anyway.
-fn settle(all: &mut Vec<Lease>, moved: Option<&Holder>) {
+fn follow_moved(all: &mut Vec<Lease>, moved: Option<&LeasingWorktree>) {
     let is_replaced = |lease: &&Lease| !lease.is_linked() && lease.identity.is_replaced_at(&lease.entry);
     let is_away = |lease: &&Lease| lease.presence() == Presence::Away || is_replaced(lease);
-    let own = moved.and_then(|holder| {
-        let former = all.iter().find(|lease| lease.identity.is(&holder.identity) && is_away(lease))?;
-        Some((former.entry.clone(), holder.entry.clone()))
+    let own = moved.and_then(|worktree| {
+        let former = all.iter().find(|lease| lease.identity.is(&worktree.identity) && is_away(lease))?;
+        Some((former.entry.clone(), worktree.entry.clone()))
     });
     for (from, to) in own.into_iter().chain(all.iter().filter(is_replaced).filter_map(beside)).collect::<Vec<_>>() {
         for lease in all.iter_mut() {
@@ -254,37 +268,40 @@ fn settle(all: &mut Vec<Lease>, moved: Option<&Holder>) {
 /// Finds the main worktree of a lease, in whose place another one is now, in the directories beside it. Returns its former entry and its own.
 fn beside(lease: &Lease) -> Option<(PathBuf, PathBuf)> {
     let (root, name) = (lease.entry.parent()?, lease.entry.file_name()?);
-    let others = fs_err::read_dir(root.parent()?).ok()?.flatten().map(|other| other.path().join(name));
+    let others = fs_err::read_dir(root.parent()?).ok()?.flatten();
+    // What a conversion has replaced waits there to be deleted.
+    let others = others.filter(|other| !calve_core::internal::is_trash(other.file_name().as_bytes()));
+    let others = others.map(|other| other.path().join(name));
     let mut found = others.filter(|other| lease.identity.is_at(other));
     Some((lease.entry.clone(), found.next()?))
 }
 
-/// Returns the first number that can be leased. If there is none, worktrees that are away lose theirs.
+/// Returns the first number that can be leased. If all are taken, worktrees that are away lose theirs.
 fn free(
     all: &mut Vec<Lease>,
-    holder: &Holder,
+    worktree: &LeasingWorktree,
     first: u16,
     wanted: &BTreeMap<String, u16>,
     except: &BTreeSet<u16>,
 ) -> Option<u16> {
-    if let Some(number) = next(all, holder, first, wanted, except) {
+    if let Some(number) = next(all, worktree, first, wanted, except) {
         return Some(number);
     }
     let (before, range) = (all.len(), first..=last(first));
     all.retain(|lease| !range.contains(&lease.number) || lease.presence() != Presence::Away);
-    if all.len() < before { next(all, holder, first, wanted, except) } else { None }
+    if all.len() < before { next(all, worktree, first, wanted, except) } else { None }
 }
 
 fn next(
     all: &[Lease],
-    holder: &Holder,
+    worktree: &LeasingWorktree,
     first: u16,
     wanted: &BTreeMap<String, u16>,
     except: &BTreeSet<u16>,
 ) -> Option<u16> {
     let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).chain(except.iter().copied()).collect();
     // The program that listens there is most probably this worktree's own server.
-    if !holder.is_linked && !taken.contains(&first) {
+    if !worktree.is_linked && !taken.contains(&first) {
         return Some(first);
     }
     // These are for the main worktree.
@@ -293,7 +310,7 @@ fn next(
 }
 
 /// Returns whether a program listens on the port at any usual address.
-fn is_in_use(port: u16) -> bool {
+pub(crate) fn is_in_use(port: u16) -> bool {
     let addresses: [SocketAddr; 4] = [
         (Ipv4Addr::UNSPECIFIED, port).into(),
         (Ipv4Addr::LOCALHOST, port).into(),

@@ -1,10 +1,9 @@
-//! A worktree's environment: the ports that `[ports]` of `.calve.toml` asks for, leased so that no two worktrees have the same one; and whose
-//! the data of `[services.NAME]` is.
+//! A worktree's environment: the ports of `[ports]`, leased so that no two worktrees share one, and the owner of the data of `[services.NAME]`.
 
 mod carried;
 mod file;
-mod keeper;
 mod leases;
+mod worktree_id;
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,48 +12,50 @@ use std::path::{Path, PathBuf};
 pub use carried::{OtherValues, other_values};
 pub(crate) use file::is_ignored;
 pub use file::{
-    EnvFile, env_file_inside, env_file_text, follow_env_file, is_own_env_file, remove_own_env_files, untracked_files,
-    write_env_file,
+    EnvFile, env_file_inside, env_file_text, follow_env_file, is_outdated_env_file, is_own_env_file,
+    may_have_directory, remove_own_env_files, untracked_files, write_env_file,
 };
-pub(crate) use keeper::SOURCE;
-pub use keeper::{Keeper, data_source, forget_data_source};
 pub use leases::Leases;
+pub(crate) use leases::is_in_use;
+pub use worktree_id::{WorktreeId, data_source, forget_data_source};
 
 use crate::error::Result;
 use crate::paths::{path_of, real};
 use crate::{repository, trust};
 
-/// A port of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Port {
-    /// Its name in `.calve.toml`.
+pub struct LeasedPort {
     pub name: String,
     pub number: u16,
 }
 
-impl Port {
-    /// Returns its variable: `web` is `WEB_PORT`. The ending keeps a project from setting variables that programs heed, like `PATH`.
+impl LeasedPort {
+    /// Returns its variable: `web` is `WEB_PORT`.
     pub fn variable(&self) -> String {
-        format!("{}_PORT", self.name.to_ascii_uppercase().replace('-', "_"))
+        port_variable(&self.name)
     }
+}
+
+/// Returns the variable of a port. The ending keeps a project from setting variables that programs heed, like `PATH`.
+pub(crate) fn port_variable(name: &str) -> String {
+    format!("{}_PORT", name.to_ascii_uppercase().replace('-', "_"))
 }
 
 /// A worktree that leases are for. Git's own directory of it tells which one it is: that stays when the worktree is moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct LeasingWorktree {
     entry: PathBuf,
     identity: Identity,
     is_linked: bool,
 }
 
-impl Holder {
-    /// Returns the worktree with this root as a holder.
-    pub fn of(root: &Path) -> Result<Holder> {
+impl LeasingWorktree {
+    pub fn find(root: &Path) -> Result<LeasingWorktree> {
         let entry = trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git")));
-        let identity = Identity::of(&entry)?;
+        let identity = Identity::read(&entry)?;
         let is_linked = entry.join("commondir").exists();
-        Ok(Holder { entry, identity, is_linked })
+        Ok(LeasingWorktree { entry, identity, is_linked })
     }
 }
 
@@ -67,7 +68,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(entry: &Path) -> std::io::Result<Identity> {
+    fn read(entry: &Path) -> std::io::Result<Identity> {
         // Git writes it once.
         let made = fs_err::metadata(entry.join("commondir"));
         let nanoseconds =
@@ -82,18 +83,26 @@ impl Identity {
     }
 
     fn is_at(&self, entry: &Path) -> bool {
-        Identity::of(entry).is_ok_and(|found| found.is(self))
+        Identity::read(entry).is_ok_and(|found| found.is(self))
     }
 
-    /// Returns whether something else is at `entry`.
     fn is_replaced_at(&self, entry: &Path) -> bool {
-        Identity::of(entry).is_ok_and(|found| !found.is(self))
+        Identity::read(entry).is_ok_and(|found| !found.is(self))
     }
 }
 
-/// Returns the root of the worktree that `path` is in.
 pub fn root_of(path: &Path) -> Result<PathBuf> {
     repository::asked(path, &["rev-parse", "--show-toplevel"])
+}
+
+/// Refuses the copy of a linked worktree, which has no ports and no data of its own. Notes the place of one that was moved.
+pub fn check_original(root: &Path) -> Result<()> {
+    let Some(entry) = trust::entry_of(root)? else { return Ok(()) };
+    let is_known = repository::state::check_original(&entry, root)?;
+    if !is_known && repository::entries::worktree_of(&entry).is_some() {
+        repository::entries::note_moved(&entry, root);
+    }
+    Ok(())
 }
 
 /// Whether a worktree is still there, told by git's own directory of it.

@@ -8,24 +8,24 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{EntryKind, Folder};
+use calve_core::internal::{EntryKind, Folder};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 /// A larger file is no script and no list.
 pub(super) const TEXT_BYTES: u64 = 4 * 1024 * 1024;
 
-/// An entry's name and place.
 pub(super) struct EntryName<'a> {
-    folder: &'a Path,
-    folder_name: &'a [u8],
+    /// The path of the directory that it is in, below the root.
+    pub(super) folder: &'a Path,
+    /// Empty for the root.
+    pub(super) folder_name: &'a [u8],
     name: &'a CStr,
     kind: EntryKind,
 }
 
-/// An entry in an open directory.
 pub(super) struct WalkEntry<'a> {
     named: EntryName<'a>,
-    directory: BorrowedFd<'a>,
+    pub(super) directory: BorrowedFd<'a>,
     link: OnceCell<Option<Vec<u8>>>,
 }
 
@@ -53,17 +53,6 @@ impl<'a> EntryName<'a> {
         self.kind == EntryKind::Symlink
     }
 
-    /// Returns the path of the directory that it is in, below the root.
-    pub(super) fn folder(&self) -> &'a Path {
-        self.folder
-    }
-
-    /// Returns the name of the directory that it is in; empty for the root.
-    pub(super) fn folder_name(&self) -> &'a [u8] {
-        self.folder_name
-    }
-
-    /// Returns the name of the directory above that.
     pub(super) fn folder_above(&self) -> &'a [u8] {
         self.folder.parent().and_then(Path::file_name).map_or(b"", OsStr::as_bytes)
     }
@@ -87,11 +76,6 @@ impl<'a> WalkEntry<'a> {
         Self { named, directory: folder.directory(), link: OnceCell::new() }
     }
 
-    pub(super) fn directory(&self) -> BorrowedFd<'_> {
-        self.directory
-    }
-
-    /// Returns a symlink's target.
     pub(super) fn link(&self) -> Option<&[u8]> {
         let read = || {
             let target = rustix::fs::readlinkat(self.directory, self.named.name, Vec::new()).ok()?;

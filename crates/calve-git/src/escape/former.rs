@@ -7,20 +7,17 @@ use memchr::memmem;
 use super::entry::{TEXT_BYTES, WalkEntry, open_directory, read};
 use crate::paths::path_of;
 
-/// Returns the path that the tree had when the directory of this entry was made, if nothing is there any more: a virtual environment and
-/// a build directory of CMake have their own path in them.
-///
-/// A path at which there is something is not taken for the tree's: it may hold anything, such as `/usr`.
+/// Returns the tree's path when this entry, a virtual environment or a CMake build, was made. Not one at which something is: that may be `/usr`.
 pub(super) fn root(entry: &WalkEntry<'_>, new: &Path) -> Option<PathBuf> {
     let (text, key): (_, &[u8]) = match entry.name() {
         b"pyvenv.cfg" => {
-            let scripts = open_directory(entry.directory(), "bin").ok()?;
+            let scripts = open_directory(entry.directory, "bin").ok()?;
             (read(&scripts, "activate", TEXT_BYTES)?, b"VIRTUAL_ENV=")
         }
         b"CMakeCache.txt" => (entry.text()?, b"CMAKE_CACHEFILE_DIR:INTERNAL="),
         _ => return None,
     };
-    let at = entry.folder();
+    let at = entry.folder;
     let stated = memmem::find_iter(&text, key).map(|found| stated(&text[found + key.len()..]));
     let path = stated.into_iter().find(|path| path.is_absolute() && path.ends_with(at))?;
     let root = path.ancestors().nth(at.components().count())?;

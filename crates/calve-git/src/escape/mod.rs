@@ -7,6 +7,7 @@
 mod detectors;
 mod entry;
 mod former;
+mod options;
 mod repair;
 mod report;
 mod tracked;
@@ -19,7 +20,7 @@ use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Descent, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree};
+use calve_core::internal::{Descent, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree};
 
 use crate::error::Result;
 use detectors::{DETECTORS, dist_info};
@@ -27,8 +28,9 @@ use entry::{EntryName, WalkEntry};
 use report::PendingFinding;
 use trees::Trees;
 
-pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, FormerPathRule, ReferenceKind};
-pub use worktrees::{Worktrees, main_worktree, worktrees_of};
+pub use options::{AuditOptions, Fix, FormerPathRule};
+pub use report::{Action, AuditReport, Explanation, Finding, ReferenceKind};
+pub use worktrees::{Worktrees, worktrees_of};
 
 /// Looks for references from the tree `new` into the tree `old`, of which it is a copy, and into `options.others`.
 ///
@@ -66,7 +68,6 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
     })
 }
 
-/// Walks the new tree.
 fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<ScanReport<Auditor<'t>>> {
     let mut scan = ScanOptions::default();
     scan.below.clone_from(&options.below);
@@ -82,7 +83,7 @@ fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<Scan
 struct Auditor<'a> {
     trees: &'a Trees,
     moved: FormerPathRule,
-    /// Where the tree was before, by what is in it.
+    /// The former place of the tree, by its contents.
     former: Vec<PathBuf>,
     found: Vec<PendingFinding>,
     /// The lists of installed files that it came across.

@@ -1,5 +1,3 @@
-//! Carrying out what was found to be done.
-
 use std::io;
 
 use crate::escape::report::{Explanation, Finding, PendingFinding, Step};

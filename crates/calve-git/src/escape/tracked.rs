@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::git::Git;
 
-use crate::escape::report::{Action, AuditOptions, Explanation, PendingFinding};
+use crate::escape::options::AuditOptions;
+use crate::escape::report::{Action, Explanation, PendingFinding};
 
-/// Makes findings in tracked files reports.
 pub(super) fn only_report(found: &mut [PendingFinding], new: &Path, options: &AuditOptions) -> Result<()> {
     if found.is_empty() {
         return Ok(());

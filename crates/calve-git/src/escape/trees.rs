@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::paths::{path_of, plain, real};
 
 use crate::escape::entry::EntryName;
-use crate::escape::report::AuditOptions;
+use crate::escape::options::AuditOptions;
 
 /// Where the copy is, and which trees it must not name.
 pub(super) struct Trees {
@@ -47,7 +47,6 @@ pub(super) enum Language {
 
 /// A text that names another tree.
 pub(super) struct Mention {
-    /// The first path that it names.
     pub(super) names: PathBuf,
     /// The text with the new tree in place of the others; `None` when the new path would mean something else there.
     pub(super) moved: Option<Vec<u8>>,
@@ -95,12 +94,10 @@ impl Trees {
         self.root.as_fd()
     }
 
-    /// Returns the path that the new tree has, or is going to have.
     pub(super) fn new_path(&self) -> &Path {
         &self.new
     }
 
-    /// Returns the path of the tree that was copied.
     pub(super) fn old_path(&self) -> Option<&Path> {
         self.olds.first().map(PathBuf::as_path)
     }
@@ -128,7 +125,6 @@ impl Trees {
         rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Finds the first path in `text` that is in another tree.
     pub(super) fn first_named(&self, text: &[u8]) -> Option<PathBuf> {
         self.matches(text).next().map(|(begin, end, _)| path_at(text, begin, end))
     }
@@ -265,6 +261,6 @@ pub(super) fn failed(doing: &str, path: &Path, errno: rustix::io::Errno) -> Erro
     let source = std::io::Error::from(errno);
     Error::Io(std::io::Error::new(
         source.kind(),
-        format!("failed to {doing} `{}`: {source}", calve_core::ShownPath(path)),
+        format!("failed to {doing} `{}`: {source}", calve_core::internal::ShownPath(path)),
     ))
 }

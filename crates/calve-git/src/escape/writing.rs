@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, Path, PathBuf};
 
-use calve_core::{KeptOwner, ReplacedFile};
+use calve_core::internal::{KeptOwner, ReplacedFile};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, Result};
 
@@ -14,8 +14,7 @@ use crate::escape::entry::{names, open_directory};
 use crate::escape::report::Time;
 use crate::paths::path_of;
 
-/// The directory that an entry of the tree is in, and its name there. Package managers compare the times of directories with those
-/// of their notes, so that it gets its time back when it is let go.
+/// The directory of an entry, and its name there. Dropped, it gets its time back: package managers compare that with their notes.
 struct Parent {
     directory: File,
     before: Stat,
@@ -88,7 +87,7 @@ pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time)
     publish(parent, &temporary, name, filled)
 }
 
-/// Removes an entry and what is below it, except for what is mounted there.
+/// Removes an entry and its descendants, except for mounts.
 pub(super) fn remove(root: BorrowedFd<'_>, path: &Path) -> Result<()> {
     let (held, name) = parent_of(root, path)?;
     let parent = &held.directory;
@@ -147,7 +146,7 @@ fn publish(parent: &File, temporary: &Path, name: &OsStr, ready: Result<()>) -> 
     published
 }
 
-/// Gives the file the owner that it had before. Only a privileged user can change a file of somebody else in this way.
+/// Gives the file the owner that it had before. Only a privileged user can change a file of another user in this way.
 fn keep_owner(parent: &File, name: &Path, before: &Stat) -> Result<()> {
     let now = stat(parent, name.as_os_str())?;
     if (now.st_uid, now.st_gid) == (before.st_uid, before.st_gid) {

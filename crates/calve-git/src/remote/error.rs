@@ -3,13 +3,13 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::error::Error;
 use crate::redact::{self, Url};
 use crate::remedy::Remedy;
+use crate::remote::clone::property::Property;
 use crate::remote::clone::purpose::Purpose;
-use crate::remote::clone::recipe::Property;
 use crate::transfer_failure::TransferFailure;
 
 /// Why a clone or a fetch failed. No message holds credentials.
@@ -18,46 +18,34 @@ use crate::transfer_failure::TransferFailure;
 pub enum RemoteError {
     /// git must not be given this.
     #[error("`{url}` is no repository to clone: {why}")]
-    Url {
-        /// As given, without what may be secret.
-        url: String,
-        why: String,
-    },
+    Url { url: String, why: String },
     /// The URL has no name for a directory in it, and none was given.
     #[error("`{0}` names no directory to clone into")]
     NoName(String),
     /// The options do not go together, or not with this repository.
     #[error("{why}")]
-    Senseless {
-        /// The options, and why not.
-        why: String,
-    },
+    Senseless { why: String },
     #[error("this repository has no remote `origin` to fetch from")]
     NoRemote,
     #[error("`{}` exists and is not an empty directory", ShownPath(.0))]
     NotEmpty(PathBuf),
     #[error("git {version} is too old: 2.30 is the oldest that works")]
-    OldGit {
-        /// Its version, in its words.
-        version: String,
-    },
+    OldGit { version: String },
     /// A property that was required does not hold. Nothing was made.
     #[error("the required {property} is not possible: {why}")]
     Refused { property: Property, why: String },
+    /// A filter was required, and the source has no history to leave anything of on the server.
+    #[error(
+        "the required filter is not possible: `{0}` is shallow, and git can make no partial clone of a shallow repository"
+    )]
+    ShallowSource(String),
     /// A property was required that this purpose does not ask the server for.
     #[error("the required {property} is not possible: the purpose `{purpose}` asks the server for none here")]
     NotAsked { property: Property, purpose: Purpose },
     #[error("{what} failed: {said}")]
-    Git {
-        /// The command, in words.
-        what: String,
-        /// The kind of failure, as far as git's words tell.
-        trouble: TransferFailure,
-        said: String,
-    },
+    Git { what: String, trouble: TransferFailure, said: String },
     #[error("interrupted")]
     Interrupted,
-    /// A file, a directory or a program could not be used.
     #[error("{}", redact::prose(&.0.to_string()))]
     Other(Error),
 }
@@ -92,7 +80,6 @@ impl RemoteError {
         Self::Url { url: Url::new(given).to_string(), why: why.into() }
     }
 
-    /// Returns what the user can do next.
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::Url { .. } => Remedy::GiveUrl,
@@ -103,10 +90,12 @@ impl RemoteError {
             Self::OldGit { .. } => Remedy::UpdateGitOrDoWithout,
             Self::Refused { property: Property::Filter, .. } => Remedy::AllowFiltersOrDropRequirement,
             Self::Refused { property: Property::Depth, .. } => Remedy::ChooseTransportOrDropRequirement,
+            Self::ShallowSource(_) => Remedy::Transfer(TransferFailure::SourceShallow),
             Self::NotAsked { .. } => Remedy::ChoosePurposeOrDropRequirement,
             Self::Git { trouble, .. } => Remedy::Transfer(*trouble),
             Self::Interrupted => Remedy::RunAgainUnchanged,
             Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => Remedy::CreateParent,
+            Self::Other(Error::Clone(calve_core::Error::NotReplaceable { .. })) => Remedy::GiveNewPath,
             Self::Other(error) => error.remedy().unwrap_or(Remedy::CheckPath),
         }
     }

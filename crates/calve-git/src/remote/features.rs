@@ -1,22 +1,16 @@
-//! The abilities of the installed git, found out by asking it.
-
 use crate::git::Git;
 use crate::remote::error::RemoteError;
 
 /// The abilities of the installed git beyond 2.30.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features {
-    /// As git says it: "2.39.5".
     pub version: String,
     /// `git clone --revision`: a clone of one commit, named by its id (2.49).
     pub revision: bool,
 }
 
 impl Features {
-    /// Asks the installed git, by its own help.
-    ///
-    /// # Errors
-    /// When git cannot be started, or is older than 2.30.
+    /// Asks the installed git, by its own help. Fails if it cannot be started, or is older than 2.30.
     pub fn ask(git: &Git) -> std::result::Result<Features, RemoteError> {
         let said = git.line(&["version"])?.to_string_lossy().into_owned();
         let version = said.trim_start_matches("git version ").split(' ').next().unwrap_or_default().to_owned();

@@ -16,14 +16,12 @@ use crate::remote::traffic::{Traces, Traffic};
 use crate::remote::url::RepositoryUrl;
 use crate::remote::{Notice, NoticeCode};
 
-/// The options of a fetch.
 #[derive(Debug, Clone)]
 pub struct FetchOptions {
     /// A directory in the clone.
     pub directory: PathBuf,
     /// Branches, tags or commits; what the clone follows when there are none.
     pub references: Vec<String>,
-    /// Whether git may ask for a password.
     pub prompts: Prompts,
     pub cancel: CancelToken,
 }
@@ -33,37 +31,26 @@ pub struct FetchOptions {
 pub(crate) struct CloneState {
     pub(crate) purpose: Option<Purpose>,
     pub(crate) shallow: bool,
-    /// "blob:none".
     pub(crate) filter: Option<String>,
-    /// Whether it follows any branch.
     pub(crate) follows: bool,
     pub(crate) url: RepositoryUrl,
 }
 
-/// The report of a fetch.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct FetchReport {
-    /// The purpose of the clone, if that is recorded.
     pub purpose: Option<Purpose>,
-    /// Whether the clone has its history cut off.
     pub shallow: bool,
-    /// The objects that it leaves on the server.
     pub filter: Option<String>,
     pub commands: Vec<String>,
     pub reason: &'static str,
     pub traffic: Traffic,
-    /// How long it took.
     pub seconds: f64,
     /// The references that git has updated, in its words.
     pub updated: Vec<String>,
-    /// Facts that the user should know.
     pub notices: Vec<Notice>,
 }
 
-/// Plans [`fetch`]. Asks no server.
-///
-/// # Errors
-/// As [`fetch`], for what can be known before.
+/// Plans [`fetch`], and fails as that where it can know. Asks no server.
 pub fn plan_fetch(options: &FetchOptions) -> Result<FetchReport, RemoteError> {
     let (state, _) = state_of(&options.directory)?;
     Features::ask(&Git::at(&options.directory))?;
@@ -107,10 +94,7 @@ fn receipt(state: &CloneState, step: &Step) -> FetchReport {
         filter: state.filter.clone(),
         commands: vec![words.collect::<Vec<_>>().join(" ")],
         reason: reason(state.shallow, state.filter.as_deref()),
-        traffic: Traffic::default(),
-        seconds: 0.0,
-        updated: Vec::new(),
-        notices: Vec::new(),
+        ..FetchReport::default()
     }
 }
 
@@ -134,7 +118,7 @@ fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     Ok((state, git_directory))
 }
 
-/// Returns why the fetch is the cheapest one. It never has a depth, which makes the server work out and send what is already here, and cuts
+/// Returns why the fetch is the cheapest one. It never has a depth, which makes the server work out and send objects that are already here, and cuts
 /// the history off.
 fn reason(shallow: bool, filter: Option<&str>) -> &'static str {
     match (shallow, filter) {
@@ -145,13 +129,12 @@ fn reason(shallow: bool, filter: Option<&str>) -> &'static str {
     }
 }
 
-/// Returns the command that fetches.
 fn step(state: &CloneState, options: &FetchOptions) -> Result<Step, RemoteError> {
     if let Some(bad) = options.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
         return Err(RemoteError::Senseless { why: format!("{bad:?} cannot be the name of a branch or commit") });
     }
     if options.references.is_empty() && !state.follows {
-        let why = "this clone was made of one commit and follows no branch: name the branch or commit to fetch";
+        let why = "this repository follows no branch of `origin` (`remote.origin.fetch` is not set): name the branch or commit to fetch";
         return Err(RemoteError::Senseless { why: why.into() });
     }
     Ok(options.references.iter().fold(Step::inside(["fetch", "--progress", "origin"]), Step::with))

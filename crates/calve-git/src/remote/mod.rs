@@ -10,8 +10,9 @@ mod traffic;
 mod url;
 
 pub use crate::transfer_failure::{ENDLESS, TransferFailure};
+pub use clone::property::Property;
 pub use clone::purpose::Purpose;
-pub use clone::recipe::{Filter, Property, Recipe, Start, Step, Tip};
+pub use clone::recipe::{Filter, Recipe, Start, Step, Tip};
 pub use clone::verify::{MissingObjects, Verdict};
 pub use clone::{GitCloneOptions, GitCloneReport, PhaseSeconds, clone_repository, plan_clone};
 pub use error::RemoteError;
@@ -27,11 +28,9 @@ use strum::{IntoStaticStr, VariantNames};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     pub code: NoticeCode,
-    /// A sentence for people.
     pub message: String,
 }
 
-/// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
@@ -40,33 +39,24 @@ pub enum NoticeCode {
     FilterIgnored,
     /// The server sent the whole history although a depth was asked for.
     DepthIgnored,
-    /// Credentials travelled without encryption.
     CredentialsUnencrypted,
-    /// Credentials were used and not stored.
     CredentialsNotStored,
-    /// The URL's query is stored.
     QueryStored,
-    /// The repository's HEAD names no branch.
     NoHead,
-    /// The repository is empty.
     Empty,
     /// The repository's own history is cut off.
     SourceShallow,
     /// A directory of a sparse checkout is not in the commit.
     SparseMissing,
-    /// A path is cloned by its URL.
     PathAsUrl,
     /// A path is cloned without a server.
     Local,
-    /// A warning of git's.
     Git,
 }
 
 impl NoticeCode {
-    /// The words of all.
     pub const NAMES: &[&str] = Self::VARIANTS;
 
-    /// Returns a word for programs.
     pub fn name(self) -> &'static str {
         self.into()
     }

@@ -6,12 +6,12 @@
 use crate::advise::{Cost, Numbers, RepositoryCosts, Test};
 
 /// Wall time and server CPU of T1 to T4; then wall time, reset and server CPU of T5 to T10. All in milliseconds.
-type Row = (&'static str, [(f64, f64); 4], [(f64, f64, f64); 6]);
+type PublishedRow = (&'static str, [(f64, f64); 4], [(f64, f64, f64); 6]);
 
 const SECOND: f64 = 1000.0;
 const MINUTE: f64 = 60_000.0;
 
-const ROWS: [Row; 3] = [
+const ROWS: [PublishedRow; 3] = [
     (
         "jquery",
         [(2000.0, 450.0), (300.0, 15.0), (900.0, 270.0), (900.0, 300.0)],
@@ -60,7 +60,6 @@ const ROWS: [Row; 3] = [
     ),
 ];
 
-/// Returns the published numbers.
 pub fn numbers() -> Numbers {
     let repositories = ROWS.iter().map(|(name, clones, fetches)| {
         let clones =

@@ -1,4 +1,4 @@
-//! Runs git for as long as a transfer takes: heard, stoppable, and with credentials that nobody else sees.
+//! Runs git for as long as a transfer takes: heard, stoppable, and with credentials that other users cannot see.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -36,7 +36,6 @@ pub enum Prompts {
 
 /// The common part of all commands of one operation.
 pub(crate) struct Session<'s> {
-    /// The repository that is asked.
     pub(crate) url: &'s RepositoryUrl,
     pub(crate) origin: &'s str,
     pub(crate) credentials: Option<&'s Credentials>,
@@ -55,7 +54,7 @@ pub(crate) enum Maintenance {
     AsConfigured,
 }
 
-/// The settings of a clone: no maintenance, and objects stay in the pack that they came in, whose size is what was received.
+/// The settings of a clone: no maintenance, and objects stay in the pack that they came in, whose size counts as received.
 const OF_A_CLONE: [&str; 6] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "fetch.unpackLimit=1"];
 
 /// Tells git's credentials from the environment, which only this user can read. Arguments, all can.
@@ -117,7 +116,7 @@ impl Session<'_> {
     fn hear(&self, piece: &str, said: &mut Transcript) {
         // git indents what the user is to type.
         let piece = piece.replace('\t', "    ");
-        let clean = self.url.censored(&calve_core::ShownPath(Path::new(&piece)).to_string());
+        let clean = self.url.censored(&calve_core::internal::ShownPath(Path::new(&piece)).to_string());
         (self.listener)(&clean);
         said.add(&clean);
     }
@@ -260,7 +259,11 @@ pub(crate) const SILENCE: &str = "it said nothing";
 fn failure(step: &Step, said: &Transcript) -> RemoteError {
     let text = said.text();
     let said = if text.is_empty() { SILENCE.to_owned() } else { text };
-    RemoteError::Git { what: step.name(), trouble: TransferFailure::of(&said), said }
+    let trouble = match TransferFailure::from_message(&said) {
+        TransferFailure::Unknown if !step.asks_server() => TransferFailure::Here,
+        known => known,
+    };
+    RemoteError::Git { what: step.name(), trouble, said }
 }
 
 fn endless(step: &Step) -> RemoteError {

@@ -7,7 +7,6 @@ use std::process::Command;
 
 use crate::remote::url::Transport;
 
-/// The cost of an operation in traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// HTTP requests over HTTP, else commands of git's protocol. Unknown with protocols older than 2 that are not HTTP.
@@ -58,7 +57,6 @@ impl Traces {
         self.directory.join(EVENTS)
     }
 
-    /// Returns how many requests there were so far.
     pub(crate) fn requests(&self) -> Option<u64> {
         let read = |name: &str| fs_err::read(self.directory.join(name)).unwrap_or_default();
         match self.kind {
@@ -127,7 +125,7 @@ fn received(events: &[u8]) -> Option<u64> {
     Some(sum)
 }
 
-/// Adds up the sizes of all packs in a repository: in a new one, that is what was received.
+/// Adds up the sizes of all packs in a repository: in a new one, the bytes received.
 pub(crate) fn packed_bytes(repository: &Path) -> u64 {
     let Ok(entries) = fs_err::read_dir(repository.join(".git/objects/pack")) else { return 0 };
     let packs = entries.flatten().filter(|entry| entry.file_name().as_bytes().ends_with(b".pack"));

@@ -5,12 +5,11 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::redact::{self, Url};
 use crate::remote::error::RemoteError;
 
-/// How git reaches a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// `https://`, or `http://`.
@@ -30,13 +29,13 @@ pub struct RepositoryUrl {
     kind: Transport,
     /// As git gets it.
     text: Url,
-    /// Texts that must not be printed wherever they stand, as far as they are long enough to be told from a word.
+    /// Texts that must not be printed wherever they stand, if they are longer than a word.
     secrets: Vec<String>,
     /// Where the repository is, of a local path.
     path: Option<PathBuf>,
     /// `https://host:port`, for which the credentials hold.
-    origin: String,
-    credentials: Option<Credentials>,
+    pub(crate) origin: String,
+    pub(crate) credentials: Option<Credentials>,
     plain: bool,
 }
 
@@ -115,7 +114,7 @@ impl RepositoryUrl {
             None => (rest, ""),
         };
         if kind == Transport::File {
-            return Ok(Self::of(kind, format!("file://{rest}").into()));
+            return Ok(Self::new(kind, format!("file://{rest}").into()));
         }
         if path.trim_matches('/').is_empty() {
             return refuse("it names no repository");
@@ -137,7 +136,7 @@ impl RepositoryUrl {
             }
             let credentials = user.map(|user| Credentials::parse(given, user)).transpose()?;
             let origin = format!("{scheme}://{host}");
-            let mut url = Self::of(kind, format!("{origin}{}", escaped(path)).into());
+            let mut url = Self::new(kind, format!("{origin}{}", escaped(path)).into());
             (url.origin, url.credentials, url.plain) = (origin, credentials, scheme == "http");
             url.secrets = secrets(user, path);
             return Ok(url);
@@ -148,7 +147,7 @@ impl RepositoryUrl {
             return refuse("git:// knows no users");
         }
         let user = user.map(|user| format!("{user}@")).unwrap_or_default();
-        Ok(Self::of(kind, format!("{scheme}://{user}{host}{path}").into()))
+        Ok(Self::new(kind, format!("{scheme}://{user}{host}{path}").into()))
     }
 
     fn like_scp(given: &OsStr, host: &[u8], path: &[u8]) -> Result<Self, RemoteError> {
@@ -165,7 +164,7 @@ impl RepositoryUrl {
             let why = "`http:` and `https:` need two slashes after them";
             return Err(RemoteError::Url { url: format!("{}:…", String::from_utf8_lossy(host)), why: why.into() });
         }
-        Ok(Self::of(Transport::Ssh, given.to_os_string()))
+        Ok(Self::new(Transport::Ssh, given.to_os_string()))
     }
 
     fn local(given: &OsStr) -> Result<Self, RemoteError> {
@@ -174,22 +173,20 @@ impl RepositoryUrl {
         if !path.is_dir() {
             return Err(RemoteError::url(given, "that is no directory"));
         }
-        let mut url = Self::of(Transport::Local, path.clone().into_os_string());
+        let mut url = Self::new(Transport::Local, path.clone().into_os_string());
         url.path = Some(path);
         Ok(url)
     }
 
-    fn of(kind: Transport, text: OsString) -> Self {
+    fn new(kind: Transport, text: OsString) -> Self {
         let text = Url::new(text);
         Self { kind, text, secrets: Vec::new(), path: None, origin: String::new(), credentials: None, plain: false }
     }
 
-    /// Returns how git reaches it.
     pub fn kind(&self) -> Transport {
         self.kind
     }
 
-    /// Returns the URL for git, without credentials.
     pub fn as_os_str(&self) -> &OsStr {
         self.text.as_os_str()
     }
@@ -218,7 +215,7 @@ impl RepositoryUrl {
                 _ => text.push_str(&format!("%{byte:02X}")),
             }
         }
-        Self::of(Transport::File, text.into())
+        Self::new(Transport::File, text.into())
     }
 
     /// Returns the directory of a repository that is reached as a file.
@@ -234,16 +231,6 @@ impl RepositoryUrl {
         }
     }
 
-    pub(crate) fn credentials(&self) -> Option<&Credentials> {
-        self.credentials.as_ref()
-    }
-
-    /// Returns `https://host:port`.
-    pub(crate) fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// Returns whether credentials would travel unencrypted.
     pub(crate) fn exposes_credentials(&self) -> bool {
         self.plain && self.credentials.is_some()
     }
@@ -407,8 +394,8 @@ mod tests {
     fn credentials_are_taken_out() {
         let url = parse("https://me:p%40ss@example.org:8443/a.git").unwrap();
         assert_eq!(url.to_string(), "https://example.org:8443/a.git");
-        assert_eq!(url.origin(), "https://example.org:8443");
-        let credentials = url.credentials().unwrap();
+        assert_eq!(url.origin, "https://example.org:8443");
+        let credentials = url.credentials.as_ref().unwrap();
         assert_eq!((credentials.username.as_str(), credentials.password.as_deref()), ("me", Some("p@ss")));
         assert!(!format!("{url:?}").contains("ss@"));
         assert_eq!(parse("ssh://git:secret@example.org/a").unwrap().to_string(), "ssh://git@example.org/a");

@@ -1,12 +1,22 @@
 //! git's own directories of linked worktrees (`worktrees/ID`).
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::paths::{path_of, plain};
+use crate::paths::{if_there, path_of, plain};
 
 /// The file in an entry that names the worktree's `.git`. git lists what has one.
 pub(crate) const GITDIR: &str = "gitdir";
+/// The file in an entry that names the worktree which the files were cloned from.
+const DONOR: &str = "calve-donor";
+
+/// The file in an entry with the id of the worktree whose data is cloned, or [`NO_SOURCE`]. It goes when the worktree has its ports and data.
+pub(crate) const DATA_SOURCE: &str = "calve-data-from";
+/// No worktree has this id.
+pub(crate) const NO_SOURCE: &str = "none";
+/// The file in an entry that names the place to which its worktree was moved, if Calve has run there and git does not know it.
+const MOVED: &str = "calve-moved-to";
 
 /// Lists the entries that git lists, each with the root of its worktree.
 pub(crate) fn by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
@@ -20,16 +30,33 @@ pub(crate) fn by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
 /// Returns the root of the worktree that an entry names; `None` if it names none.
 pub(crate) fn worktree_of(entry: &Path) -> Option<PathBuf> {
     let text = fs_err::read(entry.join(GITDIR)).ok()?;
-    // Relative to the entry, where git is told to write it so.
+    // Relative to the entry, if git is configured so.
     let pointer = plain(&entry.join(path_of(text.trim_ascii_end())));
     pointer.parent().map(Path::to_path_buf)
 }
 
 /// Lists every directory in which an entry is or may be.
 pub(crate) fn all(common: &Path) -> Result<Vec<PathBuf>> {
-    match fs_err::read_dir(common.join("worktrees")) {
-        Ok(all) => Ok(all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
+    let all = if_there(fs_err::read_dir(common.join("worktrees")))?.into_iter().flatten();
+    Ok(all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?)
+}
+
+/// Notes where the worktree with this entry is. A repository that may not be written to goes without.
+pub(crate) fn note_moved(entry: &Path, root: &Path) {
+    let _ = fs_err::write(entry.join(MOVED), root.as_os_str().as_bytes());
+}
+
+/// Returns where Calve last found the worktree with this entry that was moved. Something else may be there by now.
+pub(crate) fn moved_to(entry: &Path) -> Option<PathBuf> {
+    fs_err::read(entry.join(MOVED)).ok().map(|path| path_of(&path))
+}
+
+/// Notes which worktree the files of the worktree with this entry were cloned from.
+pub(crate) fn note_donor(entry: &Path, donor: &Path) -> Result<()> {
+    Ok(fs_err::write(entry.join(DONOR), donor.as_os_str().as_bytes())?)
+}
+
+/// Returns that worktree. Something else may be there by now.
+pub(crate) fn donor_of(entry: &Path) -> Option<PathBuf> {
+    fs_err::read(entry.join(DONOR)).ok().map(|path| path_of(&path))
 }

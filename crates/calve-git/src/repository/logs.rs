@@ -5,13 +5,12 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::repository::joined;
 use crate::repository::operation::RebaseNote;
 use crate::repository::references::{Refspec, Source, names_request, source_of_name, takes};
 use crate::repository::remotes::Remotes;
+use crate::threads::joined;
 use crate::trust::is_object_id;
 
-/// The log of a reference, or of a HEAD.
 #[derive(Default)]
 pub(crate) struct Log {
     text: String,
@@ -19,7 +18,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// Reads the log of a reference, with `refs/`, in a directory of git's own. One that is not there has no lines.
-    pub(crate) fn of(directory: &Path, reference: &str) -> Log {
+    pub(crate) fn new(directory: &Path, reference: &str) -> Log {
         Log::of_each(directory, &[reference]).pop().unwrap_or_default()
     }
 
@@ -58,12 +57,11 @@ impl Log {
         Ok(Log { text })
     }
 
-    /// Returns the lines, the oldest first.
     pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = LogLine<'_>> {
         self.text.lines().filter_map(LogLine::new)
     }
 
-    /// Returns the commits that may be somebody else's: put into `reference` by a fetch, or by a command that named a fetched commit.
+    /// Returns the commits that may be foreign: put into `reference` by a fetch, or by a command that named a fetched commit.
     pub(crate) fn of_others<'l>(&'l self, reference: &'l str, remotes: &'l Remotes) -> impl Iterator<Item = &'l str> {
         self.lines().filter(|line| line.source(reference, remotes) != Source::Project).map(|line| line.new)
     }
@@ -77,7 +75,7 @@ impl Log {
         first.into_iter().chain(self.lines().filter(is_project).map(|line| line.new))
     }
 
-    /// Returns whether the branch was made at a commit that no name led to, as far as the log says: a detached HEAD may have had it.
+    /// Returns whether, by the log, the branch was made at a commit that no name led to: a detached HEAD may have had it.
     pub(crate) fn begins_at_commit(&self) -> bool {
         let first = self.lines().next().filter(|line| line.is_of("branch"));
         first.as_ref().and_then(LogLine::revision).is_some_and(|revision| {
@@ -86,8 +84,7 @@ impl Log {
         })
     }
 
-    /// Returns the source of the branch `reference` with the tip `oid`: what it was made from, and what the last fetch put there. Returns
-    /// `unlogged` if no line says how the tip got there.
+    /// Returns the source of a branch's tip: what it was made from, and what the last fetch put there; `unlogged` if no line tells.
     pub(crate) fn source(&self, reference: &str, oid: &str, unlogged: Source, remotes: &Remotes) -> Source {
         let is_local = reference.starts_with("refs/heads/");
         let begins = self.lines().enumerate().filter(|(at, line)| is_local && (*at == 0 || line.begins_anew()));
@@ -96,7 +93,7 @@ impl Log {
             return Source::Request;
         }
         let last = match self.lines().next_back().filter(|line| line.new == oid && line.is_fetch()) {
-            // Whoever pulls one into a branch merges it.
+            // A pull into a branch merges it.
             Some(line) if is_local && line.is_pull() => Source::Project,
             Some(line) => line.source(reference, remotes),
             None => unlogged,
@@ -196,8 +193,7 @@ impl<'l> LogLine<'l> {
         }
     }
 
-    /// Returns the source of the commit that a command put into `reference`. git logs the command as typed, for every reference that it
-    /// changed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
+    /// Returns the source of a commit, by the command that git logs as typed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
     fn source(&self, reference: &str, remotes: &Remotes) -> Source {
         if !self.is_fetch() {
             // git logs `git merge FETCH_HEAD` with the id.
@@ -224,8 +220,8 @@ impl<'l> LogLine<'l> {
         if named == Source::Project && !remotes.are_asked_by(words()) { Source::Anybody } else { named }
     }
 
-    /// Returns whether git made the new commit here, of what was in this repository. What came by a fetch, a fast-forward or a checkout may be
-    /// somebody else's, and so may what a rebase made anew: [`Self::rewriting`] tells of what.
+    /// Returns whether git made the new commit here, from objects of this repository. Commits from a fetch, a fast-forward or a checkout may be
+    /// foreign, and so may those that a rebase made anew: [`Self::rewriting`] names the originals.
     fn is_made_here(&self, remotes: &Remotes) -> bool {
         const MAKING: [&str; 3] = ["cherry-pick", "revert", "am"];
         let Some((action, what)) = self.how.split_once(": ") else { return false };
@@ -241,8 +237,7 @@ impl<'l> LogLine<'l> {
         let (action, what) = self.how.split_once(": ")?;
         let onto = match action {
             "commit (amend)" => None,
-            // In the log of a branch: `rebase (finish): refs/heads/x onto OID`, `pull --rebase origin main (finish): …`. It may have nothing that
-            // the other one lacks.
+            // In a branch's log: `rebase (finish): refs/heads/x onto OID`, `pull --rebase … (finish): …`. It may have nothing that the other one lacks.
             _ if action.ends_with("(finish)") => {
                 let (_, onto) = what.rsplit_once(" onto ").filter(|(_, onto)| *onto != self.new)?;
                 Some(onto.to_owned())
@@ -264,7 +259,6 @@ pub(crate) enum Certainty {
     Unknown,
 }
 
-/// A commit that replaced another one.
 pub(crate) struct Rewriting {
     pub(crate) old: String,
     pub(crate) new: String,
@@ -276,9 +270,7 @@ pub(crate) struct Rewriting {
 /// The commits of a repository that its logs tell about.
 #[derive(Default)]
 pub(crate) struct History {
-    /// Commits that git made here.
     pub(crate) made: HashSet<String>,
-    /// Commits that replaced others, the oldest of each log first.
     pub(crate) rewritten: Vec<Rewriting>,
 }
 
@@ -292,7 +284,6 @@ impl History {
         }
     }
 
-    /// Reads the rebases of a HEAD's log.
     pub(crate) fn read_rebases(&mut self, log: &Log, unfinished: Option<&RebaseNote>) {
         self.rewritten.extend(log.rebases(unfinished).into_iter().map(|rebase| Rewriting {
             old: rebase.old.to_owned(),

@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::remedy::UnfinishedOperation;
 use crate::trust::is_object_id;
 
-/// The files that git keeps during an operation.
 pub(crate) const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
     ("rebase-merge", UnfinishedOperation::Rebase),
     ("rebase-apply", UnfinishedOperation::RebaseOrAm),
@@ -17,22 +16,18 @@ pub(crate) const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
     ("BISECT_LOG", UnfinishedOperation::Bisect),
 ];
 
-/// Returns the operation that git is in the middle of in the worktree that `directory` belongs to: the operation's stash and its commits
-/// so far exist nowhere else.
+/// Returns the operation that git is in the middle of here: its stash and its commits so far exist nowhere else.
 pub(crate) fn unfinished(directory: &Path) -> Option<UnfinishedOperation> {
     let is_there = |name: &str| fs_err::symlink_metadata(directory.join(name)).is_ok();
     UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
 }
 
-/// The notes that git makes when a rebase begins.
 #[derive(Debug)]
 pub(crate) struct RebaseNote {
-    /// The commit that it began with.
     pub(crate) commit: String,
     pub(crate) since_unix_s: i64,
 }
 
-/// Returns what git has noted of a rebase that has not ended.
 pub(crate) fn unfinished_rebase(directory: &Path) -> Option<RebaseNote> {
     let notes = ["rebase-merge/orig-head", "rebase-apply/orig-head"];
     let found = notes.iter().find_map(|note| {

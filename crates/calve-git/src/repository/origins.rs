@@ -1,27 +1,26 @@
 //! Decides whose work a commit or a worktree is.
 //!
-//! The commit decides, never the spelling of its name. A commit is somebody else's if its history has commits from a pull request or an
+//! The commit decides, never the spelling of its name. A commit is foreign if its history has commits from a pull request or an
 //! unknown source that are in neither a branch of a remote, a tag that is known to be the project's, the main worktree's branch, nor a
 //! worktree that the user trusts. A commit that nothing leads to but a detached HEAD has an unknown source.
-//! [`settle`] decides once for each worktree, when the repository is opened, and marks untrusted ones for all later steps.
+//! [`decide`] decides once for each worktree, when the repository is opened, and marks untrusted ones for all later steps.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::paths::real;
 use crate::remedy::UnfinishedOperation::{Bisect, Rebase, RebaseOrAm};
 use crate::repository::logs::{Certainty, History, Log};
 use crate::repository::operation::{unfinished, unfinished_rebase};
 use crate::repository::references::{Fetched, Namespaces, Source};
 use crate::repository::remotes::Remotes;
 use crate::repository::rewritten::{earlier_forms, history_of, is_explained, parents_of, rewritten};
-use crate::repository::{Repository, Worktree, keeps_files};
+use crate::repository::worktree::Worktree;
+use crate::settings::keeps_files;
 use crate::trust::{
-    Provenance, entry_of, forget, has_fetched, has_foreign_commit, has_lasting_mark, is_untrusted,
-    is_untrusted_for_good, mark_or_remember, marked_commits, note_fetch, note_trust, recorded, remember,
-    remember_until_asked_again, remove_mark, trusted_commits,
+    Provenance, forget, has_fetched, has_foreign_commit, has_lasting_mark, is_untrusted_for_good, mark_or_remember,
+    marked_commits, note_fetch, remember, remember_until_asked_again, trusted_commits,
 };
 
 /// The tips that separate other people's commits from the user's.
@@ -31,8 +30,7 @@ pub(crate) struct Origins {
     others: Vec<String>,
     /// Tips whose history is the user's or the project's.
     own: HashSet<String>,
-    /// Tips of local branches that are not a pull request's, and all that branches of remotes ever had. They are evidence only about the
-    /// source of a commit that no other one leads to.
+    /// Tips of own local branches, and all that branches of remotes ever had: evidence only about a commit that no other one leads to.
     reached: HashSet<String>,
     /// Local branches that are a pull request's, without `refs/heads/`.
     branches: HashSet<String>,
@@ -45,7 +43,7 @@ pub(crate) struct Origins {
     lacks_evidence: bool,
 }
 
-/// A reference that is no tag, and what is known of its commit.
+/// A reference that is no tag, and the facts about its commit.
 struct Tip<'l> {
     oid: &'l str,
     reference: &'l str,
@@ -67,7 +65,7 @@ impl Origins {
         let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, listed);
         origins.add_worktrees(worktrees);
         for directory in directories() {
-            let log = Log::of(directory, "HEAD");
+            let log = Log::new(directory, "HEAD");
             origins.others.extend(log.of_others("HEAD", &namespaces.remotes).map(str::to_owned));
             let unfinished = unfinished_rebase(directory);
             let rebases = log.rebases(unfinished.as_ref()).into_iter();
@@ -75,8 +73,7 @@ impl Origins {
             origins.others.extend(rebases.map(|rebase| rebase.new.to_owned()));
         }
         origins.others.extend(fetched.of_others.into_keys());
-        // git keeps no log of tags. One can have come by `git fetch origin pull/5/head:refs/tags/x`, or with a fork's branch. Until the first
-        // fetch, all are the clone's or were made here. Later, the last fetch may tell.
+        // git keeps no log of tags: `git fetch origin pull/5/head:refs/tags/x` can bring one. Until the first fetch all are the clone's, or made here.
         let others: HashSet<&str> = origins.others.iter().map(String::as_str).collect();
         let was_fetched = has_fetched(common) || fetched.is_any;
         if fetched.is_any {
@@ -94,7 +91,7 @@ impl Origins {
     }
 
     /// Adds the tips of references. `fetched` are the commits of FETCH_HEAD. Returns the tips of tags, and those of references with
-    /// unknown names, which count as somebody else's but do not discredit a tag on the same commit.
+    /// unknown names, which count as foreign but do not discredit a tag on the same commit.
     fn add_references<'l>(
         &mut self,
         common: &Path,
@@ -130,7 +127,7 @@ impl Origins {
                 self.reached.extend(log.of_project(tip.reference, &namespaces.remotes).map(str::to_owned));
             }
             let unlogged = fetched.of_others.get(tip.oid);
-            let unlogged = unlogged.filter(|_| namespaces.lacks_logs() && bare_head != Some(tip.reference));
+            let unlogged = unlogged.filter(|_| namespaces.lacks_logs && bare_head != Some(tip.reference));
             let unlogged = unlogged.copied().unwrap_or(Source::Project);
             tip.source = log.source(tip.reference, tip.oid, unlogged, &namespaces.remotes);
         }
@@ -146,7 +143,7 @@ impl Origins {
                 self.doubtful.extend(branch.map(str::to_owned));
                 match branch {
                     // The log has named the fetched commits. The rest may be the user's.
-                    Some(_) if !namespaces.lacks_logs() => {}
+                    Some(_) if !namespaces.lacks_logs => {}
                     None if !is_remote => unknown.push(oid),
                     _ => self.others.push(oid.to_owned()),
                 }
@@ -172,8 +169,7 @@ impl Origins {
             if entry.is_some_and(has_foreign_commit) {
                 self.others.extend(entry.into_iter().flat_map(marked_commits).chain(worktree.head.clone()));
             }
-            // Commits merged into the main worktree's branch are the user's. A commit that is only checked out there still counts as
-            // somebody else's in all other worktrees.
+            // Work merged into the main worktree's branch is the user's. Work only checked out there stays foreign in all other worktrees.
             let is_own = |branch: &String| !self.branches.contains(branch) && !self.doubtful.contains(branch);
             if worktree.is_main && worktree.branch.as_ref().is_some_and(is_own) {
                 self.own.extend(worktree.head.clone());
@@ -246,7 +242,7 @@ impl Origins {
             worktrees.iter().filter(|one| one.entry.is_some()).partition(|one| is_marked(one));
         let entries = own.into_iter().filter_map(|one| one.entry.as_deref());
         for directory in entries.chain([common]) {
-            let log = Log::of(directory, "HEAD");
+            let log = Log::new(directory, "HEAD");
             history.read(&log, &self.remotes);
             history.read_rebases(&log, unfinished_rebase(directory).as_ref());
         }
@@ -254,16 +250,15 @@ impl Origins {
         Log::of_each(common, &branches).iter().for_each(|log| history.read(log, &self.remotes));
         let mut of_others = History::default();
         let entries = marked.into_iter().filter_map(|one| one.entry.as_deref());
-        entries.for_each(|directory| of_others.read(&Log::of(directory, "HEAD"), &self.remotes));
+        entries.for_each(|directory| of_others.read(&Log::new(directory, "HEAD"), &self.remotes));
         history.made.retain(|commit| !of_others.made.contains(commit));
         history.prefer_told();
         history
     }
 }
 
-/// Decides for every worktree whose it is, and marks those that are a pull request's and have no mark yet: git made them, or the user has
-/// checked the pull request out there.
-pub(crate) fn settle(
+/// Decides for every worktree whose it is, and marks a pull request's that has no mark yet: git made it, or the user checked one out there.
+pub(crate) fn decide(
     common: &Path,
     settings: &[(String, String)],
     worktrees: &mut [Worktree],
@@ -330,8 +325,7 @@ pub(crate) fn settle(
     Ok(origins)
 }
 
-/// Returns whose a commit is that is to be checked out, as `branch` if it is a local one.
-pub(crate) fn of_commit(
+pub(crate) fn provenance_of_commit(
     origins: &Origins,
     common: &Path,
     worktrees: &[Worktree],
@@ -348,25 +342,4 @@ pub(crate) fn of_commit(
 fn is_marked(worktree: &Worktree) -> bool {
     worktree.entry.as_deref().is_some_and(has_lasting_mark)
         || worktree.is_usable() && is_untrusted_for_good(&worktree.path)
-}
-
-/// Trusts the commit that the worktree around `path` has checked out. Returns whether the worktree was untrusted before.
-pub fn trust_commit(path: &Path) -> Result<bool> {
-    let real = real(path);
-    let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
-    let Some(root) = root else { return Ok(false) };
-    let Some(entry) = entry_of(root)? else { return Ok(false) };
-    if let Some(commit) = Git::at(root).answer(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? {
-        note_trust(&entry, &commit)?;
-    }
-    remove_mark(&entry)
-}
-
-/// Returns whose the worktree is that has this root. The main worktree is the user's, whatever is checked out there.
-pub fn provenance_of(root: &Path) -> Result<Provenance> {
-    if !is_untrusted(root) && entry_of(root)?.is_some() {
-        // git may have made it, or somebody has checked out something else there since.
-        Repository::open(root)?;
-    }
-    recorded(root)
 }

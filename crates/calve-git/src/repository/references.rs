@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::repository::is_true;
 use crate::repository::remotes::Remotes;
+use crate::settings::is_true;
 use crate::trust::is_object_id;
 
 /// The names below `refs/` under which servers offer the requests of others: GitHub's and Gitea's, GitLab's, Bitbucket's, Gerrit's.
@@ -17,7 +17,7 @@ const SHORT: &str = "pr";
 /// The setting by which a local branch is known that Calve has made for a worktree that is not trusted.
 pub(crate) const BRANCH_MARK: &str = "calveuntrusted";
 
-/// Names below `refs/` where git and its helpers keep the user's own work. No fetch puts somebody else's work there.
+/// Names below `refs/` where git and its helpers keep the user's own work. No fetch puts foreign work there.
 const LOCAL: [&str; 14] = [
     "bisect",
     "branchless",
@@ -38,12 +38,10 @@ const LOCAL: [&str; 14] = [
 /// Where a commit comes from, according to a name, a log or FETCH_HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The project, or this repository.
     Project,
     /// A pull request, recognized by its name.
     Request,
-    /// Unknown: it was fetched by its id, from a server that is not configured, or into a name that says nothing. It counts as
-    /// somebody else's unless a reference of the project has it.
+    /// Unknown: fetched by id, from an unconfigured server, or into a name that says nothing. Foreign unless a reference of the project has it.
     Anybody,
 }
 
@@ -51,18 +49,16 @@ pub(crate) enum Source {
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
     pub(crate) remotes: Remotes,
-    /// The configured refspecs of fetches.
     refspecs: Vec<Refspec>,
-    /// Refspecs of remotes that a program made for somebody's fork.
+    /// Refspecs of remotes that a program made for a fork.
     of_forks: Vec<Refspec>,
     /// Local branches that follow one, or that Calve has made of one.
     branches: HashSet<String>,
     /// A fetch writes the project's branches to `refs/heads`, as in a mirror.
     mirrors: bool,
-    /// Some remote has a refspec.
     has_refspecs: bool,
     /// git keeps no logs of branches, as in a bare repository.
-    lacks_logs: bool,
+    pub(crate) lacks_logs: bool,
 }
 
 impl Namespaces {
@@ -126,11 +122,6 @@ impl Namespaces {
         }
     }
 
-    /// Returns whether branches that a fetch makes have no log.
-    pub(crate) fn lacks_logs(&self) -> bool {
-        self.lacks_logs
-    }
-
     /// Returns whether `refs/heads` has the project's branches rather than the user's.
     pub(crate) fn has_project_branches(&self, is_bare: bool) -> bool {
         self.mirrors || is_bare && !self.has_refspecs
@@ -185,7 +176,7 @@ pub(crate) fn takes<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, referen
     let sources: Vec<String> = refspecs.into_iter().filter_map(|refspec| refspec.source_of(reference)).collect();
     let is_certain = |source: &String| source.strip_prefix("refs/").is_some_and(is_numbered);
     let is_id = |source: &String| is_object_id(source);
-    // `refs/pull/*` and `refs/heads/*` may go to one place: what is in there has a number if it is a pull request.
+    // `refs/pull/*` and `refs/heads/*` may go to one place: a name in there is a number if it is a pull request.
     Some(match sources.as_slice() {
         [] => return None,
         all if all.iter().any(is_certain) => Source::Request,
@@ -195,13 +186,12 @@ pub(crate) fn takes<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, referen
     })
 }
 
-/// Spells a server's reference in full, as far as it matters here: no branch or tag is spelled like a pull request.
+/// Spells a server's reference in full, so that no branch or tag is spelled like a pull request.
 fn completed(source: &str) -> String {
     if source.starts_with("refs/") || is_object_id(source) { source.to_owned() } else { format!("refs/{source}") }
 }
 
-/// Returns the source of a fetched commit, by its name on the server. A commit fetched by its id may be anybody's, because servers also
-/// hand out the commits of pull requests.
+/// Returns the source of a fetched commit, by its name on the server. By its id it may be anybody's: servers hand out pull requests' commits too.
 pub(crate) fn source_of_name(name: &str) -> Source {
     let name = name.strip_prefix('+').unwrap_or(name);
     match () {
@@ -292,6 +282,15 @@ impl Fetched {
         }
         self.of_project.extend(of_project.into_iter().map(str::to_owned));
     }
+}
+
+/// Returns what the remotes fetch, each refspec with its remote, in the order of the settings.
+pub(crate) fn refspecs(settings: &[(String, String)]) -> Vec<(String, Refspec)> {
+    let fetched = settings.iter().filter_map(|(name, value)| {
+        let remote = name.strip_prefix("remote.")?.strip_suffix(".fetch")?;
+        Some((remote.to_owned(), Refspec::new(value)?))
+    });
+    fetched.collect()
 }
 
 #[cfg(test)]

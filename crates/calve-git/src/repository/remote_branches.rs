@@ -1,13 +1,11 @@
 //! The branches of remotes as they were last fetched, found by the remotes' refspecs, as git finds them.
 
-use crate::repository::Repository;
+use crate::repository::opened::Repository;
 use crate::repository::references::Refspec;
 
-/// A branch of a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RemoteBranch<'r> {
     pub(crate) remote: &'r str,
-    /// Its name there.
     pub(crate) branch: &'r str,
     /// Its name here: `origin/x`.
     pub(crate) name: &'r str,
@@ -19,7 +17,6 @@ pub(crate) struct RemoteBranch<'r> {
 const TRACKING: &str = "refs/remotes/";
 
 impl Repository {
-    /// Returns the names of the remotes, sorted.
     pub(crate) fn remotes(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.settings_below("remote.").filter_map(|(key, _)| key.strip_suffix(".url")).collect();
@@ -76,13 +73,4 @@ impl Repository {
         let found = self.remotes().into_iter().filter_map(of_remote);
         found.max_by_key(|found| (found.is_followed, found.remote.len()))
     }
-}
-
-/// Returns what the remotes fetch, each refspec with its remote, in the order of the settings.
-pub(super) fn refspecs(settings: &[(String, String)]) -> Vec<(String, Refspec)> {
-    let fetched = settings.iter().filter_map(|(name, value)| {
-        let remote = name.strip_prefix("remote.")?.strip_suffix(".fetch")?;
-        Some((remote.to_owned(), Refspec::new(value)?))
-    });
-    fetched.collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::repository::is_true;
+use crate::settings::is_true;
 
 /// Prefix of the remotes that GitHub Desktop makes for the forks of pull requests.
 const FORK_OF_DESKTOP: &str = "github-desktop-";
@@ -32,7 +32,6 @@ const WITH_VALUE: [&str; 18] = [
     "-o",
 ];
 
-/// The remotes that the user has configured.
 #[derive(Debug, Default)]
 pub(crate) struct Remotes {
     names: HashSet<String>,
@@ -72,7 +71,6 @@ impl Remotes {
         remotes
     }
 
-    /// Returns whether a program made this remote for somebody's fork.
     pub(crate) fn is_fork(&self, name: &str) -> bool {
         self.forks.contains(name)
     }
@@ -94,8 +92,7 @@ impl Remotes {
         true
     }
 
-    /// Normalizes an address, so that two addresses of one repository are equal. git drops user names, a final `.git` and slashes when it
-    /// logs one. Projects have the same path over ssh and https.
+    /// Normalizes an address as git logs it (without user name, final `.git` and slashes), and paths of projects over ssh and https alike.
     fn address(&self, url: &str) -> String {
         let longest =
             self.rewritten.iter().filter(|(begin, _)| url.starts_with(begin)).max_by_key(|(begin, _)| begin.len());

@@ -30,8 +30,7 @@ pub(crate) fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Ve
     earlier.into_iter().collect()
 }
 
-/// Returns other people's commits. `of_others` has those found without regard to rewriting. A rewritten commit is the user's if and only if
-/// the commit that it was made from is.
+/// Returns other people's commits, from `of_others` found regardless of rewriting. A rewritten commit belongs to the owner of its original.
 pub(crate) fn rewritten<'p>(
     git: &Git,
     history: &'p History,
@@ -127,7 +126,7 @@ pub(crate) fn parents_of(printed: &[u8]) -> HashMap<&str, Vec<&str>> {
     lines.map(|mut words| (words.next().unwrap_or_default(), words.collect())).collect()
 }
 
-/// Returns a commit and its ancestors, as far as `parents` knows them, without what is only below `until`.
+/// Returns a commit and its ancestors that `parents` knows, without those only below `until`.
 pub(crate) fn history_of<'a>(
     commit: &'a str,
     parents: &HashMap<&'a str, Vec<&'a str>>,

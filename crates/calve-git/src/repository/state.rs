@@ -8,91 +8,16 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use strum::{IntoStaticStr, VariantNames};
 
-use super::Worktree;
-use super::entries;
 use crate::error::Error;
-use crate::paths::{plain, pointed_to};
+use crate::paths::{plain, pointed_to, real};
 use crate::remedy::Remedy;
-
-/// The relation between the repository that lists a worktree and what is at its path.
-#[derive(Debug, Clone, PartialEq, Eq, Default, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
-pub enum WorktreeState {
-    /// It is the worktree: both sides name each other. Also the main worktree.
-    #[default]
-    Intact,
-    Gone,
-    /// It was moved here, and git does not know it: the user is in it.
-    Moved(PathBuf),
-    /// Its `.git` file names its entry at a place that does not exist: the repository was moved.
-    Adrift,
-    /// It is a worktree of the repository at this path, from which this one was copied.
-    Foreign(PathBuf),
-    /// A link to it, which is at this place: it was moved there, and git still finds it.
-    Linked(PathBuf),
-    /// Something else: a repository of its own, a directory without `.git`, a file, a link to anything else.
-    Replaced(&'static str),
-    /// Two entries name this place.
-    Duplicate,
-    /// The check failed, for this reason.
-    Unseen(String),
-}
-
-impl WorktreeState {
-    /// The names of all.
-    pub const NAMES: &[&str] = Self::VARIANTS;
-
-    /// Returns its name in lists and JSON.
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns what is wrong with the worktree at `path`; `None` if nothing is wrong.
-    pub fn problem(&self, path: &Path) -> Option<Error> {
-        (*self != WorktreeState::Intact).then(|| self.refusal(path))
-    }
-
-    /// Returns the error for an operation on the worktree at `path`, which something is wrong with.
-    pub(crate) fn refusal(&self, path: &Path) -> Error {
-        let path = ShownPath(path);
-        match self {
-            WorktreeState::Intact | WorktreeState::Gone => {
-                Error::refused(format!("the worktree `{path}` is gone"), Remedy::Prune)
-            }
-            WorktreeState::Moved(here) => Error::refused(
-                format!("the worktree `{path}` was moved to `{}`, and git does not know it", ShownPath(here)),
-                Remedy::RepairWorktree,
-            ),
-            WorktreeState::Adrift => Error::refused(
-                format!("the `.git` file of `{path}` names a place in a repository that is not there"),
-                Remedy::RepairFromMain,
-            ),
-            WorktreeState::Foreign(repository) => Error::refused(
-                format!("`{path}` is a worktree of another repository, `{}`", ShownPath(repository)),
-                Remedy::PruneOrRepair,
-            ),
-            WorktreeState::Linked(real) => Error::refused(
-                format!("`{path}` is a link to the worktree, which is at `{}`", ShownPath(real)),
-                Remedy::RepairLinkedPath,
-            ),
-            WorktreeState::Replaced(what) => {
-                Error::refused(format!("`{path}` is {what}, not the worktree any more"), Remedy::PruneOrRepair)
-            }
-            WorktreeState::Duplicate => {
-                Error::refused(format!("two worktrees are registered at `{path}`"), Remedy::PruneDuplicate)
-            }
-            WorktreeState::Unseen(why) => {
-                Error::refused(format!("cannot tell whether `{path}` is the worktree: {why}"), Remedy::AllowReading)
-            }
-        }
-    }
-}
+use crate::repository::entries;
+use crate::repository::standing::WorktreeState;
+use crate::repository::worktree::Worktree;
 
 /// A linked worktree of this repository, held open. Only [`LinkedWorktree::open`] makes one, and it checks both ends.
 #[derive(Debug)]
@@ -103,7 +28,6 @@ pub(crate) struct LinkedWorktree {
 }
 
 impl LinkedWorktree {
-    /// Opens the directory at `path` if it is the worktree of `entry`.
     pub(crate) fn open(entry: &Path, path: &Path) -> Result<LinkedWorktree, WorktreeState> {
         let root = match rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty()) {
             Ok(root) => root,
@@ -117,22 +41,18 @@ impl LinkedWorktree {
         Ok(linked)
     }
 
-    /// Returns its open directory.
     pub(crate) fn root(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
 
-    /// Returns where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the directory of the worktree's own files in the repository.
     pub(crate) fn entry(&self) -> &Path {
         &self.entry
     }
 
-    /// Returns whether it is the directory at `path`.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         let there = rustix::fs::stat(path);
         matches!((rustix::fs::fstat(&self.root), there), (Ok(own), Ok(there)) if same(&own, &there))
@@ -153,7 +73,7 @@ impl LinkedWorktree {
             return Err(WorktreeState::Replaced(OTHER));
         }
         let named = pointed_to(&text).ok_or(WorktreeState::Replaced(OTHER))?;
-        // Relative to the worktree, where git is told to write it so.
+        // Relative to the worktree, if git is configured so.
         let there = match rustix::fs::openat(&self.root, &named, PATH_ONLY, Mode::empty()) {
             Ok(there) => there,
             Err(Errno::NOENT | Errno::NOTDIR) if self.has_name_of_entry(&named) => return Err(WorktreeState::Adrift),
@@ -185,37 +105,87 @@ impl LinkedWorktree {
     }
 }
 
+/// Refuses the copy of a linked worktree, in which git and Calve would act on the original. Returns whether `entry`, which its `.git` file
+/// names, names it in turn: git does not know where a worktree was moved to.
+pub(crate) fn check_original(entry: &Path, root: &Path) -> Result<bool, Error> {
+    let listed = entries::worktree_of(entry);
+    // By a link there git finds it all the same.
+    let places = [listed.as_deref().map(real), entries::moved_to(entry)];
+    let original = places.into_iter().flatten().find_map(|path| LinkedWorktree::open(entry, &path).ok());
+    if let Some(original) = original.filter(|original| !original.is_at(root)) {
+        let (copy, original) = (ShownPath(root), ShownPath(original.path()));
+        let text = format!("`{copy}` is a copy of the worktree `{original}`, so git and Calve here act on that one");
+        return Err(Error::refused(text, Remedy::RepairOrAdd));
+    }
+    Ok(listed.is_some_and(|path| LinkedWorktree::open(entry, &path).is_ok()))
+}
+
 fn are_same(a: &OwnedFd, b: &OwnedFd) -> bool {
     matches!((rustix::fs::fstat(a), rustix::fs::fstat(b)), (Ok(a), Ok(b)) if same(&a, &b))
 }
 
-/// Sets the standing and the entry of each worktree that git lists. `here`: the worktree that git was asked from, with its entry.
-pub(crate) fn look(
-    common: &Path,
-    here: Option<(&Path, &Path)>,
-    worktrees: &mut [Worktree],
-) -> crate::error::Result<()> {
+/// Returns the main worktree of a repository kept apart from it, if known: git was asked there, or a linked worktree has files from there.
+fn main_root(common: &Path, here: Option<(&Path, &Path)>, entries: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
+    let leads_to_it = |root: &PathBuf| {
+        let named = fs_err::read(root.join(".git")).ok().as_deref().and_then(pointed_to);
+        named.is_some_and(|named| real(&root.join(named)) == common)
+    };
+    let asked = here.filter(|(_, own)| *own == common).map(|(root, _)| root.to_path_buf());
+    asked.or_else(|| entries.iter().filter_map(|(_, entry)| entries::donor_of(entry)).find(leads_to_it))
+}
+
+/// Sets the standing and the entry of each worktree that git lists, and the path of the main one where git lists its repository. `here`: the worktree that git was asked from, with its entry.
+pub(crate) fn look(common: &Path, here: Option<(&Path, &Path)>, worktrees: &mut [Worktree]) -> Result<(), Error> {
     let entries = entries::by_worktree(common)?;
+    if let Some(main) = worktrees.iter_mut().find(|one| one.is_main && !one.is_bare && real(&one.path) == common)
+        && let Some(root) = main_root(common, here, &entries)
+    {
+        main.path = root;
+    }
     for worktree in worktrees.iter_mut().filter(|worktree| !worktree.is_main) {
-        let mut of_it = entries.iter().filter(|(path, _)| *path == worktree.path).map(|(_, entry)| entry);
-        let entry = of_it.next();
+        let of_it: Vec<&PathBuf> =
+            entries.iter().filter(|(path, _)| *path == worktree.path).map(|(_, entry)| entry).collect();
+        // git does not say which line of its list is which entry.
+        let entry = of_it.iter().find(|entry| has_head_of(entry, worktree)).or(of_it.first()).copied();
         worktree.entry = entry.cloned();
-        worktree.standing = match (entry, of_it.next()) {
-            (Some(entry), None) => LinkedWorktree::open(entry, &worktree.path).err().unwrap_or_default(),
-            // git does not say which line of its list is which entry.
-            (Some(_), Some(_)) => WorktreeState::Duplicate,
+        worktree.standing = match (entry, of_it.len()) {
+            (Some(entry), 1) => LinkedWorktree::open(entry, &worktree.path).err().unwrap_or_default(),
+            (Some(_), _) => WorktreeState::Duplicate,
+            // Since git listed it.
+            (None, _) if worktree.path.symlink_metadata().is_err() => {
+                WorktreeState::Unseen("something else has removed it meanwhile".into())
+            }
             (None, _) => WorktreeState::Unseen("cannot find its entry in the repository".into()),
         };
-        if let (Some((root, own)), Some(entry)) = (here, entry)
-            && worktree.standing != WorktreeState::Intact
-            && own == entry
-            && LinkedWorktree::open(entry, root).is_ok()
+        if let (Some(entry), false) = (entry, worktree.standing == WorktreeState::Intact)
+            && let Some(root) = moved_to(entry, here, &worktree.standing)
         {
-            worktree.standing = WorktreeState::Moved(root.to_path_buf());
+            worktree.standing = WorktreeState::Moved(root);
         }
+        worktree.is_unfinished = entry.is_some_and(|entry| entry.join(entries::DATA_SOURCE).exists());
         worktree.is_gone = worktree.standing == WorktreeState::Gone;
     }
     Ok(())
+}
+
+fn has_head_of(entry: &Path, worktree: &Worktree) -> bool {
+    let branch = worktree.branch.as_ref().map(|branch| format!("ref: refs/heads/{branch}"));
+    let text = fs_err::read_to_string(entry.join("HEAD")).ok();
+    text.is_some_and(|text| Some(text.trim_end()) == branch.as_deref().or(worktree.head.as_deref()))
+}
+
+/// Returns where the worktree with this entry is, of which git lists a place with this standing: Calve has run there, or git was asked from there.
+fn moved_to(entry: &Path, here: Option<(&Path, &Path)>, standing: &WorktreeState) -> Option<PathBuf> {
+    let asked = here.filter(|(_, own)| *own == entry).map(|(root, _)| root.to_path_buf());
+    let noted = match standing {
+        WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) | WorktreeState::Duplicate => {
+            entries::moved_to(entry)
+        }
+        // By a link git finds it all the same.
+        _ => None,
+    };
+    // git may have been asked from a copy.
+    noted.into_iter().chain(asked).find(|root| LinkedWorktree::open(entry, root).is_ok())
 }
 
 const OTHER: &str = "another repository";

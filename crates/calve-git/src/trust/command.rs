@@ -1,6 +1,6 @@
 //! Decides whether a command of git's configuration may run in a worktree that is not trusted.
 //!
-//! The list names what is allowed. A command qualifies if a shell would only remove quotes from it, its program is on the list, by its name
+//! The list names allowed programs. A command qualifies if a shell would only remove quotes from it, its program is on the list, by its name
 //! or by an absolute path, and no other word leads into a tree; or if the user has approved it, word for word (`calve.command` in the
 //! global or the system-wide configuration of git, which no repository can write).
 

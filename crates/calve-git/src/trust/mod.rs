@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::paths::{pointed_to, real};
+use crate::paths::{if_there, pointed_to, real};
 
 pub(crate) mod command;
+pub(crate) mod confined;
 pub(crate) mod programs;
 
 /// Whose work a worktree or a commit is.
@@ -29,7 +29,6 @@ pub enum Provenance {
 }
 
 impl Provenance {
-    /// Returns whether nothing of it may run.
     pub fn is_untrusted(self) -> bool {
         self == Self::Untrusted
     }
@@ -45,8 +44,7 @@ const MARK: &str = "calve-untrusted";
 /// The name of the mark by which the commits are known that the user trusts in a worktree.
 const TRUSTED: &str = "calve-trusted";
 
-/// The name of the file, in git's directory of the repository, that tells of a fetch since the clone: git keeps FETCH_HEAD in the worktree
-/// that has fetched, and it goes with that.
+/// The file in git's directory that tells of a fetch since the clone: FETCH_HEAD is the worktree's that has fetched, and goes with that.
 const FETCHED: &str = "calve-fetched";
 
 /// How long an entry without a written mark counts as marked.
@@ -66,7 +64,6 @@ const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
 /// The part of a worktree that is a pull request's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForeignPart {
-    /// The commit that is checked out.
     Commit,
     /// Files that git ignores, at the most.
     Files,
@@ -109,7 +106,7 @@ pub(crate) fn remember(entry: &Path) {
     remembered().insert(entry.to_path_buf(), Until::ProcessEnds);
 }
 
-/// Marks the worktree as untrusted until somebody asks again whose it is.
+/// Marks the worktree as untrusted until its provenance is asked for again.
 pub(crate) fn remember_until_asked_again(entry: &Path) {
     remembered().entry(entry.to_path_buf()).or_insert(Until::AskedAgain);
 }
@@ -128,7 +125,6 @@ pub(crate) fn has_foreign_commit(entry: &Path) -> bool {
     has_lasting_mark(entry) && fs_err::read(entry.join(MARK)).map_or(true, |text| text != FOREIGN_FILES)
 }
 
-/// Returns the commits for which the worktree with this entry is marked.
 pub(crate) fn marked_commits(entry: &Path) -> Vec<String> {
     commits_in(&entry.join(MARK))
 }
@@ -145,18 +141,15 @@ pub(crate) fn has_fetched(common: &Path) -> bool {
     fs_err::symlink_metadata(common.join(FETCHED)).is_ok()
 }
 
-/// Notes that the user trusts this commit in the worktree whose entry this is.
 pub(crate) fn note_trust(entry: &Path, commit: &str) -> Result<()> {
     let mut file = fs_err::OpenOptions::new().append(true).create(true).open(entry.join(TRUSTED))?;
     Ok(file.write_all(format!("{commit}\n").as_bytes())?)
 }
 
-/// Returns the commits that the user trusts in the worktree whose entry this is.
 pub(crate) fn trusted_commits(entry: &Path) -> Vec<String> {
     commits_in(&entry.join(TRUSTED))
 }
 
-/// Returns whether it is the whole id of an object.
 pub(crate) fn is_object_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -171,7 +164,7 @@ pub(crate) fn is_untrusted(path: &Path) -> bool {
     is_within(path, has_mark)
 }
 
-/// As [`is_untrusted`], without the marks that hold only until somebody asks again.
+/// As [`is_untrusted`], without the marks that hold only until the next question.
 pub(crate) fn is_untrusted_for_good(path: &Path) -> bool {
     is_within(path, has_lasting_mark)
 }
@@ -201,11 +194,7 @@ pub(crate) fn recorded(root: &Path) -> Result<Provenance> {
 /// Removes the mark of the worktree whose entry this is. Returns whether there was one.
 pub(crate) fn remove_mark(entry: &Path) -> Result<bool> {
     let was_remembered = remembered().remove(entry).is_some();
-    match fs_err::remove_file(entry.join(MARK)) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(was_remembered),
-        Err(error) => Err(error.into()),
-    }
+    Ok(if_there(fs_err::remove_file(entry.join(MARK)))?.is_some() || was_remembered)
 }
 
 /// Returns git's own directory of the linked worktree at `root`; `None` when there is no `.git` file.
@@ -218,7 +207,7 @@ pub(crate) fn has_mark(entry: &Path) -> bool {
     is_marked_until(entry, &[Until::ProcessEnds, Until::AskedAgain])
 }
 
-/// As [`has_mark`], without the marks that hold only until somebody asks again.
+/// As [`has_mark`], without the marks that hold only until the next question.
 pub(crate) fn has_lasting_mark(entry: &Path) -> bool {
     is_marked_until(entry, &[Until::ProcessEnds])
 }
@@ -232,7 +221,7 @@ fn is_marked_until(entry: &Path, ends: &[Until]) -> bool {
     })
 }
 
-/// Returns the path in a `.git` file; `None` when there is none, or when it is a repository itself.
+/// Returns the path in a `.git` file; `None` if it is missing, or a repository itself.
 fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
     use std::io::Read as _;
     match fs_err::symlink_metadata(file) {
@@ -257,39 +246,6 @@ fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(real(&file.parent().unwrap_or(Path::new("/")).join(path))))
 }
 
-/// Removes relative directories from PATH, because inside a worktree they are in the worktree.
-pub(crate) const WITHOUT_RELATIVE_PATH: &str = "set -f; IFS=:; p=; for d in $PATH; do case $d in /*) p=$p${p:+:}$d;; esac; done; \
-    unset IFS; PATH=$p; export PATH; exec git \"$@\"";
-
-/// Fails like git when the settings, and so what git would run, are unknown.
-const UNKNOWN: &str = "echo 'fatal: cannot read the settings of git, and this worktree is not trusted' >&2; exit 128";
-
-/// Returns a git for an untrusted worktree, with the settings that `settings` prints (`git config -z --show-scope --list`). It runs no hook,
-/// no file system monitor, and no program from the tree.
-pub(crate) fn confined_git(settings: &mut Command) -> Command {
-    let mut shell = Command::new("/bin/sh");
-    shell.arg("-c");
-    let Some(printed) = settings.output().ok().filter(|output| output.status.success()) else {
-        shell.arg(UNKNOWN);
-        return shell;
-    };
-    shell.args([WITHOUT_RELATIVE_PATH, "git"]);
-    for (at, (name, value)) in programs::overrides(&printed.stdout).into_iter().enumerate() {
-        let variable = format!("CALVE_SETTING_{at}");
-        shell.args(setting(&name, &value, &variable)).env(variable, value);
-    }
-    shell
-}
-
-/// Returns the options by which git takes a setting. Of `-c NAME=VALUE` the name ends at the first `=`, which may be in the name of a
-/// driver; of `--config-env` at the last one, with the value in a variable of the environment.
-pub(crate) fn setting(name: &str, value: &str, variable: &str) -> Vec<String> {
-    match name.contains('=') {
-        true => vec![format!("--config-env={name}={variable}")],
-        false => vec!["-c".to_owned(), format!("{name}={value}")],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,7 +262,7 @@ mod tests {
         mark(&entry, ForeignPart::Commit, None).unwrap();
         assert!(is_untrusted(&tree) && is_untrusted(&tree.join("a/b")) && is_untrusted(&tree.join("a/gone/..")));
         assert!(has_mark(&entry.join("modules/sub")));
-        // Relative, as git writes it when it is told to.
+        // Relative, as git writes it if it is configured so.
         fs_err::write(tree.join(".git"), "gitdir: ../repo/.git/worktrees/x\n").unwrap();
         assert!(is_untrusted(&tree.join("a")));
         fs_err::os::unix::fs::symlink(tree.join("a"), folder.path().join("by-link")).unwrap();

@@ -2,17 +2,14 @@
 
 use super::command::may_run;
 
-/// A setting that names a program.
 struct ProgramSetting {
     /// As git documents it; `*` is any name in between.
     name: &'static str,
     /// The value that replaces it, which does nothing or fails.
     instead: &'static str,
-    /// Programs that may run all the same.
     allowed: &'static [&'static str],
 }
 
-/// A program that fails.
 const FAILS: &str = "false";
 
 const fn never(name: &'static str, instead: &'static str) -> ProgramSetting {
@@ -37,8 +34,7 @@ const HELPERS: &[&str] = &[
     "glab",
 ];
 
-/// Every setting by which git 2.39 to 2.52 starts a program (git-config(1), gitattributes(5), githooks(5)), and git-lfs, which is an allowed
-/// filter. The test below compares the list with the installed git's.
+/// Every setting by which git 2.39 to 2.52 (git-config(1), gitattributes(5), githooks(5)) and git-lfs start a program. A test asks the installed git.
 const PROGRAMS: &[ProgramSetting] = &[
     never("alias.*", FAILS),
     never("browser.*.cmd", FAILS),
@@ -147,8 +143,7 @@ pub(super) fn overrides(printed: &[u8]) -> Vec<(String, String)> {
     overrides_of(settings, Some(&approved))
 }
 
-/// Returns settings that override only the repository's own configuration (`.git/config`), which may have come from somebody else,
-/// unlike the user's global settings.
+/// Returns settings that override only the repository's own (`.git/config`), which may be another user's work, unlike the global ones.
 pub(crate) fn overrides_of_own(printed: &[u8]) -> Vec<(String, String)> {
     let mut settings = scoped(printed);
     settings.retain(|setting| matches!(setting.scope.as_str(), "local" | "worktree"));
@@ -175,7 +170,6 @@ fn overrides_of(settings: Vec<Setting>, approved: Option<&[String]>) -> Vec<(Str
     instead
 }
 
-/// A filter that is not allowed to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RefusedFilter {
     pub(crate) name: String,

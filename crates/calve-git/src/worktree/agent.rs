@@ -1,19 +1,15 @@
-//! Worktrees for coding agents. An agent that comes back gets its own worktree again, and nobody else's.
-//!
-//! A mark in git's own directory of the worktree says that it was made for an agent and is finished: all its hooks have run.
+//! Worktrees for coding agents. One that comes back gets its own again, by a mark in git's directory: made for it, and all hooks have run.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-
-use calve_core::RemoveOptions;
 
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::trust::entry_of;
-use crate::worktree::add::{AddReport, target};
+use crate::worktree::add::report::NewWorktree;
+use crate::worktree::add::target;
 use crate::worktree::registration::delete_unmoved;
-use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, WorktreeRemoveReport, remove};
 
 /// The mark's name. In it is the word for the agent.
 const MARK: &str = "calve-agent";
@@ -32,7 +28,6 @@ const PLACES: [([&str; 2], &str); 4] = [
 /// The answer to an agent that asks for a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentBranch {
-    /// No worktree has the branch checked out.
     Free,
     /// This finished worktree was made for an agent.
     Ready(PathBuf),
@@ -44,8 +39,7 @@ pub enum AgentBranch {
     Commit,
 }
 
-/// Finds out whether an agent can have a branch, which begins at `base`. It gets a worktree again that was made for `maker`, by whatever agent
-/// of that name.
+/// Finds out whether an agent can have a branch, which begins at `base`. It gets a worktree again that was made for an agent of its name.
 pub fn for_agent(start: &Path, branch: &str, base: Option<&str>, maker: &str) -> Result<AgentBranch> {
     let repository = Repository::open(start)?;
     let branch = match base {
@@ -97,27 +91,15 @@ fn marked(entry: &Path) -> Option<String> {
 /// Marks a worktree as made for this agent and finished.
 pub fn finish_for_agent(root: &Path, maker: &str) -> Result<()> {
     let Some(entry) = entry_of(root)? else {
-        let reason = format!("`{}` is not a linked worktree", calve_core::ShownPath(root));
+        let reason = format!("`{}` is not a linked worktree", calve_core::internal::ShownPath(root));
         return Err(Error::refused(reason, Remedy::CheckWorktree));
     };
     fs_err::write(entry.join(MARK), format!("{maker}\n"))?;
     Ok(())
 }
 
-/// Removes a worktree that could not be finished, with the branch if it was made for it and has not moved. Refuses if work would be lost.
-pub fn take_back(added: &AddReport, options: &RemoveOptions) -> Result<WorktreeRemoveReport> {
-    let options = RemoveWorktreeOptions {
-        start: added.donor.clone(),
-        what: Some(added.path.clone()),
-        remove: options.clone(),
-        ..RemoveWorktreeOptions::default()
-    };
-    let common = Repository::open(&added.donor)?.common;
-    let mut removed = remove(&options, &mut NoSteps)?;
-    if let Some(branch) = added.branch.as_deref().filter(|_| added.is_new_branch)
-        && let Err(error) = delete_unmoved(&common, branch, &added.head)
-    {
-        removed.unfinished.get_or_insert(error);
-    }
-    Ok(removed)
+/// Deletes the branch that was made for a worktree, unless it has moved.
+pub fn delete_made_branch(added: &NewWorktree) -> Result<()> {
+    let Some(branch) = added.branch.as_deref().filter(|_| added.is_new_branch) else { return Ok(()) };
+    delete_unmoved(&Repository::open(&added.donor)?.common, branch, &added.head).map(drop)
 }

@@ -34,7 +34,7 @@ impl AgentTurn {
                 Ok(Some(turn)) => return Ok(turn),
                 Ok(None) if cancel.is_cancelled() => return Err(Error::Interrupted),
                 Ok(None) => {}
-                // The file system has no such locks, or the file belongs to somebody who does not share the repository.
+                // The file system has no such locks, or the file belongs to a user who does not share the repository.
                 Err(_) => return Ok(AgentTurn { locked: None }),
             }
             sleep(PAUSE);
@@ -53,7 +53,7 @@ impl AgentTurn {
             Ok(()) => Ok(is_there(path, &file).then(|| AgentTurn { locked: Some((path.to_path_buf(), file)) })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => {
-                // Nobody holds it.
+                // No process holds it.
                 let _ = fs_err::remove_file(path);
                 Err(errno.into())
             }
@@ -66,7 +66,7 @@ fn share(path: &Path, file: &File) -> std::io::Result<()> {
     let directory = fs_err::metadata(path.parent().unwrap_or(path))?.mode();
     let writers = [(0o020, 0o060), (0o002, 0o006)].into_iter().filter(|(writes, _)| directory & writes != 0);
     let mode = writers.fold(0o600, |mode, (_, all)| mode | all);
-    // A file that is somebody else's has the mode already.
+    // A file of another user has the mode already.
     if file.metadata()?.mode() & 0o777 != mode {
         let _ = file.set_permissions(Permissions::from_mode(mode));
     }

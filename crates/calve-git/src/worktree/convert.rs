@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, CloneVerification, Requirement, ShownPath, StagedTree, TrashedTree, supersede};
+use calve_core::internal::{ShownPath, StagedTree, supersede};
+use calve_core::report::{SkipReason, SkippedEntry, TrashedTree};
+use calve_core::{CloneOptions, CloneReport, CloneVerification, Requirement};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -46,7 +48,7 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     let elapsed = || started.elapsed();
     let done =
         |was_one, trashed| ConvertReport { path: path.clone(), was_one, trashed, kept: None, elapsed: elapsed() };
-    if calve_core::is_subvolume(&path)? {
+    if calve_core::internal::is_subvolume(&path)? {
         return Ok(done(true, None));
     }
     check_idle(&path)?;
@@ -60,7 +62,7 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
         let mut clone = options.clone();
         clone.verify = CloneVerification::Contents;
         clone.require.push(Requirement::Stable);
-        staged.clone_root(&path, &clone)?;
+        check_complete(&staged.clone_root(&path, &clone)?)?;
         restat(&repository, &path, &staged.path())?;
         check_idle(&path)
     };
@@ -68,7 +70,18 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     Ok(ConvertReport { kept: report.kept, ..done(false, report.trashed) })
 }
 
-/// Replaces the engine's error about a requirement that nobody has asked for.
+/// Refuses if the engine has left something out, such as a socket: it would be gone with the old directory.
+fn check_complete(report: &CloneReport) -> Result<()> {
+    match report.skipped.iter().find(|skipped| skipped.reason != SkipReason::CalvesOwn) {
+        None => Ok(()),
+        Some(SkippedEntry { path, reason }) => Err(Error::refused(
+            format!("`{}` would be missing in the subvolume ({})", ShownPath(path), reason.text()),
+            Remedy::MoveAwayUncloned,
+        )),
+    }
+}
+
+/// Replaces the engine's error about a requirement that the user did not state.
 fn while_at_work(error: Error) -> Error {
     match error {
         Error::Clone(calve_core::Error::RequirementRefused { detail: Some(detail), .. }) => {

@@ -1,21 +1,16 @@
-//! Lists worktrees.
-
 use std::path::Path;
 use std::time::Duration;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::repository::state::WorktreeState;
+use crate::repository::standing::WorktreeState;
 use crate::repository::{Repository, Worktree};
 use crate::worktree::agent;
-use crate::worktree::merged::made;
 use crate::worktree::registration::sweep;
 
-/// A worktree, and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorktreeInfo {
-    /// git's facts about it.
     pub worktree: Worktree,
     /// Whether it is the one that was asked from.
     pub is_here: bool,
@@ -33,7 +28,6 @@ pub struct WorktreeInfo {
     pub age: Option<Duration>,
 }
 
-/// Lists all worktrees of the repository that `start` is in.
 pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
     let repository = Repository::open(start)?;
     let repository = if !sweep(&repository.common)?.places.is_empty() { Repository::open(start)? } else { repository };
@@ -64,7 +58,7 @@ fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Res
         behind: None,
         compared_with: None,
         maker: agent::maker(worktree),
-        age: made(worktree).and_then(|made| made.elapsed().ok()),
+        age: worktree.made().and_then(|made| made.elapsed().ok()),
     };
     if !worktree.is_usable() {
         return Ok(listed);

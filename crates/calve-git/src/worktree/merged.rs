@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use calve_core::CancelToken;
 
@@ -19,7 +19,6 @@ use crate::worktree::unsaved::reflog;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MergedWorktree {
-    /// git's facts about it.
     pub worktree: Worktree,
     /// The main worktree's branch, or its own upstream.
     pub merged_into: String,
@@ -44,7 +43,7 @@ pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) 
     repository.check_references(Remedy::RemoveWithGit)?;
     let mut found = Vec::new();
     for worktree in &repository.worktrees {
-        let age = made(worktree).and_then(|made| made.elapsed().ok());
+        let age = worktree.made().and_then(|made| made.elapsed().ok());
         if age.unwrap_or_default() >= older_than.unwrap_or_default()
             && let Some((merged_into, is_squashed)) = branch_with(&repository, worktree)?
         {
@@ -67,9 +66,7 @@ pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) 
     Ok(found)
 }
 
-/// Returns whether a worktree that [`merged`] has returned is still what it was, and may still go.
-///
-/// Does not check for unsaved work again, because [`super::remove`] does.
+/// Returns whether a worktree of [`merged`] is still what it was, and may go. [`super::remove`] checks for unsaved work itself.
 pub fn is_still_merged(start: &Path, found: &MergedWorktree) -> Result<bool> {
     let repository = Repository::open(start)?;
     let Some(worktree) = repository.worktrees.iter().find(|worktree| **worktree == found.worktree) else {
@@ -77,11 +74,6 @@ pub fn is_still_merged(start: &Path, found: &MergedWorktree) -> Result<bool> {
     };
     let is_free = check_not_here(&repository, worktree).and_then(|()| check_idle(&worktree.path)).is_ok();
     Ok(is_free && branch_with(&repository, worktree)?.is_some())
-}
-
-/// Returns when a worktree was made.
-pub(super) fn made(worktree: &Worktree) -> Option<SystemTime> {
-    fs_err::metadata(worktree.entry.as_ref()?.join("commondir")).ok()?.modified().ok()
 }
 
 /// Returns whether a commit was ever made on a worktree's branch, or in it if HEAD is detached, by the log. Without a log, and of a branch with

@@ -14,17 +14,17 @@ mod status;
 mod tracked;
 mod unsaved;
 
+pub use add::add_after;
 pub use add::fill::{FillReport, fill};
 pub use add::ignored::dependencies::Dependency;
-pub use add::ignored::{LeftBehindReason, LeftEntry};
+pub use add::ignored::left_behind::{LeftBehindReason, LeftEntry};
+pub use add::options::{AddOptions, AddWarning, IgnoredEntries, Trust, UncommittedChanges};
+pub use add::plan::plan;
 pub use add::post_checkout::HookRun;
+pub use add::report::{AddIntent, AddPlan, AddReport, AddedFiles, CarriedFiles, NewWorktree};
 pub use add::spares::of_worktree as spare_of_worktree;
 pub use add::target::BranchStart;
-pub use add::{
-    AddIntent, AddOptions, AddPlan, AddReport, AddWarning, IgnoredEntries, Trust, UncommittedChanges, add, add_after,
-    plan,
-};
-pub use agent::{AgentBranch, finish_for_agent, for_agent, take_back};
+pub use agent::{AgentBranch, delete_made_branch, finish_for_agent, for_agent};
 pub use agent_turn::AgentTurn;
 pub use convert::{ConvertReport, convert};
 pub use list::{WorktreeInfo, list};
@@ -35,9 +35,9 @@ pub use remove::{
     BranchFate, GoingBranch, Meanwhile, NoSteps, RemovalPlan, RemovalSteps, RemoveWorktreeOptions,
     WorktreeRemoveReport, find_all, plan_removal, remove,
 };
-pub use tracked::NotClonedReason;
+pub use tracked::{NotClonedReason, TrackedCounts};
 pub use unsaved::KeptFiles;
 
 pub use crate::repository::Worktree;
-pub use crate::repository::state::WorktreeState;
+pub use crate::repository::standing::WorktreeState;
 pub use crate::unsaved_item::{IgnoredFile, LooseCommits, UnsavedItem};

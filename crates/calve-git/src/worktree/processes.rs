@@ -6,14 +6,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 
+use crate::environment::is_in_use;
 use crate::error::{Error, Result};
 use crate::paths::path_of;
 use crate::remedy::Remedy;
 
-/// Fails if a process is inside `path`: by its working directory, root, program, an open file or a mapping that can be written to.
-/// Processes of other users cannot be seen without privilege.
+/// Fails if a process that this user may see is inside `path`: by its directory, root, program, an open file or a writable mapping.
 pub(super) fn check_idle(path: &Path) -> Result<()> {
     for process in all() {
         let directory = directory(process);
@@ -34,7 +35,6 @@ pub struct WorktreeProcess {
     pub pid: u32,
     /// The name of its program, which may have any characters in it.
     pub name: String,
-    /// It is inside the worktree.
     pub is_inside: bool,
     /// The ports of the worktree that it listens on.
     pub ports: Vec<u16>,
@@ -50,10 +50,7 @@ pub fn processes(path: &Path, ports: &[u16]) -> Vec<WorktreeProcess> {
     let starters = starters();
     let this = program(Path::new("/proc/self"));
     let is_own = |process: &u32| {
-        let directory = directory(*process);
-        !starters.contains(process)
-            && fs_err::metadata(&directory).is_ok_and(|found| found.uid() == me)
-            && (this.is_none() || program(&directory) != this)
+        !starters.contains(process) && fs_err::metadata(directory(*process)).is_ok_and(|found| found.uid() == me)
     };
     let look = |process: u32| {
         let is_inside = inside(&directory(process), path).is_some();
@@ -62,6 +59,9 @@ pub fn processes(path: &Path, ports: &[u16]) -> Vec<WorktreeProcess> {
     };
     let found = all().filter(is_own).filter_map(|pid| {
         look(pid)?;
+        if this.is_some() && program(&directory(pid)) == this {
+            return None;
+        }
         let handle = pidfd::open(pid)?;
         // Looked at again: until it was opened, its number could come to mean another one.
         let (is_inside, ports) = look(pid)?;
@@ -120,7 +120,6 @@ fn starters() -> BTreeSet<u32> {
     found
 }
 
-/// Returns the open files of a process.
 fn open_files(process: &Path) -> impl Iterator<Item = PathBuf> {
     let all = fs_err::read_dir(process.join("fd")).into_iter().flatten().flatten();
     all.filter_map(|entry| fs_err::read_link(entry.path()).ok())
@@ -128,13 +127,14 @@ fn open_files(process: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Returns the part of a process that is below `path`.
 fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
-    let links = ["cwd", "root", "exe"].map(|name| process.join(name));
+    // A thread of the kernel runs no program, and has no files.
+    let program = fs_err::read_link(process.join("exe")).ok()?;
+    let links = ["cwd", "root"].map(|name| process.join(name));
     let links = links.into_iter().filter_map(|link| fs_err::read_link(link).ok());
-    links.chain(open_files(process)).find(|target| target.starts_with(path))
+    std::iter::once(program).chain(links).chain(open_files(process)).find(|target| target.starts_with(path))
 }
 
-/// Finds a file below `path` that a process writes to as memory (proc_pid_maps(5)). It may be closed by then. The kernel takes its time to list
-/// them, so that this is only for what would lose something.
+/// Finds a file below `path` that a process writes to as memory (proc_pid_maps(5)). It is slow to list: only for what would lose something.
 fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
     let maps = fs_err::read(process.join("maps")).ok()?;
     let files = maps.split(|&byte| byte == b'\n').filter_map(|line| {
@@ -148,6 +148,10 @@ fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
 /// Returns the sockets that listen on these ports, as the links in `/proc/PID/fd` name them (proc_pid_net(5), "tcp").
 fn listening(ports: &[u16]) -> BTreeMap<PathBuf, u16> {
     const LISTEN: &str = "0A";
+    // The tables have all connections of the machine, which takes the kernel 10 ms.
+    if !ports.iter().copied().any(is_in_use) {
+        return BTreeMap::new();
+    }
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs_err::read_to_string(table).unwrap_or_default());
     let socket = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();

@@ -1,5 +1,3 @@
-//! Forgets worktrees that are gone.
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -7,13 +5,12 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::repository::state::WorktreeState;
+use crate::repository::standing::WorktreeState;
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::add::target;
 use crate::worktree::registration::{self, sweep};
 use crate::worktree::unsaved;
 
-/// The leftovers that were cleaned up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {
@@ -31,7 +28,6 @@ pub struct PruneReport {
     pub places: Vec<PathBuf>,
 }
 
-/// A worktree that was not forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptEntry {
@@ -70,12 +66,12 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
     }
     for place in places {
         if place.is_dir() {
-            pruned.swept.extend(calve_core::sweep(&place)?);
+            pruned.swept.extend(calve_core::internal::sweep(&place)?);
             pruned.places.push(place);
         }
     }
     // Later failures are only recorded: an error would hide from the user which worktrees were forgotten.
-    // Deleting what was left takes a while, in which a worktree may have come back.
+    // Deleting leftovers takes a while, in which a worktree may have come back.
     let repository = if pruned.swept.is_empty() { repository } else { Repository::open(start).unwrap_or(repository) };
     pruned.find_gone(&repository);
     let found = std::mem::take(&mut pruned.forgotten).into_iter().zip(std::mem::take(&mut pruned.entries));

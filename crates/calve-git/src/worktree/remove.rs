@@ -1,20 +1,28 @@
 //! Removes a worktree.
 
+use std::fs::File;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{RemoveOptions, ShownPath, TrashedTree};
+use calve_core::RemoveOptions;
+use calve_core::error::Protection;
+use calve_core::internal::ShownPath;
+use calve_core::report::TrashedTree;
+use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Result};
+use crate::file_lock;
 use crate::git::Git;
+use crate::place::open_directory;
 use crate::remedy::Remedy;
-use crate::repository::state::{LinkedWorktree, WorktreeState};
+use crate::repository::standing::WorktreeState;
+use crate::repository::state::LinkedWorktree;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::registration;
 use crate::worktree::unsaved::{self, KeptFiles, Listing, reflog};
 
-/// The fate of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BranchFate {
     #[default]
@@ -23,7 +31,6 @@ pub enum BranchFate {
     Deleted,
 }
 
-/// A worktree to be removed.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RemoveWorktreeOptions {
@@ -37,9 +44,7 @@ pub struct RemoveWorktreeOptions {
     pub is_forced: bool,
     /// Also when the data of services would be lost.
     pub loses_data: bool,
-    /// The fate of its branch.
     pub branch: BranchFate,
-    /// How the engine removes.
     pub remove: RemoveOptions,
 }
 
@@ -57,7 +62,7 @@ pub trait RemovalSteps<E> {
 pub enum Meanwhile {
     /// It took no time.
     Nothing,
-    /// It took time, in which somebody may have saved something: everything is looked at once more.
+    /// It took time, in which files may have been saved: everything is looked at once more.
     Changes,
 }
 
@@ -79,7 +84,6 @@ impl RemovalSteps<Error> for NoSteps {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RemovalPlan {
-    /// git's facts about it.
     pub worktree: Worktree,
     /// Everything in it that exists nowhere else. What needs force is lost by it; ignored files are moved aside.
     pub unsaved: Vec<UnsavedItem>,
@@ -87,38 +91,32 @@ pub struct RemovalPlan {
     pub branch: Option<GoingBranch>,
 }
 
-/// A branch that is deleted with its worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GoingBranch {
     /// Without `refs/heads/`.
     pub name: String,
     pub commit: String,
-    /// How many commits only it and its log lead to. The log, with what was amended or reset, goes with the branch.
+    /// How many commits only it and its log lead to. The log, with amended and reset commits, goes with the branch.
     pub own_commits: u64,
 }
 
-/// A worktree that is gone.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WorktreeRemoveReport {
     pub path: PathBuf,
-    /// The branch it had.
     pub branch: Option<String>,
     /// The same branch, if it was to be deleted and stays.
     pub staying_branch: Option<GoingBranch>,
-    /// That branch, if it was deleted.
     pub deleted_branch: Option<GoingBranch>,
     /// Its directory was gone before, so that only its entry was removed.
     pub was_gone: bool,
-    /// Ignored files that only it had.
     pub kept: Option<KeptFiles>,
-    /// What was lost by force.
+    /// The items that were lost by force.
     pub lost: Vec<UnsavedItem>,
     /// Why the worktree's entry or branch may still be there, though its directory is gone.
     pub unfinished: Option<Error>,
-    /// A directory to go to from one that is not there any more: the main worktree, or in a bare repository the directory that the
-    /// worktree was in.
+    /// A directory to go to from one that is gone: the main worktree, or in a bare repository the directory that the worktree was in.
     pub home: PathBuf,
     /// Where its files wait for [`calve_core::reap`].
     pub trashed: Option<TrashedTree>,
@@ -134,14 +132,7 @@ pub fn remove<E: From<Error>>(
     let started = Instant::now();
     let repository = options.repository()?;
     let going = Going::find(&repository, options)?;
-    let mut unsaved = going.checked(options, steps)?;
-    if steps.before(&going.worktree)? == Meanwhile::Changes {
-        // Servers that have ended are not asked again.
-        let data = unsaved.into_iter().filter(|item| matches!(item, UnsavedItem::Service(_)));
-        let data: Vec<UnsavedItem> = data.collect();
-        unsaved = going.checked(options, steps)?;
-        unsaved.extend(data);
-    }
+    let unsaved = going.ready(options, steps)?;
     Ok(going.take_away(options, unsaved, started)?)
 }
 
@@ -159,7 +150,6 @@ pub fn plan_removal<E: From<Error>>(
     plan_in(&options.repository()?, options, steps)
 }
 
-/// Plans the removal of a worktree of a repository that is open.
 pub(super) fn plan_in<E: From<Error>>(
     repository: &Repository,
     options: &RemoveWorktreeOptions,
@@ -202,12 +192,46 @@ impl<'r> Going<'r> {
         }
         let linked = match worktree.standing {
             WorktreeState::Gone => None,
-            _ => Some(repository.linked(&worktree)?),
+            _ => Some(repository.linked(&worktree).map_err(|error| match worktree.standing {
+                WorktreeState::Intact if is_missing(&worktree.path) => removed_meanwhile(&worktree),
+                _ => error,
+            })?),
         };
         Ok(Going { repository, worktree, linked })
     }
 
-    /// Lists what would be lost. Refuses if something needs force, and there is none.
+    /// Runs the steps before the removal. Returns what is lost by it.
+    fn ready<E: From<Error>>(
+        &self,
+        options: &RemoveWorktreeOptions,
+        steps: &mut impl RemovalSteps<E>,
+    ) -> std::result::Result<Vec<UnsavedItem>, E> {
+        let mut unsaved = self.checked_unless_removed(options, steps)?;
+        if steps.before(&self.worktree)? == Meanwhile::Changes {
+            // Servers that have ended are not asked again.
+            let data = unsaved.into_iter().filter(|item| matches!(item, UnsavedItem::Service(_)));
+            let data: Vec<UnsavedItem> = data.collect();
+            unsaved = self.checked_unless_removed(options, steps)?;
+            unsaved.extend(data);
+        }
+        Ok(unsaved)
+    }
+
+    /// Returns [`Self::checked`], and tells a worktree that goes meanwhile from what failed.
+    fn checked_unless_removed<E: From<Error>>(
+        &self,
+        options: &RemoveWorktreeOptions,
+        steps: &mut impl RemovalSteps<E>,
+    ) -> std::result::Result<Vec<UnsavedItem>, E> {
+        self.checked(options, steps).map_err(|error| match &self.linked {
+            Some(_) if !options.remove.cancel.is_cancelled() && is_missing(&self.worktree.path) => {
+                removed_meanwhile(&self.worktree).into()
+            }
+            _ => error,
+        })
+    }
+
+    /// Lists what would be lost. Refuses if something needs force, and it was not given.
     fn checked<E: From<Error>>(
         &self,
         options: &RemoveWorktreeOptions,
@@ -226,8 +250,42 @@ impl<'r> Going<'r> {
             let may_go = |item: &&UnsavedItem| options.loses_data && matches!(item, UnsavedItem::Service(_));
             let staying: Vec<UnsavedItem> = items.iter().filter(|item| !may_go(item)).cloned().collect();
             unsaved::check_none_lost(&worktree.path, self.linked.is_none(), &staying)?;
+            if !ignored(&items).is_empty() {
+                unsaved::check_place(&repository.common)?;
+            }
         }
+        self.check_removable(options)?;
         Ok(items)
+    }
+
+    /// Refuses a worktree or an entry that would stay.
+    fn check_removable(&self, options: &RemoveWorktreeOptions) -> Result<()> {
+        if let Some(linked) = &self.linked {
+            self.check_directory_removable(linked, options)?;
+        }
+        self.worktree.entry.as_deref().filter(|entry| !is_missing(entry)).map_or(Ok(()), registration::check_removable)
+    }
+
+    /// Refuses what the engine would refuse to remove, such as a worktree with a file system mounted inside, and what it would delete in
+    /// place because the directory around it may not be written to: the worktree would be emptied, and stay.
+    fn check_directory_removable(&self, linked: &LinkedWorktree, options: &RemoveWorktreeOptions) -> Result<()> {
+        match calve_core::internal::check_removable(linked.path(), &self.removal(options)) {
+            // The caller may leave the directory until then.
+            Err(calve_core::Error::Protected { reason: Protection::CurrentDirectory, .. }) => {}
+            // One that is gone by itself needs no removal.
+            Err(calve_core::Error::Missing(_)) => return Ok(()),
+            Err(error) if matches!(error.remedy(), Some(calve_core::error::Remedy::DeleteAsRoot(_))) => {
+                return Err(Error::refused(error.to_string(), Remedy::RemoveAsRoot(self.worktree.path.clone())));
+            }
+            checked => checked?,
+        }
+        Ok(calve_core::internal::check_renamable(linked.path())?)
+    }
+
+    fn removal(&self, options: &RemoveWorktreeOptions) -> RemoveOptions {
+        let mut remove = options.remove.clone();
+        remove.protect.push(self.repository.common.clone());
+        remove
     }
 
     fn take_away(
@@ -243,18 +301,25 @@ impl<'r> Going<'r> {
             }
             _ => true,
         };
+        let remove = self.removal(options);
         let Going { repository, worktree, linked } = self;
         let (mut trashed, mut kept) = (None, None);
         let mut was_gone = linked.is_none();
+        // Another removal of it ends first, with its entry and its branch.
+        let _turn = worktree.entry.as_deref().map(take_turn).transpose().map_err(|error| match &worktree.entry {
+            Some(entry) if is_missing(entry) => removed_meanwhile(&worktree),
+            _ => error,
+        })?;
+        if worktree.entry.as_deref().is_some_and(is_missing) {
+            return Err(removed_meanwhile(&worktree));
+        }
         if let Some(linked) = linked {
-            let mut remove = options.remove.clone();
-            remove.protect.push(repository.common.clone());
-            let keeping = match unsaved::keep(&repository.common, linked.path(), linked.root(), &ignored(&unsaved)) {
+            let keeping = match unsaved::keep(&repository.common, &linked, &ignored(&unsaved)) {
                 // Force is also for a disk that is full.
                 Err(_) if options.is_forced => None,
                 keeping => keeping?,
             };
-            match calve_core::remove_opened(linked.path(), linked.root(), &remove) {
+            match calve_core::internal::remove_opened(linked.path(), linked.root(), &remove) {
                 Ok(report) => {
                     kept = keeping.map(unsaved::Keeping::finish);
                     trashed = report.trashed;
@@ -262,17 +327,18 @@ impl<'r> Going<'r> {
                 Err(error) => {
                     keeping.into_iter().for_each(unsaved::Keeping::undo);
                     match error {
+                        // By a program that knows nothing of entries.
                         calve_core::Error::Missing(_) => was_gone = true,
                         error => return Err(error.into()),
                     }
                 }
             }
         }
-        // Errors from here on go into the report, so that the user still learns what is gone and where the rest is.
+        // Errors from here on go into the report, so that the user still learns what has gone and where the rest is.
         let is_there = worktree.entry.as_deref().map_or(Ok(()), registration::remove);
         unsaved::sweep_kept(&repository.common);
         let deleted = is_there.and_then(|()| match &going_branch {
-            // The branch stays if somebody has committed to it since.
+            // The branch stays if it has new commits since.
             Some(branch) if may_go && !is_in_use(&repository.common, &branch.name)? => {
                 registration::delete_unmoved(&repository.common, &branch.name, &branch.commit)
             }
@@ -302,7 +368,6 @@ impl<'r> Going<'r> {
         })
     }
 
-    /// Returns the branch that goes too, or may.
     fn branch(&self, fate: BranchFate) -> Result<Option<GoingBranch>> {
         let (Some(name), Some(commit)) = (&self.worktree.branch, &self.worktree.head) else { return Ok(None) };
         if fate == BranchFate::Stays {
@@ -371,7 +436,6 @@ fn is_in_use(common: &Path, branch: &str) -> Result<bool> {
         || entries.chain([common]).any(names_it))
 }
 
-/// Returns the files that are moved aside.
 fn ignored(items: &[UnsavedItem]) -> Vec<IgnoredFile> {
     let files = items.iter().filter_map(|item| match item {
         UnsavedItem::Ignored(files) if !item.needs_force() => Some(files.clone()),
@@ -388,6 +452,24 @@ fn check_linked(worktree: &Worktree) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Waits for another removal of the worktree with this entry.
+fn take_turn(entry: &Path) -> Result<File> {
+    let directory = File::from(open_directory(entry)?);
+    file_lock::lock(&directory, entry, FlockOperation::LockExclusive)?;
+    Ok(directory)
+}
+
+fn is_missing(path: &Path) -> bool {
+    matches!(fs_err::symlink_metadata(path), Err(error) if error.kind() == NotFound)
+}
+
+/// Returns the error for a worktree that was there when it was found, whatever else failed because it is gone.
+fn removed_meanwhile(worktree: &Worktree) -> Error {
+    let path = ShownPath(&worktree.path);
+    let text = format!("the worktree `{path}` is gone: something else has removed it meanwhile");
+    Error::refused(text, Remedy::NameListedWorktree)
 }
 
 fn check_unlocked(worktree: &Worktree) -> Result<()> {

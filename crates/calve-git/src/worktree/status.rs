@@ -1,11 +1,13 @@
 //! The output of `git status` for a worktree.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::paths::path_of;
 
 /// A path as git prints it: bytes, relative to the worktree's root, without a slash at its end.
 pub(crate) type GitPath = Vec<u8>;
@@ -18,14 +20,12 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The state of a worktree.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     /// Tracked files that are not as the index has them.
     pub(crate) changed: HashSet<GitPath>,
     /// Tracked files that the index has otherwise than the commit.
     pub(crate) staged: Vec<GitPath>,
-    /// A merge is not finished.
     pub(crate) has_conflicts: bool,
     /// Untracked files, and directories in which nothing is tracked.
     pub(crate) untracked: Vec<UntrackedEntry>,
@@ -33,7 +33,6 @@ pub(crate) struct Status {
     pub(crate) ignored: Vec<UntrackedEntry>,
 }
 
-/// Something that is not tracked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UntrackedEntry {
     pub(crate) path: GitPath,
@@ -51,25 +50,51 @@ impl UntrackedEntry {
 }
 
 impl Status {
-    pub(crate) fn of(git: &Git) -> Result<Status> {
-        Ok(parse(&git.run(&STATUS)?))
+    pub(crate) fn read(git: &Git) -> Result<Status> {
+        Status::asked(git, &STATUS)
     }
 
     /// Returns the state with that of submodules, whose changes are changed paths.
     pub(crate) fn with_submodules(git: &Git) -> Result<Status> {
         let (last, rest) = STATUS.split_last().unwrap_or((&"", &[]));
         debug_assert!(last.starts_with("--ignore-submodules"));
-        Ok(parse(&git.run(&[rest, &["--no-ahead-behind", "--ignore-submodules=none"]].concat())?))
+        Status::asked(git, &[rest, &["--no-ahead-behind", "--ignore-submodules=none"]].concat())
     }
 
-    /// Returns the state of these paths, relative to git's directory, and of what is below them.
+    /// Returns the state of these paths, relative to git's directory, and of their descendants.
     pub(crate) fn of_paths(git: &Git, paths: &[GitPath]) -> Result<Status> {
         // Threads to look at files would have next to none to look at.
         const FEW: [&str; 3] = ["--literal-pathspecs", "-c", "core.preloadIndex=false"];
         let all = [&FEW[..], &STATUS, &["--"]].concat();
         let arguments = all.into_iter().map(OsStr::new).chain(paths.iter().map(|path| OsStr::from_bytes(path)));
-        Ok(parse(&git.run(&arguments.collect::<Vec<_>>())?))
+        Status::asked(git, &arguments.collect::<Vec<_>>())
     }
+
+    /// Returns the paths of everything that is not committed, in order.
+    pub(crate) fn uncommitted(&self) -> Vec<PathBuf> {
+        let changed = self.changed.iter().chain(&self.staged).chain(self.untracked.iter().map(|found| &found.path));
+        changed.map(|path| path_of(path)).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn asked<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Status> {
+        let mut status = parse(&git.run(arguments)?);
+        let inside = in_place_of(git, status.changed.iter().map(Vec::as_slice))?;
+        status.untracked.extend(inside);
+        Ok(status)
+    }
+}
+
+/// Returns the untracked entries of directories in place of tracked files, which `git status` shows only with `--untracked-files=all`.
+pub(crate) fn in_place_of<'p>(git: &Git, files: impl Iterator<Item = &'p [u8]>) -> Result<Vec<UntrackedEntry>> {
+    let is_directory =
+        |path: &&[u8]| fs_err::symlink_metadata(git.directory().join(path_of(path))).is_ok_and(|found| found.is_dir());
+    let directories: Vec<&OsStr> = files.filter(is_directory).map(OsStr::from_bytes).collect();
+    if directories.is_empty() {
+        return Ok(Vec::new());
+    }
+    let words = ["--literal-pathspecs", "ls-files", "-z", "--others", "--exclude-standard", "--"].map(OsStr::new);
+    let listed = git.run(&[&words[..], &directories].concat())?;
+    Ok(listed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed).collect())
 }
 
 const STATUS: [&str; 7] = [

@@ -32,7 +32,6 @@ pub(super) fn chunk_bytes(all: u64) -> usize {
     size as usize
 }
 
-/// A layer while it is written.
 pub(super) struct LayerWriter {
     blob: Spool,
     tar: Context,
@@ -42,7 +41,6 @@ pub(super) struct LayerWriter {
     chunk_bytes: usize,
 }
 
-/// A compressed layer, and the digest of its tar.
 pub(super) struct CutLayer {
     pub(super) blob: Spool,
     pub(super) diff_id: String,
@@ -65,7 +63,7 @@ impl LayerWriter {
     pub(super) fn file(&mut self, path: &str, mode: u32, size: u64, contents: File) -> io::Result<(u64, Vec<Chunk>)> {
         self.between.extend(header(path, mode, EntryType::Regular, size)?);
         self.end_between()?;
-        let offset = self.blob.size();
+        let offset = self.blob.size;
         let mut chunks = Vec::new();
         let mut done = 0;
         if size <= WHOLE_BYTES {
@@ -118,7 +116,7 @@ impl LayerWriter {
     }
 }
 
-/// Returns what a tar has before the contents of an entry. Times and owners are those of nobody: they would make equal layers differ.
+/// Returns the header of a tar's entry. Times and owners are zero, so that equal layers do not differ.
 fn header(path: &str, mode: u32, kind: EntryType, size: u64) -> io::Result<Vec<u8>> {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);

@@ -1,4 +1,4 @@
-//! The parts of layers to fetch: few, and with little that nobody wants.
+//! The parts of layers to fetch: few, and with little data that is not needed.
 
 use std::ops::Range;
 
@@ -8,7 +8,6 @@ use crate::registry::PARTS;
 /// Several are fetched and written at the same time.
 const PART_BYTES: u64 = 8 << 20;
 
-/// A chunk that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MissingChunk {
     /// The number of its file, and where it belongs in that.
@@ -54,8 +53,7 @@ pub(super) fn batches<'r>(missing: &[MissingChunk], runs: &'r [Range<usize>]) ->
     batches
 }
 
-/// Returns runs of chunks that are fetched together, with at most `most` bytes between two chunks. The chunks are in the order of layers and
-/// places. At most a third of all bytes is between chunks.
+/// Returns runs of chunks, sorted by layer and place, to fetch together: at most `most` bytes between two, and a third of all bytes in gaps.
 pub(super) fn runs(missing: &[MissingChunk], most: u64) -> Vec<Range<usize>> {
     let gap = |pair: &[MissingChunk]| match pair {
         [a, b] if a.layer == b.layer => b.start.saturating_sub(a.bytes().end),

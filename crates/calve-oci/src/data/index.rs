@@ -38,7 +38,6 @@ pub(super) struct IndexedDirectory {
 pub(super) struct IndexedFile {
     pub(super) path: String,
     pub(super) mode: u32,
-    /// The number of the layer.
     pub(super) layer: usize,
     /// Where its first chunk begins in that. The others follow.
     pub(super) offset: u64,
@@ -49,10 +48,8 @@ pub(super) struct IndexedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "(String, u32, u32)", try_from = "(String, u32, u32)")]
 pub(super) struct Chunk {
-    /// The hash of its contents.
     pub(super) hash: Hash,
     pub(super) size: u32,
-    /// The size of the frame.
     pub(super) compressed: u32,
 }
 

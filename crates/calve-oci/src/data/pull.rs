@@ -1,5 +1,3 @@
-//! Receiving a data directory.
-
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,12 +7,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use calve_core::{NewEntries, Templates};
+use calve_core::internal::NewEntries;
+use calve_core::template::Templates;
 use zstd::bulk::Decompressor;
 
+use super::description::{DataDescription, INDEX};
 use super::fetch::{MissingChunk, batches, runs, together};
 use super::index::{Chunk, Index, IndexedFile, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
-use super::{DataDescription, INDEX};
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room};
 use crate::error::Error;
@@ -39,15 +38,16 @@ pub struct DataImage<'a> {
     arrivals: Arrivals,
     reference: &'a Reference,
     manifest: ImageManifest,
-    digest: String,
-    about: DataDescription,
+    pub digest: String,
+    /// As the image says it. Nothing of it has been checked.
+    pub about: DataDescription,
     options: &'a PullOptions,
 }
 
 /// The version that was here before.
 #[derive(Debug, Clone, Copy)]
 pub struct OldData<'a> {
-    /// Its data directory. What is in it is checked before it is used.
+    /// Its data directory. Its contents are checked before they are used.
     pub data: &'a Path,
     /// The index that [`DataImage::receive`] has written for it.
     pub index: &'a Path,
@@ -57,9 +57,8 @@ pub struct OldData<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReceivedData {
-    /// The size of what was fetched.
     pub fetched_bytes: u64,
-    /// The size of what was taken from the version that was here before.
+    /// The bytes that came from the version that was here before.
     pub reused_bytes: u64,
 }
 
@@ -81,16 +80,6 @@ impl<'a> DataImage<'a> {
         })?;
         let arrivals = Arrivals::open(templates)?;
         Ok(Self { registry, arrivals, reference, manifest, digest, about, options })
-    }
-
-    /// Returns what the image says of its data. Nothing of it has been checked.
-    pub fn about(&self) -> &DataDescription {
-        &self.about
-    }
-
-    /// Returns the digest of the image.
-    pub fn digest(&self) -> &str {
-        &self.digest
     }
 
     /// Makes the data in an empty directory, and writes the index that a later pull needs to take from them. Every byte is checked. The files are
@@ -178,7 +167,6 @@ impl<'a> DataImage<'a> {
     }
 }
 
-/// The chunks of the version that was here before.
 struct Reuse<'a> {
     data: &'a Path,
     index: Index,
@@ -200,14 +188,12 @@ impl<'a> Reuse<'a> {
         Some(Self { data: old.data, index, chunks, files })
     }
 
-    /// Returns the file of that path.
     fn file(&self, path: &str) -> Option<(usize, &IndexedFile)> {
         let number = *self.files.get(path)?;
         Some((number, &self.index.files[number]))
     }
 }
 
-/// A data directory that is being made.
 struct Fill<'a> {
     image: &'a DataImage<'a>,
     data: &'a Path,
@@ -243,7 +229,7 @@ impl Fill<'_> {
         let mut taken = self.old.map(ChunkTaker::open).transpose()?;
         let mut missing = Vec::new();
         for (chunk, at, start) in file.placed() {
-            self.image.registry.still_wanted()?;
+            self.image.registry.check_cancelled()?;
             let found = taken.as_mut().and_then(|taken| taken.find(&chunk, cloned.map(|number| (number, at))));
             match found {
                 Some(LocalChunk::InPlace) => {}
@@ -311,7 +297,6 @@ impl Fill<'_> {
         self.image.arrivals.fetch_together(&self.image.registry, layer, &parts, &mut receive)
     }
 
-    /// Returns what has arrived of a part.
     fn spool(&self, chunks: &[MissingChunk]) -> Result<Spool, Error> {
         let layer = self.image.layer(chunks.first().map_or(0, |first| first.layer));
         self.image.arrivals.spool(layer, &together(chunks))
@@ -325,15 +310,14 @@ impl Fill<'_> {
         }
     }
 
-    /// Fetches the rest of a part of a layer with these chunks, and writes them. Returns whether it did: it does not if the
-    /// registry has no parts.
+    /// Fetches the rest of a part of a layer with these chunks, and writes them. Returns false if the registry has no parts.
     fn run(&self, chunks: &[MissingChunk], spool: Spool) -> Result<bool, Error> {
         let [first, ..] = chunks else { return Ok(true) };
         let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
         let bytes = together(chunks);
         let is_right = &mut |part: &mut Spool| self.write(chunks, bytes.start, part);
         let Some(part) = registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)? else { return Ok(false) };
-        self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
+        self.fetched.fetch_add(part.fetched, Ordering::Relaxed);
         Ok(true)
     }
 
@@ -342,7 +326,7 @@ impl Fill<'_> {
         let Some(first) = chunks.first() else { return Ok(()) };
         let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
         let mut blob = registry.blob(layer, self.image.arrivals.spool(layer, &(0..layer.size))?)?;
-        self.fetched.fetch_add(blob.fetched(), Ordering::Relaxed);
+        self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
         match self.write(chunks, 0, &mut blob)? {
             true => Ok(()),
             false => Err(registry.wrong("a layer whose chunks have other hashes than the index says")),
@@ -359,7 +343,7 @@ impl Fill<'_> {
         let mut reader = part.reader()?;
         let mut at = start;
         for MissingChunk { file, at: place, is_hole, start, chunk, .. } in chunks {
-            self.image.registry.still_wanted()?;
+            self.image.registry.check_cancelled()?;
             io::copy(&mut (&mut reader).take(start - at), &mut io::sink()).map_err(unreadable)?;
             compressed.resize(chunk.compressed as usize, 0);
             reader.read_exact(&mut compressed).map_err(unreadable)?;
@@ -395,7 +379,6 @@ fn put(file: &File, contents: &[u8], at: u64, is_hole: bool) -> io::Result<()> {
     file.write_all_at(contents, at)
 }
 
-/// Where the contents of a chunk are.
 enum LocalChunk<'t> {
     /// They were cloned with the file.
     InPlace,

@@ -1,5 +1,3 @@
-//! Sending a data directory.
-
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -7,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::cut::{CutLayer, LayerWriter, chunk_bytes};
+use super::description::{DataDescription, INDEX};
 use super::index::{Index, IndexedDirectory, IndexedFile, LARGEST_INDEX_BYTES};
-use super::{DataDescription, INDEX};
 use crate::assemble::Parents;
 use crate::error::Error;
 use crate::image::divide;
@@ -39,7 +37,7 @@ pub struct DataSource<'a> {
 /// Sends a data directory, without the layers that the registry has. The image appears under its name when all of it is there.
 ///
 /// # Errors
-/// Fails with [`Error::DataNotPortable`] for what is neither a file nor a directory, and for names that are not UTF-8, and with
+/// Fails with [`Error::DataNotPortable`] for entries other than files and directories, and for names that are not UTF-8, and with
 /// [`Error::DataReplaced`] if it was replaced meanwhile.
 pub fn push_data(
     source: &DataSource<'_>,
@@ -50,7 +48,7 @@ pub fn push_data(
     reference.check_tag()?;
     let registry = options.connection.open(reference, &options.template.cancel)?;
     let sent = send_layers(source, &registry, options);
-    // Files of two versions would make a database that nobody has had.
+    // Files of two versions would make a database that never existed.
     if !(source.is_current)() {
         return Err(Error::DataReplaced(source.data.into()));
     }
@@ -77,7 +75,6 @@ fn send_layers(
     Ok(layers)
 }
 
-/// The contents of a data directory, in the order of paths.
 #[derive(Default)]
 struct DataTree {
     directories: Vec<IndexedDirectory>,
@@ -118,7 +115,7 @@ impl DataTree {
         self.files.iter().map(|(_, _, size)| size).sum()
     }
 
-    /// Refuses data whose index nobody would read, before anything is sent.
+    /// Refuses data whose index no pull would accept, before anything is sent.
     fn check_size(&self, data: &Path) -> Result<(), Error> {
         let chunks = self.bytes() / chunk_bytes(self.bytes()) as u64;
         let entry = |path: usize| path as u64 + INDEXED_ENTRY_BYTES;
@@ -149,7 +146,6 @@ struct Push<'a> {
 }
 
 impl Push<'_> {
-    /// Sends a layer. Returns also its files.
     fn layer(&self, range: &Range<usize>) -> Result<(SentLayer, Vec<IndexedFile>), Error> {
         let failed = |error: io::Error| Error::io(Operation::WriteLayer, self.data, error);
         let blob = Spool::new(Some(self.spool));
@@ -160,7 +156,7 @@ impl Push<'_> {
         let mut parents = Parents::open(self.data)?;
         let mut files = Vec::new();
         for (path, mode, size) in &self.found.files[range.clone()] {
-            self.registry.still_wanted()?;
+            self.registry.check_cancelled()?;
             let contents = parents.open_file(path.as_bytes())?;
             let written = writer.file(path, *mode, *size, contents);
             let (offset, chunks) = written.map_err(|error| Error::io(Operation::Send, self.data.join(path), error))?;

@@ -37,7 +37,6 @@ pub(super) fn redirect(response: &Response<Body>, from: &Address) -> Option<Resu
     Some(from.leads_to(response.headers().get(header::LOCATION)?.to_str().ok()?))
 }
 
-/// Returns true for errors that may pass.
 fn is_passing(error: &ureq::Error) -> bool {
     use ureq::Error::{ConnectionFailed, Io, Protocol, Timeout};
     match error {

@@ -9,7 +9,6 @@ pub(super) struct Challenge {
 }
 
 impl Challenge {
-    /// Parses a challenge. `None` for one that is not valid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (scheme, mut rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let mut values = Vec::new();
@@ -33,7 +32,7 @@ impl Challenge {
     }
 }
 
-/// Returns what is before the closing quote, and what is behind it.
+/// Returns the text before the closing quote, and the rest.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

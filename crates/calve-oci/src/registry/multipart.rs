@@ -15,7 +15,6 @@ pub(super) fn boundary(content_type: &str) -> Option<&str> {
     (is_multipart && !named.is_empty()).then_some(named)
 }
 
-/// The parts of an answer, one after the other.
 pub(super) struct Parts<R> {
     reader: BufReader<R>,
     delimiter: String,
@@ -59,10 +58,9 @@ impl<R: Read> Parts<R> {
 
     /// Returns the rest of the present part.
     pub(super) fn contents(&mut self) -> impl Read + '_ {
-        Contents { reader: &mut self.reader, left: &mut self.left }
+        PartContents { reader: &mut self.reader, left: &mut self.left }
     }
 
-    /// Reads a line, without its end.
     fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         (&mut self.reader).take(LONGEST_LINE).read_line(&mut line)?;
@@ -71,12 +69,12 @@ impl<R: Read> Parts<R> {
     }
 }
 
-struct Contents<'p, R> {
+struct PartContents<'p, R> {
     reader: &'p mut BufReader<R>,
     left: &'p mut u64,
 }
 
-impl<R: Read> Read for Contents<'_, R> {
+impl<R: Read> Read for PartContents<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.reader.take(*self.left).read(buffer)?;
         *self.left -= length as u64;

@@ -15,8 +15,8 @@ use fuser::{
     WriteFlags,
 };
 
-use super::FuseOptions;
 use super::memory::{Listing, Maker, Memory, Node, Result, resize, touch};
+use super::options::FuseOptions;
 
 /// Nothing is cached by the kernel: hard links and renames then need no care.
 const TTL: Duration = Duration::ZERO;
@@ -262,7 +262,7 @@ impl Filesystem for Server {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         match self.memory().node(ino) {
-            // Not through the page cache, which would answer reads of what was just written.
+            // Not through the page cache, which would answer reads with data written a moment ago.
             Ok(node) if self.is_unreadable(node) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
             Ok(_) => reply.opened(FileHandle(0), FopenFlags::empty()),
             Err(error) => reply.error(error),

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::fs::{OFlags, SeekFrom};
-use rustix::io::{Errno, Result};
+use rustix::io::{Errno, Result, retry_on_intr};
 
 use crate::cursor::open_unnoticed;
 
@@ -35,7 +35,6 @@ fn hash(key: u64, block: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Reads the file `name` in `dir`.
 pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Digest> {
     // Without NONBLOCK a FIFO that took the file's place since it was looked at would hang the test.
     let file = open_unnoticed(dir, name, OFlags::RDONLY | OFlags::NONBLOCK)?;
@@ -65,11 +64,9 @@ pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Digest> {
 pub(crate) fn fill(file: &OwnedFd, buffer: &mut [u8], at: u64) -> Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
-        match rustix::io::pread(file, &mut buffer[filled..], at + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+        match retry_on_intr(|| rustix::io::pread(file, &mut buffer[filled..], at + filled as u64))? {
+            0 => break,
+            read => filled += read,
         }
     }
     Ok(filled)

@@ -1,4 +1,4 @@
-//! A tree at one moment, to show later that nobody touched it.
+//! A tree at one moment, to show later that it was not touched.
 
 use std::fmt;
 use std::path::Path;
@@ -16,13 +16,12 @@ pub struct Fingerprint {
     record: Record,
 }
 
-/// Reads the fingerprint of the tree `dir`.
 pub fn fingerprint(dir: impl AsRef<Path>) -> Fingerprint {
     Fingerprint { record: Record::read(dir.as_ref()) }
 }
 
 impl Fingerprint {
-    /// Fails with what was changed if the tree `dir` is not what it was.
+    /// Fails with the changes if the tree `dir` was changed.
     #[track_caller]
     pub fn assert_unchanged(&self, dir: impl AsRef<Path>) {
         let dir = dir.as_ref();
@@ -31,7 +30,6 @@ impl Fingerprint {
         assert!(changes.is_empty(), "`{}` was changed in {} places:{shown}", dir.display(), changes.len());
     }
 
-    /// Returns what is different in `later`, one line for each entry.
     pub fn changes(&self, later: &Self) -> Vec<String> {
         let (before, after) = (&self.record, &later.record);
         let pairs = before.pair_with(after, None);

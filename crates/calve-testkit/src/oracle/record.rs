@@ -36,11 +36,11 @@ pub(crate) struct RecordedEntry {
     pub(crate) allocated_bytes: u64,
     pub(crate) target: OsString,
     pub(crate) xattrs: std::result::Result<Xattrs, Errno>,
-    /// Of files: what is in them. Of directories: whether they could be listed.
+    /// The contents of a file; for a directory, whether it could be listed.
     pub(crate) content: std::result::Result<Digest, Errno>,
 }
 
-/// The entries of a tree, each directory before what is in it, names in byte order. The root comes first.
+/// The entries of a tree, each directory before its entries, names in byte order. The root comes first.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) root: PathBuf,

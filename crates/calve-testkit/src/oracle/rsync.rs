@@ -1,4 +1,4 @@
-//! A second opinion by somebody else's program.
+//! A second opinion, by rsync.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub fn rsync_differences(a: impl AsRef<Path>, b: impl AsRef<Path>) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Adds a slash at the end, with which `rsync` means what is in the directory.
+/// Adds a slash at the end, with which `rsync` means the contents of the directory.
 fn contents_of(dir: &Path) -> OsString {
     let mut argument = dir.as_os_str().to_owned();
     argument.push("/");

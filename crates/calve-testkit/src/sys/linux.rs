@@ -15,10 +15,8 @@ use rustix::thread::UnshareFlags;
 
 use crate::must::must;
 
-/// Reads without touching the access time.
 pub(crate) const NOATIME: OFlags = OFlags::NOATIME;
 
-/// Gives this thread mounts of its own: no other namespace sees what it mounts.
 pub(crate) fn unshare_mounts() -> Result<()> {
     // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS)? };
@@ -102,7 +100,6 @@ impl<'a> Handle<'a> {
         rustix::fs::fstat(&self.file)
     }
 
-    /// Returns the target of a symlink.
     pub(crate) fn target(&self) -> Result<OsString> {
         rustix::fs::readlinkat(&self.file, "", Vec::new()).map(|target| OsString::from_vec(target.into_bytes()))
     }
@@ -122,7 +119,6 @@ impl<'a> Handle<'a> {
     }
 }
 
-/// Makes a FIFO or a device node.
 pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -> Result<()> {
     rustix::fs::mknodat(CWD, at, kind, Mode::from_raw_mode(0o644), rustix::fs::makedev(major, minor))
 }

@@ -17,32 +17,27 @@ use crate::must::must;
 /// No open(2) of macOS spares the access time.
 pub(crate) const NOATIME: OFlags = OFlags::empty();
 
-/// Fails: macOS has no mount namespaces.
 pub(crate) fn unshare_mounts() -> rustix::io::Result<()> {
     Err(Errno::NOTSUP)
 }
 
-/// Fails: macOS has no bind mounts.
 pub(crate) fn bind(_what: &Path, _at: &Path) -> rustix::io::Result<()> {
     Err(Errno::NOTSUP)
 }
 
-/// Unmounts `point`, and detaches the image that it is on. Fails with EBUSY while something of it is open.
 pub(crate) fn unmount(point: &Path) -> rustix::io::Result<()> {
     succeeds(Command::new("hdiutil").args(["detach", "-quiet"]).arg(point)).map_err(|_| Errno::BUSY)
 }
 
-/// Takes `point` out of the tree at once, whoever has something of it open.
 pub(crate) fn detach(point: &Path) {
     let _ = succeeds(Command::new("hdiutil").args(["detach", "-quiet", "-force"]).arg(point));
 }
 
-/// Unmounts what a dead process mounted.
 pub(crate) fn abandon(point: &Path) {
     detach(point);
 }
 
-/// Returns every mount point, in the order of mounting. mount(8) writes `DEVICE on POINT (TYPE, ...)`.
+/// mount(8) writes `DEVICE on POINT (TYPE, ...)`.
 pub(crate) fn mount_points() -> Vec<PathBuf> {
     let table = must(Command::new("mount").output(), "run", Path::new("mount")).stdout;
     let table = String::from_utf8_lossy(&table);
@@ -74,7 +69,6 @@ impl<'a> Handle<'a> {
         rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Returns the target of a symlink.
     pub(crate) fn target(&self) -> rustix::io::Result<OsString> {
         let target = rustix::fs::readlinkat(self.directory, self.name, Vec::new());
         target.map(|target| OsString::from_vec(target.into_bytes()))
@@ -98,7 +92,6 @@ impl<'a> Handle<'a> {
     }
 }
 
-/// Makes a FIFO or a device node.
 pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -> Result<()> {
     let mut command = match kind {
         FileType::Fifo => Command::new("mkfifo"),
@@ -113,7 +106,6 @@ pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -
     succeeds(&mut command)
 }
 
-/// Returns a command that runs `program` as another user.
 pub(crate) fn command_as(program: &OsStr, uid: u32, gid: u32) -> Command {
     let mut command = Command::new(program);
     command.uid(uid).gid(gid);

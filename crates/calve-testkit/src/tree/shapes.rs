@@ -11,7 +11,6 @@ use crate::cursor::Cursor;
 use crate::must::must;
 use crate::prng::SplitMix64;
 
-/// How much was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Shape {
     pub files: u64,
@@ -139,7 +138,7 @@ pub fn remove_deep(dir: impl AsRef<Path>) {
     }
 }
 
-/// Removes what is no directory, and names the first directory found.
+/// Removes everything but directories, and names the first directory found.
 fn remove_files(cursor: &Cursor, root: &Path) -> Option<std::ffi::OsString> {
     use std::os::unix::ffi::OsStringExt;
     let mut directory = None;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use rustix::mount::MountFlags;
 
-use super::{Access, FileSystem, MIB, Scratch, VolumeBuilder, program, run};
+use super::scratch::Scratch;
+use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program, run};
 use crate::mounts::retry_while_busy;
 use crate::must::must;
 use crate::skip::{find_program, is_root};
@@ -51,7 +52,6 @@ fn mkfs(file_system: FileSystem) -> Option<(&'static str, &'static [&'static str
     }
 }
 
-/// Returns why there can be no volume here.
 pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
     let name = builder.file_system.name();
     if !is_root() {
@@ -109,13 +109,12 @@ fn despite_others(command: &mut Command, complaint: &str) {
     }
 }
 
-/// Changes how a volume may be used.
 pub(super) fn remount(root: &Path, access: Access) {
     let flags = if access == Access::ReadOnly { MountFlags::RDONLY } else { MountFlags::empty() };
     must(retry_while_busy(|| rustix::mount::mount_remount(root, flags, "")), "remount", root);
 }
 
-/// Returns when everything is on the disk, and what was deleted is gone.
+/// Returns when everything is on the disk, and deleted files have freed their space.
 pub(super) fn settle(root: &Path, file_system: FileSystem) {
     if file_system == FileSystem::Xfs {
         // It frees inodes some time after they were unlinked (xfs_icache.c, inodegc). Nothing but a freeze waits for that.

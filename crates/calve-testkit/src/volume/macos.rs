@@ -4,15 +4,14 @@ use std::ffi::CStr;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Access, FileSystem, MIB, Scratch, VolumeBuilder, program, run};
+use super::scratch::Scratch;
+use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program, run};
 use crate::must::must;
 
-/// Returns the name that statfs(2) answers.
 pub(super) fn kind_of(file_system: FileSystem) -> String {
     if FileSystem::REFLINKING.contains(&file_system) { "apfs" } else { "hfs" }.to_owned()
 }
 
-/// Returns the name of a path's file system.
 pub(super) fn kind(root: &Path) -> String {
     let name = must(rustix::fs::statfs(root), "statfs", root).f_fstypename.map(|byte| byte as u8);
     CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy().into_owned()
@@ -28,7 +27,6 @@ fn format(file_system: FileSystem) -> &'static str {
     if FileSystem::REFLINKING.contains(&file_system) { "Case-sensitive APFS" } else { "Case-sensitive HFS+" }
 }
 
-/// Returns why there can be no volume here.
 pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
     let has_options = !builder.mkfs.is_empty() || !builder.mount.is_empty() || !builder.reflinks;
     has_options.then(|| format!("macOS has no such options of {}", builder.file_system.name()))
@@ -43,20 +41,18 @@ pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     run(command.args(["-size", &size, "-fs", format(builder.file_system)]).arg(image));
 }
 
-/// Mounts the image. Without `-owners` everything would belong to whoever looks.
+/// Mounts the image. Without `-owners` everything would belong to the caller.
 pub(super) fn mount(_builder: &VolumeBuilder, scratch: &Scratch) {
     let mut command = Command::new(program("hdiutil"));
     command.args(["attach", "-quiet", "-nobrowse", "-owners", "on", "-mountpoint"]);
     run(command.arg(scratch.mount_point()).arg(scratch.image()));
 }
 
-/// Changes how a volume may be used.
 pub(super) fn remount(root: &Path, access: Access) {
     let access = if access == Access::ReadOnly { "-ur" } else { "-uw" };
     run(Command::new(program("mount")).arg(access).arg(root));
 }
 
-/// Returns when everything is on the disk.
 pub(super) fn settle(_root: &Path, _file_system: FileSystem) {
     rustix::fs::sync();
 }

@@ -52,8 +52,8 @@ pub(crate) fn is_scratch(path: &Path) -> bool {
     path.iter().any(|part| part.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }
 
-/// Gives this thread, and the programs that it starts from now on, mounts of their own. A container that somebody else starts has copies of all
-/// that is mounted where it is started, and keeps loop devices busy until it ends: not those of this thread. Needs root.
+/// Gives this thread, and the programs that it starts from now on, mounts of their own. A container that another process starts has copies of all
+/// mounts at its start, and keeps their loop devices busy until it ends, but not those of this thread. Needs root.
 pub fn isolate_mounts() {
     let root = Path::new("/");
     must(unshare_mounts(), "unshare the mounts of", root);
@@ -102,7 +102,7 @@ fn sweep(home: &Path) {
 }
 
 /// Removes the three things that a scratch directory consists of, and nothing else: never a recursive removal, which
-/// would enter what is still mounted.
+/// would enter mounts that are still there.
 fn remove(dir: &Path) {
     let _ = rustix::fs::rmdir(dir.join(MOUNT_POINT));
     let _ = rustix::fs::unlink(dir.join(IMAGE));

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::report::ReportArguments;
 
-/// Measure what a database server on a clone of a template costs, by every strategy that works there
+/// Measure servers on clones of a template, with each strategy
 ///
 /// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. For a template made
 /// from an image, all servers run in containers. Each run clones the template, starts a server, asks one query, writes ten
@@ -12,7 +12,7 @@ use super::report::ReportArguments;
 /// start that finds a standby, and resets to the template and to a mark. To measure a write load, run a program such as
 /// pgbench in `calve db run`.
 ///
-/// The template is only read. The servers are in CALVE_HOME; they end with the bench, however it ends.
+/// Only reads the template. The servers are in CALVE_HOME; they end with the bench, however it ends.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,13 +28,13 @@ pub(crate) struct BenchDbArguments {
     /// The first query
     #[arg(long, value_name = "SQL", default_value = "SELECT 1")]
     pub(crate) query: String,
-    /// The statement that is run ten times [default: delete a row of the largest table]
+    /// The statement to run ten times [default: delete a row of the largest table]
     #[arg(long, value_name = "SQL")]
     pub(crate) write: Option<String>,
-    /// How often each kind of server is started
+    /// The number of starts of each kind of server
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
-    /// The number of timed starts with a standby, and of each kind of reset; 0 for none [default: the number of runs]
+    /// The number of timed starts with a standby and of each reset; 0 for none [default: as --runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) steps: Option<u32>,
     #[command(flatten)]

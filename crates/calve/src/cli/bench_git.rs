@@ -9,7 +9,7 @@ use calve_bench::git::CaseSelection;
 
 /// Measure what each way to clone a repository costs client and server
 ///
-/// Copies each repository and has a client clone and fetch from the copy, over git upload-pack as SSH does, while one user
+/// Copies each repository, and has a client clone the checked-out branch and fetch from the copy, over git upload-pack as SSH does, while one user
 /// pushes. Reports the client's time, the server's CPU time and memory, connections and bytes; what git fetches later
 /// because a clone was partial is charged to the command that needed it.
 ///
@@ -17,8 +17,8 @@ use calve_bench::git::CaseSelection;
 /// T10 clone and then fetch three times, each time after a push, and reset to what was fetched: T5 full clone and full fetch, T6
 /// full and --depth=1, T7 shallow and full, T8 shallow and --depth=1, T9 treeless and full, T10 blobless and full.
 ///
-/// The repositories are only read. Everything is made in one hidden directory in the place given by --into, which is removed at
-/// the end, also after an error or Ctrl-C. Automatic gc is off on both sides, and nothing of your git configuration is used.
+/// Only reads the repositories. Makes everything in one hidden directory in the place given by --into, and removes that at
+/// the end, even after an error or Ctrl-C. Automatic gc is off on both sides, and your git configuration is not used.
 #[derive(Debug, Args)]
 #[command(mut_arg("json", |json| json.help("Print the report as JSON on stdout (schema calve.bench.git/1)")))]
 #[command(after_help = "\
@@ -28,16 +28,16 @@ Examples:
 
 Exit codes: 0 measured, 1 failed, or a command of git did, 2 usage, 130 interrupted.")]
 pub(crate) struct BenchGitArguments {
-    /// Repository to measure, by clones of its checked-out branch: a directory or a URL (may be given several times)
+    /// The repository to measure: a directory or a URL (repeatable)
     #[arg(long, value_name = "PATH|URL", required = true)]
     pub(crate) repo: Vec<String>,
-    /// Which tests, as in T1,T5-T10 [default: all]
+    /// The tests to run, such as T1,T5-T10 [default: all]
     #[arg(long, value_name = "LIST")]
     pub(crate) tests: Option<CaseSelection>,
-    /// The number of rounds, with each test once in each [default: as many as eight minutes allow, 3 to 10; short ones up to 30]
+    /// The number of rounds of all tests [default: 3 to 10 within eight minutes, up to 30 short ones]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
-    /// The directory in which everything is made, for as long as it takes [default: the directory for temporary files]
+    /// Work in this directory, and clean up at the end [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) into: Option<PathBuf>,
     #[command(flatten)]

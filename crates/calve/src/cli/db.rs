@@ -1,10 +1,9 @@
-//! `calve db`.
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use calve_core::Strategy;
+use calve_db::EngineKind;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 
@@ -51,22 +50,21 @@ pub(crate) enum TemplateCommand {
 /// output goes to stderr. If COMMAND fails, Calve makes no template and exits with its exit code. If COMMAND never connects to the server,
 /// Calve makes no template either. Without COMMAND the template is empty.
 ///
-/// Nothing is done when the template is there already, made of the same: server program, data directory, base, files that match
+/// Does nothing if the template exists and was made from the same server program, data directory, base, files that match
 /// --input, and COMMAND's words.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   calve db template create shop --engine postgres --input 'migrations/*.sql' -- ./migrate
-  calve db template create shop-full --base shop --input seed.sql -- sh -c 'psql -v ON_ERROR_STOP=1 -f seed.sql'
+  calve db template create full --base shop --input seed.sql -- psql -v ON_ERROR_STOP=1 -f seed.sql
   calve db template create legacy --engine mariadb --from /backup/mysql")]
 pub(crate) struct TemplateCreateArguments {
     /// The name of the template
-    #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// postgres, mariadb, mysql, redis or valkey [default: that of --base]
-    #[arg(long, value_name = "ENGINE", value_parser = NameParser(&["postgres", "mariadb", "mysql", "redis", "valkey"], engine), hide_possible_values = true)]
+    /// The engine: postgres, mariadb, mysql, redis or valkey [default: that of --base]
+    #[arg(long, value_name = "ENGINE", value_parser = ENGINES, hide_possible_values = true)]
     pub(crate) engine: Option<String>,
-    /// Start from this data directory, whose server was stopped. It is only read
+    /// Start from a copy of this data directory, whose server was stopped
     #[arg(long, value_name = "DATADIR")]
     pub(crate) from: Option<PathBuf>,
     /// Start from this template
@@ -75,32 +73,32 @@ pub(crate) struct TemplateCreateArguments {
     /// Start from this mark of a server
     #[arg(long, value_name = "SERVER:MARK", value_parser = mark, conflicts_with_all = ["from", "base"])]
     pub(crate) from_mark: Option<(String, String)>,
-    /// Files that COMMAND reads: when they change, the template is made again (may be given several times)
+    /// Make the template again when these files change (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) input: Vec<String>,
-    /// Make it again even if nothing has changed, or if the template of that name is of another engine
+    /// Make it again even if nothing changed, or over one of another engine
     #[arg(long)]
     pub(crate) rebuild: bool,
     /// The directory with the server's programs [default: PATH and the usual places]
     #[arg(long, value_name = "DIR")]
     pub(crate) server_bin: Option<PathBuf>,
-    /// Run its servers in containers of this image, which podman or docker has [default: that of --base]
+    /// Run its servers in containers of this local image [default: that of --base]
     #[arg(long, value_name = "IMAGE", conflicts_with = "server_bin")]
     pub(crate) image: Option<String>,
-    /// The podman or docker that runs them [default: the one in PATH that has the image; docker first where DOCKER_HOST is set]
+    /// The podman or docker to use [default: the first in PATH with the image; docker first if DOCKER_HOST is set]
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) runtime: Option<PathBuf>,
     /// Print the template as JSON on stdout (schema calve.db.template/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// The command that fills it
+    /// The command that fills it [default: none]
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<OsString>,
 }
 
 /// Remove templates
 ///
-/// Their names are free at once. Files that a server still needs go when it has ended.
+/// Their names are free at once. Files that a server still uses go when it has ended.
 #[derive(Debug, Args)]
 pub(crate) struct TemplateRemoveArguments {
     /// The names of the templates
@@ -130,7 +128,7 @@ pub(crate) struct TemplatePushArguments {
 ///
 /// A server of the template's engine and version must be on this machine. Every byte is checked. The template appears under its name only when it is
 /// complete and on the disk. One that was pulled from the same repository is replaced in one step, and what did not change is taken from it.
-/// An interrupted pull goes on where it was.
+/// An interrupted pull resumes where it stopped.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -150,13 +148,13 @@ pub(crate) struct TemplatePullArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerOptions {
-    /// Also listen on this port of 127.0.0.1, or on any that is free, with a password
+    /// Also listen on this port of 127.0.0.1 (without PORT, on a free one), with a password
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub(crate) tcp: Option<u16>,
-    /// Use this strategy or none: snapshot, clonefile, reflink, overlay, copy
+    /// Use this strategy or fail: snapshot, clonefile, reflink, overlay, copy [default: the best that works]
     #[arg(long, value_name = "NAME", value_parser = NameParser(&["snapshot", "clonefile", "reflink", "overlay", "copy"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
-    /// The time that it may stay: 90s, 30m, 12h, 7d, or none
+    /// End the server after this time: 90s, 30m, 12h, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "12h")]
     pub(crate) ttl: Ttl,
 }
@@ -168,14 +166,13 @@ pub(crate) struct ServerOptions {
 #[derive(Debug, Args)]
 pub(crate) struct StartArguments {
     /// The template
-    #[arg(value_name = "TEMPLATE")]
     pub(crate) template: String,
-    /// Its name [default: the template's, and some letters]
+    /// The server's name [default: the template's, and some letters]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) server: ServerOptions,
-    /// End it when this process ends, however it does (may be given several times: when the first of them ends)
+    /// End the server when this process ends (repeatable: when the first one ends)
     #[arg(long, value_name = "PID")]
     pub(crate) owner_pid: Vec<u32>,
     /// Print the server as JSON on stdout (schema calve.db.server/1)
@@ -190,7 +187,6 @@ pub(crate) struct StartArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     /// The template
-    #[arg(value_name = "TEMPLATE")]
     pub(crate) template: String,
     #[command(flatten)]
     pub(crate) server: ServerOptions,
@@ -202,7 +198,7 @@ pub(crate) struct RunArguments {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Put servers back to their template, or to a mark
+/// Reset servers to their template, or to a mark
 ///
 /// Names and URLs stay the same; open sessions are disconnected. A server stays as it is, and the command fails, if its template is gone,
 /// damaged, or now of another version. If the template has a pool, Calve prepares the server for the next reset ahead of time.
@@ -211,7 +207,7 @@ pub(crate) struct ResetArguments {
     /// The names of the servers
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-    /// Go back to this mark
+    /// Go back to this mark [default: the template]
     #[arg(long, value_name = "MARK")]
     pub(crate) to: Option<String>,
     /// Print the servers as JSON on stdout (schema calve.db.servers/1)
@@ -219,9 +215,9 @@ pub(crate) struct ResetArguments {
     pub(crate) json: bool,
 }
 
-/// Keep servers waiting, so that `calve db start` and `calve db run` take one at once
+/// Keep servers waiting for `calve db start` and `calve db run`
 ///
-/// Starts servers of TEMPLATE that wait, and returns when they do. Whenever one is taken, a process in the background starts the next.
+/// Starts servers of TEMPLATE that wait, and returns when they are ready. Whenever one is taken, a process in the background starts the next.
 /// Without --size, lists the pools. A pool takes as many servers as the memory and the disk permit. Its servers end when nobody takes one
 /// for a while (--idle), when the template changes, and with the session in which the pool was made (see setsid(2)), such as that of a
 /// terminal or a CI job. `--tcp` and `--strategy` always start a new server.
@@ -233,13 +229,13 @@ Examples:
   calve db pool shop --size 4
   calve db pool shop --size 0    (no pool any more)")]
 pub(crate) struct PoolArguments {
-    /// The template
+    /// The template [default: list all pools]
     #[arg(value_name = "TEMPLATE", requires = "size")]
     pub(crate) template: Option<String>,
-    /// The number of servers that wait; 0 ends the pool
+    /// The number of waiting servers; 0 ends the pool
     #[arg(long, value_name = "N", requires = "template")]
     pub(crate) size: Option<usize>,
-    /// The time that they wait when nobody takes one: 90s, 30m, 12h, 7d, or none
+    /// End the pool if nobody takes a server for this time: 90s, 30m, 12h, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "10m")]
     pub(crate) idle: Ttl,
     /// Keep the pool when the session ends
@@ -250,17 +246,15 @@ pub(crate) struct PoolArguments {
     pub(crate) json: bool,
 }
 
-/// Keep the present state of a server, to go back to it
+/// Mark a server's present state, to go back to it
 ///
 /// `calve db reset SERVER --to NAME` goes back. Calve shuts the server down cleanly, clones its data directory, and starts it again: sessions
 /// are disconnected, and what they had not committed is not in the mark. The URL stays the same. Marks go with their server.
 #[derive(Debug, Args)]
 pub(crate) struct MarkArguments {
     /// The name of the server
-    #[arg(value_name = "SERVER")]
     pub(crate) server: String,
     /// The name of the mark
-    #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Print the mark as JSON on stdout (schema calve.db.mark/1)
     #[arg(long)]
@@ -271,7 +265,6 @@ pub(crate) struct MarkArguments {
 #[derive(Debug, Args)]
 pub(crate) struct MarksArguments {
     /// The name of the server
-    #[arg(value_name = "SERVER")]
     pub(crate) server: String,
     /// Print the marks as JSON on stdout (schema calve.db.marks/1)
     #[arg(long)]
@@ -282,7 +275,6 @@ pub(crate) struct MarksArguments {
 #[derive(Debug, Args)]
 pub(crate) struct UnmarkArguments {
     /// The name of the server
-    #[arg(value_name = "SERVER")]
     pub(crate) server: String,
     /// The names of the marks
     #[arg(value_name = "NAME", required = true)]
@@ -295,7 +287,7 @@ pub(crate) struct StopArguments {
     /// The names of the servers
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) names: Vec<String>,
-    /// All of them
+    /// End all servers
     #[arg(long)]
     pub(crate) all: bool,
     /// Print the stopped servers as JSON on stdout (schema calve.db.servers/1)
@@ -306,7 +298,7 @@ pub(crate) struct StopArguments {
 /// List servers
 #[derive(Debug, Args)]
 pub(crate) struct ServerListArguments {
-    /// List the data of the services of all worktrees too: whose it is, its state and its size
+    /// Also list the data of all worktrees' services, with owner, state and size
     #[arg(long)]
     pub(crate) all: bool,
     /// Print the list as JSON on stdout (schema calve.db.servers/1)
@@ -324,12 +316,11 @@ pub(crate) struct ListArguments {
 
 /// Print the last lines of a server's log
 ///
-/// The server may run, or may have ended by itself or when its time was over. Calve keeps the last 64 KiB of the logs of the last 32 such
+/// The server may run, or may have ended by itself or by its --ttl. Calve keeps the last 64 KiB of the logs of the last 32 ended
 /// servers for three days, where only you can read them.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
     /// The name of the server
-    #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }
 
@@ -345,7 +336,7 @@ pub(crate) struct PromoteArguments {
     /// The worktree: its branch, its path, or the last name of its path
     #[arg(value_name = "WORKTREE", add = ArgValueCandidates::new(branch_names::of_worktrees))]
     pub(crate) worktree: PathBuf,
-    /// Promote the data of this service only
+    /// Promote the data of this service only [default: all]
     #[arg(long, value_name = "NAME")]
     pub(crate) service: Option<String>,
     /// Name the templates that would be replaced, and do nothing
@@ -359,34 +350,33 @@ pub(crate) struct PromoteArguments {
     pub(crate) json: bool,
 }
 
-/// Print how a server is reached
+/// Print how to connect to a server
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Formats:
   url    by the private socket
-  tcp    by TCP, with the password (JDBC and others need it); the server must have been started with --tcp
-  env    lines for a shell: eval \"$(calve db url NAME --format env)\"; they also unset variables that lead elsewhere
+  tcp    by TCP, with the password, for JDBC and others; the server needs `--tcp`
+  env    lines for eval \"$(calve db url NAME --format env)\"; they unset clients' other variables
   json   everything (schema calve.db.server/1)
-  dsn    libpq's keywords for PostgreSQL; the Go driver's form for MariaDB and MySQL; the socket's path for Redis and Valkey")]
+  dsn    libpq's keywords (PostgreSQL), the Go driver's form (MariaDB, MySQL), or the socket's path")]
 pub(crate) struct UrlArguments {
-    /// Which server
-    #[arg(value_name = "NAME")]
+    /// The name of the server
     pub(crate) name: String,
-    /// url, tcp, env, json, dsn
+    /// The format: url, tcp, env, json, dsn
     #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["url", "tcp", "env", "json", "dsn"], format), default_value = "url", hide_possible_values = true)]
     pub(crate) format: String,
 }
 
-/// Take away what was left by a crash
+/// Remove what a crash left behind
 ///
 /// Every command does that too. This one also waits until all files are deleted, and names the data of services whose worktree or repository
 /// is not where it was: deleted, moved, or on a disk that is not mounted. It removes such data only if you name it.
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
-    /// Remove this data of a worktree that is not found, unless it may have changes or its server runs
+    /// The data of missing worktrees to remove, unless changed or in use
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Remove the named data whatever was written to it, and end its servers
+    /// Remove the named data even if it was written to, and end its servers
     #[arg(long)]
     pub(crate) lose_data: bool,
     /// Print what was found as JSON on stdout (schema calve.db.gc/1)
@@ -425,8 +415,10 @@ fn mark(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn engine(name: &str) -> Result<String, String> {
-    let known = calve_db::engines();
+pub(crate) const ENGINES: NameParser<String> = NameParser(EngineKind::NAMES, engine);
+
+pub(crate) fn engine(name: &str) -> Result<String, String> {
+    let known = EngineKind::NAMES;
     if known.contains(&name) { Ok(name.into()) } else { Err(format!("the engines are {}", known.join(", "))) }
 }
 
@@ -445,6 +437,11 @@ fn strategy(name: &str) -> Result<Strategy, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_configuration_may_name_every_engine() {
+        assert_eq!(EngineKind::NAMES, calve_git::ENGINES);
+    }
 
     #[test]
     fn durations_are_read() {

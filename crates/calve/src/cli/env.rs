@@ -1,5 +1,3 @@
-//! The command lines of `calve env` and `calve exec`.
-
 use std::ffi::OsString;
 
 use clap::Args;
@@ -27,7 +25,7 @@ pub(crate) struct EnvArguments {
     /// The format of the lines: sh, fish, dotenv, direnv, mise
     #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
-    /// Give the worktree other ports first, because programs elsewhere use those that it has
+    /// Lease other ports first, because other programs use the present ones
     #[arg(long)]
     pub(crate) renew: bool,
     /// Print the environment as JSON on stdout (schema calve.environment/1)
@@ -37,8 +35,9 @@ pub(crate) struct EnvArguments {
 
 /// Run a command with the environment of this worktree
 ///
-/// Starts the worktree's services first. CMD then takes the place of calve, so that signals and the exit code are its own. It runs in the
-/// current directory, with the variables that `calve env` prints. `--` before it is needed only if it begins with a dash.
+/// Starts the worktree's services first. CMD then replaces calve, so signals and the exit code are its own. It runs in the
+/// current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST, lead to the worktree's
+/// service if it has one of that engine. `--` before it is needed only if it begins with a dash.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArguments {
     /// The command to run

@@ -1,5 +1,3 @@
-//! The command line of `calve git`.
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -15,14 +13,14 @@ pub(crate) enum GitCommand {
     Advise(GitAdviseArguments),
 }
 
-/// Clone a repository by the recipe that fits what the clone is for
+/// Clone a repository in the way that suits the clone's purpose
 ///
-/// Chooses between a full, a shallow and a partial clone, runs git, and verifies that the server did what it was asked: git itself
-/// ends with success when a server ignores a filter and sends everything. The purpose is recorded in the clone (calve.purpose), for
-/// `calve git fetch`. DIR appears when the clone is complete, and not at all when it fails or is interrupted. Submodules are left to
+/// Chooses a full, a shallow or a partial clone, runs git, and verifies that the server did what it was asked: git itself
+/// succeeds when a server ignores a filter and sends everything. Records the purpose in the clone (calve.purpose), for
+/// `calve git fetch`. DIR appears when the clone is complete, and not at all if it fails or is interrupted. Leaves submodules to
 /// `git submodule`.
 ///
-/// Credentials in an https URL are used, and neither stored nor printed.
+/// Uses credentials in an https URL, but neither stores nor prints them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Purposes:
@@ -39,22 +37,21 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement is not met (nothing made), 130 interrupted.")]
 pub(crate) struct GitCloneArguments {
-    /// https, ssh, git or file URL, USER@HOST:PATH, or a directory
-    #[arg(value_name = "URL")]
+    /// The source: an https, ssh, git or file URL, USER@HOST:PATH, or a directory
     pub(crate) url: OsString,
     /// The destination [default: the last part of URL]
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// The purpose: dev, ci, history, blobs [default: dev; ci when the environment has CI=true]
+    /// The purpose: dev, ci, history, blobs [default: ci if CI=true is set, else dev]
     #[arg(long = "for", value_name = "PURPOSE", value_parser = NameParser(Purpose::NAMES, purpose), hide_possible_values = true)]
     pub(crate) purpose: Option<Purpose>,
-    /// Check out this branch or tag
+    /// Check out this branch or tag [default: the remote's HEAD]
     #[arg(long, value_name = "B", conflicts_with = "rev")]
     pub(crate) branch: Option<String>,
     /// Check out this commit, given by its whole id
     #[arg(long, value_name = "OID")]
     pub(crate) rev: Option<String>,
-    /// Check out this directory of the repository, and the files beside it and above (may be given several times)
+    /// Check out only this directory, and files directly in its ancestors (repeatable) [default: everything]
     #[arg(long, value_name = "PATH")]
     pub(crate) sparse: Vec<String>,
     /// Fail (exit code 3) unless the server honours this: filter, depth
@@ -68,16 +65,16 @@ pub(crate) struct GitCloneArguments {
     pub(crate) json: bool,
 }
 
-/// Fetch into a clone in the way that costs least
+/// Fetch into a clone at the lowest cost
 ///
-/// Fetches from the remote `origin`, and leaves the working tree alone. Never passes a depth to git: that costs many times a plain fetch, and
+/// Fetches from the remote `origin`, and leaves the working tree alone. Never passes a depth to git, which costs many times a plain fetch, and
 /// cuts the history off.
 #[derive(Debug, Args)]
 pub(crate) struct GitFetchArguments {
     /// Branches, tags or commits to fetch [default: what the clone follows]
     #[arg(value_name = "REF")]
     pub(crate) references: Vec<String>,
-    /// The clone
+    /// The clone to fetch into
     #[arg(short = 'C', value_name = "DIR", default_value = ".")]
     pub(crate) directory: PathBuf,
     /// Say what would be done, and do nothing
@@ -88,16 +85,16 @@ pub(crate) struct GitFetchArguments {
     pub(crate) json: bool,
 }
 
-/// Say which clone is right for what, from measured numbers
+/// Advise which kind of clone suits which job, from measurements
 ///
-/// Which recipe for which purpose, after how many fetches a shallow clone stops paying, and what a fleet of jobs costs the server.
+/// Says which recipe suits which purpose, after how many fetches a shallow clone stops paying, and what a fleet of jobs costs the server.
 /// Every sentence names the numbers behind it: those of `calve bench git`, or the published ones.
 #[derive(Debug, Args)]
 pub(crate) struct GitAdviseArguments {
-    /// File with the output of `calve bench git --json` [default: the published numbers]
+    /// The output of `calve bench git --json` [default: the published numbers]
     #[arg(long, value_name = "FILE")]
     pub(crate) bench: Option<PathBuf>,
-    /// The number of jobs that the fleet runs in a day
+    /// The number of jobs a day
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) jobs: u64,
     /// Print the advice as JSON on stdout (schema calve.git-advice/1)
@@ -110,9 +107,5 @@ fn purpose(name: &str) -> Result<Purpose, String> {
 }
 
 fn property(name: &str) -> Result<Property, String> {
-    match name {
-        "filter" => Ok(Property::Filter),
-        "depth" => Ok(Property::Depth),
-        _ => Err("the properties are filter and depth".into()),
-    }
+    name.parse().map_err(|_| "the properties are filter and depth".into())
 }

@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Databases", &["db"]),
     ("Git", &["git"]),
     ("Measuring", &["bench"]),
-    ("Setting up", &["hook", "mcp", "shell-init", "prompt", "completions"]),
+    ("Setting up", &["init", "hook", "mcp", "shell-init", "prompt", "completions"]),
 ];
 
 /// Returns the parser with what it builds late, so that its help lists all commands.

@@ -24,7 +24,7 @@ pub(crate) fn explain(mut error: clap::Error, line: &[OsString]) -> clap::Error 
             "`calve worktree add BRANCH` makes a branch that does not exist, with `--base REV` from another commit"
         }
         "add" if !unknown.is_empty() && !unknown.starts_with('-') && rest.iter().any(|word| *word == unknown) => {
-            "the branch comes alone: calve worktree add BRANCH, with `--path PATH` in another place than the usual one, and `--base REV` \
+            "name only the branch: calve worktree add BRANCH, with `--path PATH` for another place than the usual one, and `--base REV` \
              from another commit"
         }
         _ => return error,

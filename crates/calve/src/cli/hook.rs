@@ -1,5 +1,3 @@
-//! The command line of `calve hook`.
-
 use std::path::PathBuf;
 
 use calve_agent::configuration::Agent;
@@ -12,7 +10,7 @@ pub(crate) enum HookCommand {
     Install(InstallArguments),
     /// Remove what `calve hook install` wrote
     ///
-    /// Shows the changes and asks. Everything else in the files stays as it is. Leaves values alone that changed since, and names them.
+    /// Shows the changes and asks. Everything else in the files stays as it is. Leaves values that changed since alone, and names them.
     Uninstall(InstallArguments),
     WorktreeCreate(WorktreeCreateArguments),
     WorktreeSetup(WorktreeSetupArguments),
@@ -20,7 +18,7 @@ pub(crate) enum HookCommand {
     Approve(ApproveArguments),
 }
 
-/// Make a worktree for a coding agent, as its hook asks
+/// Make a worktree for a coding agent's hook
 ///
 /// Reads one JSON object from stdin, with `cwd` (a directory in the repository) and `name`, as Claude Code's WorktreeCreate hook gives it.
 /// Checks the branch NAME out in a new worktree, as `calve worktree add` does, and prints only its path. Asked for the same NAME again, it
@@ -29,7 +27,7 @@ pub(crate) enum HookCommand {
 #[derive(Debug, Args)]
 pub(crate) struct WorktreeCreateArguments {
     /// The agent, as `calve worktree list` shows it
-    #[arg(long, value_name = "NAME", default_value = "agent", hide_default_value = true, value_parser = maker)]
+    #[arg(long, value_name = "NAME", default_value = "agent", value_parser = maker)]
     pub(crate) maker: String,
     /// Do not run the project's hooks
     #[arg(long)]
@@ -41,12 +39,12 @@ pub(crate) struct WorktreeCreateArguments {
 
 /// Complete a worktree that a coding agent has made with git
 ///
-/// Run in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add hook
-/// if you have approved it. What is there already stays as it is. For agents that make worktrees themselves and run a command in each.
+/// Runs in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add hook
+/// if you have approved it. Existing files stay as they are. For agents that make worktrees themselves and run a command in each.
 #[derive(Debug, Args)]
 pub(crate) struct WorktreeSetupArguments {
     /// The agent, as `calve worktree list` shows it
-    #[arg(long, value_name = "NAME", default_value = "agent", hide_default_value = true, value_parser = maker)]
+    #[arg(long, value_name = "NAME", default_value = "agent", value_parser = maker)]
     pub(crate) maker: String,
     /// The worktree to take files from [default: the main worktree]
     #[arg(long, value_name = "WORKTREE")]
@@ -56,8 +54,7 @@ pub(crate) struct WorktreeSetupArguments {
 /// Set up an agent to get complete worktrees and use `calve mcp`
 ///
 /// Shows what changes in the agent's configuration files in this worktree, and asks. Everything else in them stays as it is, and `calve hook
-/// uninstall` removes exactly these changes. Leaves alone, and names, JSON files with comments, files with errors, and files with another
-/// value.
+/// uninstall` removes exactly these changes. Leaves alone, and names, files with errors, and files with another value.
 #[derive(Debug, Args)]
 pub(crate) struct InstallArguments {
     /// The agent: claude, codex, cursor, opencode
@@ -66,7 +63,7 @@ pub(crate) struct InstallArguments {
     /// A directory in the worktree
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) path: PathBuf,
-    /// Do not ask
+    /// Make the changes without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Show what would change, and change nothing
@@ -88,21 +85,21 @@ fn maker(text: &str) -> Result<String, String> {
     }
 }
 
-/// Remove a coding agent's worktree, as its hook asks
+/// Remove a worktree for a coding agent's hook
 ///
 /// Reads one JSON object from stdin, with `worktree_path`, as Claude Code's WorktreeRemove hook gives it. Removes that worktree as by
 /// `calve worktree remove`, which refuses while there are changes in it. Prints its path alone.
 #[derive(Debug, Args)]
 pub(crate) struct WorktreeRemoveArguments {
-    /// Remove it even with changes in it
+    /// Remove it even if it has changes
     #[arg(short, long)]
     pub(crate) force: bool,
 }
 
 /// Approve the commands of a project
 ///
-/// Shows the `[hooks]` of `.calve.toml`, and `create` of its services, and asks whether they may be run. An approval is for exactly that text in that repository: a hook
-/// that has changed is asked about again.
+/// Shows the `[hooks]` of `.calve.toml`, and `create` of its services, and asks before it approves them. An approval is for exactly that text in
+/// that repository: after a change, Calve asks again.
 ///
 /// Hooks do not run in the worktree of a pull request that was added without --trust, so there is nothing to approve. --trust trusts the
 /// commit that it has checked out from now on, and then asks about its hooks as for any other worktree.
@@ -114,10 +111,10 @@ pub(crate) struct ApproveArguments {
     /// Approve without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Trust the commit of a pull request that is checked out in PATH, from now on
+    /// Trust the pull request's commit that is checked out in PATH
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) trust: bool,
-    /// Take the approval back
+    /// Withdraw the approval
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,
 }

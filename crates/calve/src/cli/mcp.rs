@@ -1,5 +1,3 @@
-//! The command line of `calve mcp`.
-
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,7 +13,7 @@ Examples:
   calve hook install claude                      has Claude Code start it
   calve mcp --repository app --repository api    serve two repositories")]
 pub(crate) struct McpArguments {
-    /// A directory in a repository to serve (may be given several times)
+    /// A directory in a repository to serve (repeatable)
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repository: Vec<PathBuf>,
 }

@@ -1,5 +1,3 @@
-//! The command line of `calve prompt`.
-
 use clap::Args;
 
 /// Print the worktree that you are in, for a shell's prompt

@@ -7,12 +7,10 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct PushOptions {
     /// The name of the template
-    #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The destination: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named
-    #[arg(value_name = "REFERENCE")]
+    /// The destination: HOST[:PORT]/REPOSITORY[:TAG] [default tag: latest]
     pub(crate) reference: String,
-    /// Add a hash of what FILE contains to the tag: TAG-HASH, or key-HASH without a tag (repeatable, the order counts)
+    /// Add a hash of FILE's contents to the tag: TAG-HASH, or key-HASH without a tag (repeatable; order counts)
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Vec<PathBuf>,
     #[command(flatten)]
@@ -22,12 +20,11 @@ pub(crate) struct PushOptions {
 #[derive(Debug, Args)]
 pub(crate) struct PullOptions {
     /// The source: HOST[:PORT]/REPOSITORY[:TAG], or with @sha256:DIGEST
-    #[arg(value_name = "REFERENCE")]
     pub(crate) reference: String,
     /// The template's name here [default: the last part of the repository]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Ask for the template that was pushed with `--key` and the same files (repeatable, the order counts); exit with 3 if there is none
+    /// Ask for the template pushed with `--key` and the same files, or exit with 3 (repeatable; order counts)
     #[arg(long, value_name = "FILE")]
     pub(crate) if_key: Vec<PathBuf>,
     #[command(flatten)]
@@ -36,7 +33,7 @@ pub(crate) struct PullOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct TransferOptions {
-    /// Reach the registry without encryption: only one on this machine
+    /// Reach a registry on this machine without encryption
     #[arg(long)]
     pub(crate) plain_http: bool,
 }

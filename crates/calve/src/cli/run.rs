@@ -18,23 +18,23 @@ use clap::Args;
 /// Nobody should change DIR while CMD runs. Processes that CMD leaves behind keep their copy until they end.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// The directory; by default the repository around the working directory, else the working directory
+    /// The directory [default: the repository around the working directory, else the working directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) tree: Option<PathBuf>,
-    /// Afterwards make a complete, independent copy of DIR as CMD left it, even if CMD failed. DST must be outside of DIR
+    /// Keep DIR as CMD left it, even if CMD failed, as an independent copy DST outside of DIR
     #[arg(long, value_name = "DST")]
     pub(crate) keep: Option<PathBuf>,
-    /// If CMD succeeds, make its changes in DIR itself, all or none of them. If somebody else has changed the same entries meanwhile, keep a
+    /// Make the changes in DIR itself, all or none, if CMD succeeds. If somebody else changed the same entries meanwhile, keep a
     /// copy beside DIR instead, and fail
     #[arg(long, conflicts_with = "keep")]
     pub(crate) apply: bool,
-    /// Drop the changes without asking, which is what happens anyway where there is no terminal
+    /// Drop the changes without asking (the default without a terminal)
     #[arg(long, conflicts_with_all = ["keep", "apply"])]
     pub(crate) discard: bool,
-    /// Print what CMD changed as JSON on stdout (schema calve.run/1). What CMD prints goes to stderr
+    /// Print the changes as JSON on stdout (schema calve.run/1); CMD's output goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print what CMD changed in text files as a unified diff on stdout, for `git apply`. What CMD prints goes to stderr
+    /// Print the changes of text files as a diff for `git apply`; CMD's output goes to stderr
     #[arg(long, conflicts_with = "json")]
     pub(crate) diff: bool,
     /// The command to run

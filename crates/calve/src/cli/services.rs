@@ -1,5 +1,3 @@
-//! The command lines of `calve up`, `down`, `status` and `logs`.
-
 use clap::Args;
 
 // No doc comment: it would be the help of `calve up`.
@@ -15,25 +13,24 @@ pub(crate) struct ServicesArguments {
 
 /// End the servers of this worktree's services
 ///
-/// The data stays, and the next `calve up` starts servers on it. A server that cannot write its data, on a full disk for example, goes on.
+/// The data stays, and the next `calve up` starts servers on it. A server that cannot write its data, as on a full disk, keeps running.
 #[derive(Debug, Args)]
 pub(crate) struct DownArguments {
-    /// End servers that cannot write their data too: what they have not written is lost
+    /// Also end servers that cannot write their data, and lose what is unwritten
     #[arg(short, long)]
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) common: ServicesArguments,
 }
 
-/// Put the data of a service back to what its template has
+/// Reset the data of a service to its template
 ///
-/// What was written to it in this worktree is lost, so it asks first. The server ends and is started again; its URL stays the same.
+/// Loses what was written in this worktree, and asks first. Restarts the server; its URL stays the same.
 #[derive(Debug, Args)]
 pub(crate) struct ResetServiceArguments {
     /// The service [default: the only one]
-    #[arg(value_name = "SERVICE")]
     pub(crate) service: Option<String>,
-    /// Do not ask
+    /// Reset without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Print the services as JSON on stdout (schema calve.services/1)
@@ -49,10 +46,9 @@ pub(crate) struct StatusArguments {
     pub(crate) json: bool,
 }
 
-/// Print the last lines that a service of this worktree has logged
+/// Print the last lines of a service's log
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
     /// The service [default: the only one]
-    #[arg(value_name = "SERVICE")]
     pub(crate) service: Option<String>,
 }

@@ -1,8 +1,6 @@
-//! The command line of `calve shell-init`.
-
 use clap::{Args, ValueEnum};
 
-/// Print what lets a shell follow worktrees that come and go
+/// Print a shell function that changes to worktrees
 ///
 /// A program cannot change the directory of the shell that started it. Prints a function `calve` that can: it goes into the worktree that
 /// `calve worktree add` has made, to the one that `calve worktree cd` names, and to the main worktree when `calve worktree remove` has
@@ -15,11 +13,10 @@ Where to put it:
   fish  calve shell-init fish | source        in ~/.config/fish/config.fish")]
 pub(crate) struct ShellInitArguments {
     /// The shell
-    #[arg(value_name = "SHELL")]
     pub(crate) shell: WithFunctions,
 }
 
-/// The shells that there is a function for.
+/// Shells with a function.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum WithFunctions {
     Bash,

@@ -1,5 +1,3 @@
-//! The command line of `calve du` and `calve dedupe`.
-
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,7 +5,7 @@ use clap::Args;
 /// Show what trees take up, share, and would free if deleted
 ///
 /// Copy-on-write makes du count the same blocks several times. This looks at the extents of every file. The space that deleting
-/// frees is exact where the file system tells, else a lower and an upper bound. Nothing is written.
+/// frees is exact where the file system reports it, else a lower and an upper bound. Writes nothing.
 #[derive(Debug, Args)]
 pub(crate) struct DuArguments {
     /// The files and directories to look at
@@ -24,7 +22,7 @@ pub(crate) struct DuArguments {
 /// Share the blocks of files with equal contents
 ///
 /// On btrfs and XFS. The kernel compares the bytes and shares them in one step (FIDEDUPERANGE), so that no content can change,
-/// whatever else runs. Times, modes, attributes and owners stay. What was found out about files is kept under $CALVE_HOME,
+/// whatever else runs. Times, modes, attributes and owners stay. Hashes of files are kept under $CALVE_HOME,
 /// so that the next run need not read them again.
 #[derive(Debug, Args)]
 pub(crate) struct DedupeArguments {
@@ -37,10 +35,10 @@ pub(crate) struct DedupeArguments {
     /// Print what was done as JSON on stdout (schema calve.dedupe/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Share only with files in DIR, which are not touched, such as the source of a clone that was rebuilt (may be given several times)
+    /// Share only with files in DIR, such as a clone's source, and leave DIR alone (repeatable) [default: with all PATHs]
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Vec<PathBuf>,
-    /// Neither use nor keep what was found out about files
+    /// Neither use nor keep the cache of hashes
     #[arg(long)]
     pub(crate) no_cache: bool,
     /// Leave out other file systems below a PATH

@@ -1,5 +1,3 @@
-//! The command line of `calve template`.
-
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -29,10 +27,9 @@ Examples:
   calve template create deps node_modules
   calve cp @deps ../feature/node_modules")]
 pub(crate) struct CreateArguments {
-    /// Its name: letters, digits, -, _ and ., 48 at most
-    #[arg(value_name = "NAME")]
+    /// The name: letters, digits, dots, dashes and underscores, at most 48
     pub(crate) name: String,
-    /// The directory. It is only read
+    /// The directory, which is only read
     #[arg(value_name = "DIR")]
     pub(crate) source: PathBuf,
     #[command(flatten)]
@@ -41,7 +38,7 @@ pub(crate) struct CreateArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct MakeOptions {
-    /// Leave out entries that match, as in .gitignore; `!GLOB` takes back (may be given several times)
+    /// Leave out matching entries, as in .gitignore; `!GLOB` takes back (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
     /// Keep it in a hidden directory in DIRECTORY [default: $CALVE_HOME if that is on DIR's file system, else beside DIR]
@@ -52,9 +49,9 @@ pub(crate) struct MakeOptions {
     pub(crate) json: bool,
 }
 
-/// Show which templates there are
+/// List the templates
 ///
-/// A template is ready, gone (its files are not there), changed (its root or its manifest was), or damaged (its record cannot be read).
+/// A template is ready, gone (its files are not there, or their disk is not mounted), changed (its root or its manifest was), or damaged (its record cannot be read).
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// Print the list as JSON on stdout (schema calve.templates/1)
@@ -62,41 +59,41 @@ pub(crate) struct ListArguments {
     pub(crate) json: bool,
 }
 
-/// Show one template: its key, its source, and where its files and its manifest are
+/// Show the key, source, files and manifest of a template
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
     /// The name of the template
-    #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Print it as JSON on stdout (schema calve.template/1)
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Read everything in a template again, and list what differs from the manifest
+/// Compare a template with its manifest, and list the differences
 ///
-/// Exit code 1 if anything differs. If nothing does, clones of a template that only looks changed (it was restored from a backup) work
+/// Reads every file. Exits with 1 if anything differs. If nothing does, clones of a template that only looked changed (as after a restore) work
 /// again.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
     /// The name of the template
-    #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Print the result as JSON on stdout (schema calve.template.verify/1)
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Make a template anew, and swap it in one step
+/// Rebuild a template, and swap it in one step
 ///
-/// From the directory that it was made of, with the same patterns, or from DIR. A clone that is being made meanwhile has the old template as a
-/// whole, or the new one.
+/// Clones the directory that it was made from, or DIR. A clone made meanwhile has all of the old template, or all of the new one.
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("exclude", |exclude| exclude.help("Leave out matching entries, as in .gitignore (repeatable) [default: as before]")),
+    mut_arg("at", |at| at.help("Keep it in a hidden directory in DIRECTORY [default: as before]"))
+)]
 pub(crate) struct RefreshArguments {
     /// The name of the template
-    #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Another directory, which from then on is its source
+    /// Another directory, its source from then on [default: the present source]
     #[arg(value_name = "DIR")]
     pub(crate) source: Option<PathBuf>,
     #[command(flatten)]
@@ -133,6 +130,9 @@ pub(crate) struct PushArguments {
     /// Push a full image, not a delta
     #[arg(long)]
     pub(crate) full: bool,
+    /// For a new tag: add a delta to TAG's image [default: the newest of the repository that was pushed or pulled here]
+    #[arg(long, value_name = "TAG", conflicts_with = "full")]
+    pub(crate) base: Option<String>,
     /// Print the report as JSON on stdout (schema calve.template.push/1)
     #[arg(long)]
     pub(crate) json: bool,

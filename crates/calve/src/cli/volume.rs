@@ -1,5 +1,3 @@
-//! The command line of `calve volume`.
-
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -20,7 +18,7 @@ pub(crate) enum VolumeCommand {
 /// Make a volume
 ///
 /// Makes a file in $CALVE_HOME/volumes/NAME and formats it. Needs no root, and mounts nothing: `calve volume attach` does.
-/// The file takes up all of its size from the start, so that a full disk does no harm to the volume. It is refused if it would fill
+/// The file takes up all of its size from the start, so that a full disk does no harm to the volume. Refuses a size that would fill
 /// the disk: a tenth of what is free stays free.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -28,12 +26,12 @@ Examples:
   calve volume create work
   calve volume create work --size 40G --at ~/work    ~/work is an empty directory")]
 pub(crate) struct CreateArguments {
-    /// Letters, digits, dots, dashes and underscores
+    /// The name: letters, digits, dots, dashes and underscores
     pub(crate) name: String,
-    /// Its size, as in 40G; by default 20G, or a quarter of what is free if that is less
+    /// The size, as in 40G [default: 20G, or a quarter of the free space if that is less]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) size: Option<u64>,
-    /// Mount it on the empty directory DIR; by default on $CALVE_HOME/volumes/NAME/tree
+    /// Mount it on the empty directory DIR [default: $CALVE_HOME/volumes/NAME/tree]
     #[arg(long, value_name = "DIR")]
     pub(crate) at: Option<PathBuf>,
     /// Take up only what is in the volume, and give back what is deleted. If other files fill the disk, the kernel makes such a volume
@@ -70,7 +68,7 @@ pub(crate) struct AttachArguments {
     pub(crate) output: Output,
 }
 
-/// Unmount a volume, which keeps what is in it
+/// Unmount a volume, which keeps its contents
 #[derive(Debug, Args)]
 pub(crate) struct DetachArguments {
     /// The name of the volume
@@ -83,12 +81,12 @@ pub(crate) struct DetachArguments {
 
 /// Make a volume larger
 ///
-/// An attached volume is larger at once, which needs root as attaching does; another one when it is attached next.
+/// An attached volume grows at once, which needs root; a detached one grows when it is next attached.
 #[derive(Debug, Args)]
 pub(crate) struct GrowArguments {
     /// The name of the volume
     pub(crate) name: String,
-    /// Its new size, as in 80G
+    /// The new size, as in 80G
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) size: u64,
     #[command(flatten)]
@@ -107,13 +105,13 @@ pub(crate) struct RemoveArguments {
     pub(crate) output: Output,
 }
 
-/// Find out what is wrong with a volume, and repair what can be repaired without risk
+/// Check a volume, and repair what is safe to repair
 ///
 /// Checks the image, its record, loop devices, mount options, free space, and the errors that btrfs has counted. It repairs mount options,
 /// a size that the file system does not know of yet, and the owner of the top directory. Exits with code 1 if anything else is wrong.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Its name; by default all volumes
+    /// The name of the volume [default: all volumes]
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -121,7 +119,7 @@ pub(crate) struct DoctorArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct Root {
-    /// Print the commands that root has to run, and run none
+    /// Print the commands that root must run, and run none
     #[arg(long, conflicts_with = "json")]
     pub(crate) print: bool,
 }

@@ -1,8 +1,7 @@
-//! `calve worktree`.
-
 use std::path::PathBuf;
 use std::time::Duration;
 
+use calve_env::DataFrom;
 use calve_git::environment::env_file_inside;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
@@ -22,7 +21,7 @@ pub(crate) enum WorktreeCommand {
     Convert(ConvertArguments),
 }
 
-/// Add a worktree that has everything in it
+/// Add a worktree with node_modules, .venv, target and the like
 ///
 /// Makes a linked git worktree with what git ignores: node_modules, .venv, target, .env, caches. Files are cloned, so that the two
 /// worktrees share blocks on disk and nothing else. The new worktree appears under its name, and in git's list, only when it
@@ -46,10 +45,10 @@ Examples:
   [ports]     NAME = NUMBER (see `calve env --help`)
   [services.NAME]  engine, create, inputs, template, env (see `calve up --help`)")]
 pub(crate) struct AddArguments {
-    /// The branch to check out or to make, - for the one before, origin/NAME, pr/NUMBER, or a tag or commit
+    /// The branch to check out or make: NAME, origin/NAME, pr/NUMBER, - for the previous one, or a tag or commit
     #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]
     pub(crate) branch: String,
-    /// The commit that a new branch begins at [default: HEAD]
+    /// The commit at which a new branch begins [default: HEAD]
     #[arg(long, value_name = "REV")]
     pub(crate) base: Option<String>,
     /// The worktree to take files from: its branch, path or name [default: this one]
@@ -58,7 +57,7 @@ pub(crate) struct AddArguments {
     /// The path of the new worktree [default: ../REPOSITORY.BRANCH, or what .calve.toml says]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
-    /// Check out the commit BRANCH, and no branch
+    /// Check out the commit of BRANCH, without a branch
     #[arg(short, long)]
     pub(crate) detach: bool,
     /// Carry nothing that git ignores
@@ -67,11 +66,11 @@ pub(crate) struct AddArguments {
     /// Carry uncommitted changes and untracked files too
     #[arg(long)]
     pub(crate) dirty: bool,
-    /// Write the worktree's ports and the URLs of its services to this file in it, such as .env.local, unless git tracks it or somebody else made it
+    /// Write ports and URLs of services to this file in it, unless git tracks it or somebody else made it [default: `env-file` of .calve.toml]
     #[arg(long, value_name = "FILE", value_parser = env_file_inside)]
     pub(crate) env_file: Option<PathBuf>,
-    /// The source of the data of services: a worktree, kept data (`calve db list --all`), template, or none yet [default: the worktree of the files, else the template]
-    #[arg(long, value_name = "WORKTREE|template|none", default_value = "", hide_default_value = true, value_parser = DataFrom::parse)]
+    /// The source of services' data: a worktree, kept data (`calve db list --all`), template, or none [default: the worktree of the files, else the template]
+    #[arg(long, value_name = "WORKTREE|template|none", default_value = "", hide_default_value = true, value_parser = parse_data_from)]
     pub(crate) data_from: DataFrom,
     /// Run no hooks of .calve.toml, and no `create` of a service
     #[arg(long)]
@@ -99,14 +98,14 @@ pub(crate) struct AddArguments {
 /// from a list.
 #[derive(Debug, Args)]
 pub(crate) struct CdArguments {
-    /// The worktree: its branch, its path, or the last name of its path
+    /// The worktree: its branch, its path, or the last name of its path [default: choose from a list]
     #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::of_worktrees))]
     pub(crate) what: Option<PathBuf>,
 }
 
-/// List the worktrees: branch, uncommitted changes, commits ahead and behind, age, ports, services with their memory and disk space
+/// List the worktrees with their state, ports and services
 ///
-/// If something other than the worktree is at its path, says so and what to do.
+/// Shows branch, uncommitted changes, commits ahead and behind, age, ports, and services with memory and disk space. If something else is at a worktree's path, says so and what to do.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// Print the list as JSON on stdout (schema calve.worktrees/1)
@@ -130,7 +129,7 @@ pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path [default: this one]
     #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::removable))]
     pub(crate) what: Vec<PathBuf>,
-    /// Remove it whatever would be lost
+    /// Remove it even if something is lost
     #[arg(short, long)]
     pub(crate) force: bool,
     /// Lose the data of its services, but nothing else
@@ -139,7 +138,7 @@ pub(crate) struct RemoveWorktreeArguments {
     /// Delete its branch if it is merged
     #[arg(short = 'd', long)]
     pub(crate) delete_merged: bool,
-    /// Delete its branch, and name the commit that it was at
+    /// Delete its branch, and name its last commit
     #[arg(short = 'D', long)]
     pub(crate) delete_branch: bool,
     /// Run no hooks of .calve.toml
@@ -159,7 +158,7 @@ pub(crate) struct RemoveWorktreeArguments {
     pub(crate) json: bool,
 }
 
-/// Forget worktrees that are gone, and delete what killed runs have left
+/// Forget worktrees that are gone, and delete what killed runs left
 ///
 /// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Removes the data of the
 /// services of worktrees that are gone, unless it may have been written to: --lose-data removes that too. Without --merged, never touches the directory at a worktree's
@@ -170,19 +169,19 @@ pub(crate) struct RemoveWorktreeArguments {
 /// is inside, or if you are. Without --older-than, it also stays if no commit was ever made on its branch: it is new.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
-    /// Also remove the worktrees that are merged or pushed
+    /// Also remove worktrees that are merged or pushed
     #[arg(long)]
     pub(crate) merged: bool,
-    /// Only those that were made so long ago, such as 14d or 12h, also without a commit of their own
+    /// Remove only worktrees older than AGE, such as 14d, even without commits of their own [default: any age]
     #[arg(long, value_name = "AGE", requires = "merged", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
-    /// Say which worktrees would be removed, and do nothing
-    #[arg(short = 'n', long, requires = "merged")]
+    /// Say which worktrees would be forgotten or removed, and do nothing
+    #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Remove them without asking
     #[arg(short, long, requires = "merged")]
     pub(crate) yes: bool,
-    /// Lose the data of their services too, whatever was written to it
+    /// Lose the data of their services too, even if it was written to
     #[arg(long)]
     pub(crate) lose_data: bool,
     /// Print what was done as JSON on stdout (schema calve.worktree-prune/1)
@@ -200,7 +199,7 @@ fn age(text: &str) -> Result<Duration, String> {
     parsed.map(Duration::from_secs).ok_or_else(|| "a number with w, d, h or m behind it, such as 14d".into())
 }
 
-/// Make a worktree a btrfs subvolume, so that adding worktrees is a snapshot
+/// Make a worktree a btrfs subvolume, so that new ones are snapshots
 ///
 /// Clones the worktree into a new subvolume, compares the two, and exchanges them in one step. Refuses while a process is inside, so run
 /// it from outside: `calve worktree convert PATH`. If something is saved there meanwhile, undoes the exchange.
@@ -216,9 +215,9 @@ pub(crate) struct ConvertArguments {
 
 /// Find references in a worktree to another one
 ///
-/// Symlinks, shebangs, virtual environments, path files, notes of pnpm, build directories of CMake, caches of webpack and Next.js,
-/// `.git` files and units of Cargo that name another worktree of the repository. With --fix they are made to name this one, or
-/// dropped where a tool makes them anew. If the worktree was moved, also finds what names its former path. What git tracks is only reported. The other worktrees are never written.
+/// Finds symlinks, shebangs, virtual environments, path files, notes of pnpm, build directories of CMake, caches of webpack and Next.js,
+/// `.git` files and units of Cargo that name another worktree of the repository. With --fix, Calve redirects them to this one, or
+/// drops them where a tool makes them anew. If the worktree was moved, also finds its former path. Only reports tracked files. Never writes to other worktrees.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 nothing points out of the worktree (any more), 1 something does, 2 usage, 130 interrupted."
@@ -233,17 +232,17 @@ pub(crate) struct CheckArguments {
     /// Print the findings as JSON on stdout (schema calve.worktree-check/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// PATH is a copy of this tree [default: PATH is a worktree of a repository, and a copy of its main worktree]
+    /// The tree that PATH is a copy of (repeatable) [default: the other worktrees of its repository]
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Vec<PathBuf>,
 }
 
-/// Make a worktree with everything in it by every means there is, and compare
+/// Time `calve worktree add` against `git worktree add` with cp or npm
 ///
-/// `git worktree add` followed by `cp`, by `npm ci --offline` where there is a package-lock.json, and by worktrunk, as far as they
-/// are installed, and `calve worktree add`. Each run is measured from nothing to the end of the first `git status`.
+/// Times `git worktree add` followed by `cp`, by `npm ci --offline` where there is a package-lock.json, and by worktrunk, if installed, and
+/// `calve worktree add`. Each run is measured from nothing to the end of the first `git status`.
 ///
-/// The repository is only read: worktrees are added to a clone of it, in one hidden directory in the place given by --into, which
+/// Only reads the repository: adds worktrees to a clone of it, in one hidden directory in the place given by --into, which
 /// is removed at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -255,28 +254,14 @@ pub(crate) struct BenchWorktreeArguments {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repository: PathBuf,
     #[command(flatten)]
-    pub(crate) run: super::BenchRunArguments,
+    pub(crate) run: super::bench_run::BenchRunArguments,
 }
 
-/// Where the data of a new worktree's services comes from.
-#[derive(Debug, Clone)]
-pub(crate) enum DataFrom {
-    /// Its donor, as far as that has data; else the templates.
-    Donor,
-    Template,
-    /// Nowhere yet: `calve up` clones the templates.
-    Nowhere,
-    /// This worktree: all of it.
-    Worktree(PathBuf),
-}
-
-impl DataFrom {
-    pub(crate) fn parse(text: &str) -> Result<Self, std::convert::Infallible> {
-        Ok(match text {
-            "" => Self::Donor,
-            "template" => Self::Template,
-            "none" => Self::Nowhere,
-            worktree => Self::Worktree(worktree.into()),
-        })
-    }
+fn parse_data_from(text: &str) -> Result<DataFrom, std::convert::Infallible> {
+    Ok(match text {
+        "" => DataFrom::Donor,
+        "template" => DataFrom::Template,
+        "none" => DataFrom::Nowhere,
+        worktree => DataFrom::Worktree(worktree.into()),
+    })
 }

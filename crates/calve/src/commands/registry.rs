@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calve_core::{CancelToken, Progress, ShownPath, TemplateOptions};
+use calve_core::internal::ShownPath;
+use calve_core::template::TemplateOptions;
+use calve_core::{CancelToken, Progress};
 use calve_oci::{ConnectionOptions, CredentialFiles, PushReport, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, size};
 use calve_receipt::{PullFields, PushFields};
 
 use crate::cli::registry::{PullOptions, PushOptions, TransferOptions};
 use crate::failure::{Failure, REFUSED};
-use crate::progress_bar::Watch;
-use crate::{output, wording};
+use crate::output;
+use crate::progress_bar::watched;
 
-/// Pushes by `send`, and says so.
 pub(super) fn push(
     given: &PushOptions,
     cancel: &CancelToken,
@@ -26,19 +27,14 @@ pub(super) fn push(
     options.template = template_options(cancel);
     options.connection = connection();
     let started = Instant::now();
-    let watch = Watch::start("pushed", &options.template.progress);
-    let pushed = send(&reference, &options);
-    drop(watch);
-    let pushed = pushed?;
+    let pushed = watched("pushed", &options.template.progress, || send(&reference, &options))?;
     let elapsed = started.elapsed();
-    if !output::is_quiet() {
-        let (sent, image, took) = (size(pushed.sent_bytes), size(pushed.image_bytes), duration(elapsed));
-        let how = match pushed.kept_layers {
-            0 => String::new(),
-            kept => format!(", a delta on {kept} existing layers"),
-        };
-        output::say(&format!("pushed `{}` to {reference}: sent {sent} of {image}{how}, in {took}", given.name));
-    }
+    let (sent, image, took) = (size(pushed.sent_bytes), size(pushed.image_bytes), duration(elapsed));
+    let how = match pushed.kept_layers {
+        0 => String::new(),
+        kept => format!(", a delta on {kept} existing layers"),
+    };
+    output::note(&format!("pushed `{}` to {reference}: sent {sent} of {image}{how}, in {took}", given.name));
     Ok(PushFields {
         name: given.name.clone(),
         reference: reference.to_string(),
@@ -51,11 +47,9 @@ pub(super) fn push(
     })
 }
 
-/// A pull that has begun.
 pub(super) struct Pull<'a> {
     given: &'a PullOptions,
     pub(super) reference: Reference,
-    /// The template's name here.
     pub(super) name: String,
     pub(super) options: calve_oci::PullOptions,
     started: Instant,
@@ -71,22 +65,16 @@ impl<'a> Pull<'a> {
         Ok(Self { given, reference, name, options, started: Instant::now() })
     }
 
-    /// Shows a counter until it is dropped.
-    pub(super) fn watch(&self) -> Watch {
-        Watch::start("pulled", &self.options.template.progress)
-    }
-
-    /// Converts an error. If nothing has been pushed for the files of `--if-key`, a script sees by the code that it has to make the template.
-    pub(super) fn failure(&self, error: calve_oci::Error) -> Failure {
+    /// Converts an error. With `--if-key`, the code tells a script that nothing was pushed for these files: it makes the template, and pushes it.
+    pub(super) fn failure(&self, error: calve_oci::Error, push: &Remedy) -> Failure {
         if self.given.if_key.is_empty() || !error.is_missing_image() {
             return error.into();
         }
-        let remedy = Remedy::PushWithKey;
         Failure::Stated {
             text: format!("there is no template for these files: `{}`", self.reference),
-            hint: wording::oci::hint(&remedy),
+            hint: push.to_string(),
             code: REFUSED,
-            remedy: Some(remedy.name()),
+            remedy: Some(push.name()),
         }
     }
 
@@ -99,16 +87,14 @@ impl<'a> Pull<'a> {
         reused: u64,
     ) -> PullFields {
         let elapsed = self.started.elapsed();
-        if !output::is_quiet() {
-            let (name, reference) = (&self.name, &self.reference);
-            let text = if up_to_date {
-                format!("the template `{name}` is up to date with {reference}")
-            } else {
-                let (fetched, took) = (size(fetched), duration(elapsed));
-                format!("pulled the template `{name}`: {amount}, fetched {fetched}, in {took}")
-            };
-            output::say(&ShownPath(text).to_string());
-        }
+        let (name, reference) = (&self.name, &self.reference);
+        let text = if up_to_date {
+            format!("the template `{name}` is up to date with {reference}")
+        } else {
+            let (fetched, took) = (size(fetched), duration(elapsed));
+            format!("pulled the template `{name}`: {amount}, fetched {fetched}, in {took}")
+        };
+        output::note(&ShownPath(text).to_string());
         PullFields {
             reference: self.reference.to_string(),
             digest,

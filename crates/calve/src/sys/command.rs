@@ -20,8 +20,7 @@ use super::{STOPPING, interrupt};
 /// The signals that reach only this process, while a terminal's reach the command too.
 const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
 
-/// Runs a command to its end. SIGTERM and SIGHUP are forwarded to it. Ctrl-C and `Ctrl-\` are left to it: `psql` goes on after the first, and
-/// `java` prints its threads after the second.
+/// Runs a command, and forwards SIGTERM and SIGHUP. `psql` goes on after Ctrl-C, and `java` prints threads after `Ctrl-\`: both are the command's.
 pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> {
     interrupt::is_for_a_command();
     if !interrupt::is_ignored(SIGQUIT) {
@@ -31,8 +30,7 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
     forwarding(command, &PASSED_ON, kill_process)
 }
 
-/// Runs a hook to its end. Signals that reach this process only are forwarded: without a terminal, all of them, to whatever the hook has
-/// started too.
+/// Runs a hook. Forwards signals that reach only this process: without a terminal all of them, also to what the hook has started.
 pub(crate) fn run_hook(command: &mut Command) -> std::io::Result<ExitStatus> {
     // In a group of its own a hook could ask nothing there.
     let has_terminal =
@@ -101,7 +99,6 @@ impl TerminalModes {
     }
 }
 
-/// Answers from the terminal.
 pub(crate) struct Answers {
     interrupted: UnixStream,
     /// Another signal asks to stop.

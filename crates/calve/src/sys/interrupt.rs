@@ -13,8 +13,7 @@ use crate::sys::STOPPING;
 /// The effect of a second Ctrl-C.
 static SECOND: Mutex<Option<SigId>> = Mutex::new(None);
 
-/// Makes a second Ctrl-C do no more than the first from now on: it is meant for a command that this process runs, and the terminal sends it
-/// to that command too.
+/// Makes a second Ctrl-C do no more than the first: it is meant for a command that this process runs, which the terminal sends it to as well.
 pub(crate) fn is_for_a_command() {
     if let Some(second) = SECOND.lock().unwrap_or_else(PoisonError::into_inner).take() {
         signal_hook::low_level::unregister(second);
@@ -50,8 +49,7 @@ pub(crate) fn listen(code: u8) -> io::Result<CancelToken> {
     Ok(CancelToken::from_flag(thrown))
 }
 
-/// Listens for signals again after a command has ended, with a new token: the earlier signals may have been meant for that command. A
-/// second signal does no more than the first.
+/// Listens anew after a command has ended: earlier signals may have been meant for that. A second signal does no more than the first.
 pub(crate) fn listen_again() -> io::Result<CancelToken> {
     let thrown = Arc::new(AtomicBool::new(false));
     for signal in STOPPING.into_iter().filter(|signal| !is_ignored(*signal)) {

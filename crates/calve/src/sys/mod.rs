@@ -9,14 +9,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 pub(crate) use command::{Answers, TerminalModes, become_command, run_command, run_hook};
 
-use calve_core::{Background, CancelToken, Error, ReapReport};
+use calve_core::options::Background;
+use calve_core::report::ReapReport;
+use calve_core::{CancelToken, Error};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// The signals that ask to stop.
 pub(crate) const STOPPING: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Strategies of other systems only, which nobody here needs to hear about.
@@ -34,7 +34,6 @@ pub(crate) fn is_trusted(path: &Path) -> io::Result<bool> {
     Ok(owner == 0 || owner == rustix::process::geteuid().as_raw())
 }
 
-/// Leaves the terminal and its signals.
 pub(crate) fn leave_terminal() {
     let _ = rustix::process::setsid();
 }
@@ -42,14 +41,16 @@ pub(crate) fn leave_terminal() {
 /// Runs the reaper itself, in the directory that is this process's standard input.
 pub(crate) fn reap() -> Result<ReapReport, Error> {
     leave_terminal();
-    let failed =
-        |source| Error::Io { operation: calve_core::Operation::OpenDirectory, path: "/dev/stdin".into(), source };
+    let failed = |source| Error::Io {
+        operation: calve_core::error::Operation::OpenDirectory,
+        path: "/dev/stdin".into(),
+        source,
+    };
     let directory: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     calve_core::reap(directory, Path::new("."), Background::Yes, &CancelToken::default())
 }
 
-/// Supervises a database server. Standard input is the lock on the server's place; standard output leads to the process that wants the
-/// server.
+/// Supervises a database server. Standard input is the lock on the server's place; standard output leads to the process that wants it.
 pub(crate) fn supervise(cancel: &CancelToken) -> Result<(), calve_db::Error> {
     let failed = |error| calve_db::Error::io(calve_db::Operation::Open, "/dev/stdin", error);
     let lock = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
@@ -71,23 +72,16 @@ pub(crate) fn command_end(status: std::process::ExitStatus) -> Option<(u8, Strin
     }
 }
 
-/// Returns a copy of this process's standard error, for a command whose output is no result of Calve's.
-pub(crate) fn stderr_for_command() -> io::Result<Stdio> {
-    Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
-}
-
 /// Returns a path from the bytes that another program printed.
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Returns a path as the bytes that other programs read.
 pub(crate) fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Returns why a program was not started, as shells have it: the kernel says that it may not be executed as soon as one directory of `PATH` may not
-/// be searched, and the program is in none.
+/// Returns why a program did not start, as shells have it: for one that is nowhere, the kernel names a directory of `PATH` that is closed.
 pub(crate) fn without_closed_directories(program: &OsStr, error: io::Error) -> io::Error {
     let is_path = program.as_encoded_bytes().contains(&b'/');
     if error.kind() != io::ErrorKind::PermissionDenied || is_path {

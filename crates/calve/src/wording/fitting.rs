@@ -92,10 +92,81 @@ mod tests {
             "`calve worktree remove -f` forgets it"
         );
         assert_eq!(fitting("look; `calve worktree remove -f` forgets it", &[]), "look");
-        assert_eq!(fitting("keep it, or lose it: calve worktree remove --lose-data", &[]), "keep it");
+        assert_eq!(fitting("keep it, or lose it: add `--lose-data` to this command", &[]), "keep it");
         assert_eq!(fitting("check the command after `--`", &[]), "check the command after `--`");
         assert_eq!(fitting("no `..`, and no `-` at the front", &[]), "no `..`, and no `-` at the front");
         assert_eq!(fitting("`--older-than AGE`, such as 0h, removes it", &[]), "");
+    }
+
+    /// The words of all remedies.
+    const WORDED: &[&str] = &[
+        include_str!("core.rs"),
+        include_str!("db.rs"),
+        include_str!("env.rs"),
+        include_str!("git.rs"),
+        include_str!("system.rs"),
+        include_str!("volume.rs"),
+        include_str!("../../../calve-bench/src/remedy.rs"),
+        include_str!("../../../calve-core/src/vocabulary/remedy.rs"),
+        include_str!("../../../calve-db/src/error/remedy.rs"),
+        include_str!("../../../calve-env/src/remedy.rs"),
+        include_str!("../../../calve-git/src/remedy.rs"),
+        include_str!("../../../calve-git/src/transfer_failure.rs"),
+        include_str!("../../../calve-oci/src/remedy.rs"),
+        include_str!("../../../calve-volume/src/remedy.rs"),
+        include_str!("../failure.rs"),
+    ];
+
+    /// Returns the strings in a source, without those of its tests.
+    fn strings(source: &str) -> Vec<String> {
+        let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = source.lines().map(|line| line.trim_start()).filter(|line| !line.starts_with("//"));
+        let source = lines.collect::<Vec<_>>().join("\n").replace("\\\n", "").replace("\\\"", "");
+        source.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// Returns the options that a hint means for the command that prints it: those that follow no name of a program.
+    fn own_options(hint: &str) -> Vec<String> {
+        const PROGRAMS: &[&str] = &[
+            "calve", "chattr", "chmod", "df", "docker", "git", "losetup", "ls", "mkdir", "sudo", "truncate", "ulimit",
+            "usermod",
+        ];
+        let mut found = Vec::new();
+        for (at, part) in hint.split('`').enumerate() {
+            let parts: Vec<&str> =
+                if at % 2 == 1 { vec![part] } else { part.split(['(', ')', ',', ';', ':']).collect() };
+            for words in parts.iter().map(|part| part.split_whitespace()) {
+                let is_another = |word: &&str| PROGRAMS.contains(word) || at % 2 == 1 && !word.starts_with('-');
+                let own = words.clone().next().filter(|word| !is_another(word)).map(|_| words);
+                let options = own.into_iter().flatten().map(|word| word.split('=').next().unwrap_or_default());
+                found.extend(options.filter(|word| word.starts_with('-') && !word.trim_matches('-').is_empty()));
+            }
+        }
+        found.into_iter().map(str::to_owned).collect()
+    }
+
+    fn all_commands(parser: &Command) -> Vec<&Command> {
+        let below = parser.get_subcommands().flat_map(all_commands);
+        std::iter::once(parser).chain(below).collect()
+    }
+
+    /// Every remedy with every command, as no table says which can meet.
+    #[test]
+    fn no_hint_names_an_option_that_the_command_lacks() {
+        assert_eq!(own_options("name it with --a, or `-b=1`: calve x --c; (ls -l) and `git d -e`"), ["--a", "-b"]);
+        let mut parser = crate::cli::with_all_commands(crate::cli::Arguments::command());
+        parser.build();
+        let hints: Vec<String> = WORDED.iter().flat_map(|source| strings(source)).collect();
+        let with_options = hints.iter().filter(|hint| !own_options(hint).is_empty()).count();
+        assert!(hints.len() > 300 && with_options > 40, "{} hints, {with_options} with options", hints.len());
+        for command in all_commands(&parser) {
+            let options = typed(command);
+            for hint in &hints {
+                let shown = without_others(hint, &options);
+                let lacking: Vec<_> = own_options(&shown).into_iter().filter(|one| !options.contains(one)).collect();
+                assert!(lacking.is_empty(), "{} has no {lacking:?}: {shown}", command.get_name());
+            }
+        }
     }
 
     #[test]

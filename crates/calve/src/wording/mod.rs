@@ -1,36 +1,63 @@
-//! The next step of the program's user, in words: one file for each library, whose remedies are names.
+//! The words that depend on the program: its commands for a remedy of a library, and what it says of a report.
 
-pub(crate) mod bench;
+pub(crate) mod clone;
 pub(crate) mod core;
 pub(crate) mod db;
+pub(crate) mod env;
 pub(crate) mod fitting;
 pub(crate) mod git;
-pub(crate) mod oci;
+pub(crate) mod system;
 pub(crate) mod unsaved;
 pub(crate) mod volume;
 
 use std::path::Path;
 
-use calve_core::ShownPath;
+use calve_core::internal::ansi_c;
+use calve_oci::{Reference, Transport};
 
 /// Returns a path as a word of a shell's command line, which can be copied into it as it stands.
 pub(crate) fn word(path: &Path) -> String {
-    let shown = ShownPath(path).to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
-    let dashed = if shown.starts_with('-') { format!("./{shown}") } else { shown };
-    match dashed.chars().all(is_plain) {
-        true if !dashed.is_empty() => dashed,
-        _ => format!("'{}'", dashed.replace('\'', r"'\''")),
+    let start = if path.as_os_str().as_encoded_bytes().starts_with(b"-") { "./" } else { "" };
+    match path.to_str().filter(|text| !text.contains(char::is_control)) {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => format!("{start}{text}"),
+        Some(text) => format!("'{start}{}'", text.replace('\'', r"'\''")),
+        None => ansi_c(&[start.as_bytes(), path.as_os_str().as_encoded_bytes()].concat()),
     }
+}
+
+const LARGER_HOME: &str = "free some space, or set CALVE_HOME to a directory on a larger file system";
+
+/// Returns whether another CALVE_HOME would be another place than `path`, which is in no volume then.
+fn is_below_home(path: &Path) -> bool {
+    crate::home::directory().is_ok_and(|home| path.starts_with(&home) && !path.starts_with(home.join("volumes")))
+}
+
+/// Says how to repair a template that was pulled from `origin`.
+pub(crate) fn pull_again(command: &str, name: &str, origin: &str) -> String {
+    let is_here = Reference::parse(origin, Transport::PlainHttp).is_ok();
+    let plain = if is_here { "--plain-http " } else { "" };
+    format!("pull it again: {command} {plain}--name {name} {origin}")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
     fn a_path_is_one_word_of_a_shell() {
         let words = ["a/b.c", "a b", "it's", "-x", "$HOME"].map(|path| word(Path::new(path)));
         assert_eq!(words, ["a/b.c", "'a b'", r"'it'\''s'", "./-x", "'$HOME'"]);
+        let strange: [&[u8]; 5] = [b"a\nb", b"it's\x1b[1m 7\\", "\u{85}ä".as_bytes(), b"\xff7 x", b"-\t"];
+        for name in strange {
+            let word = word(Path::new(OsStr::from_bytes(name)));
+            let printed = Command::new("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap().stdout;
+            let name = if name.starts_with(b"-") { &[b"./", name].concat() } else { name };
+            assert!(word.starts_with("$'") && printed == name, "{word}");
+        }
     }
 }

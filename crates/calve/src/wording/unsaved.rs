@@ -1,11 +1,10 @@
 //! What exists only in a worktree, in words and documents.
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use calve_git::worktree::{KeptFiles, UnsavedItem};
 use calve_receipt::human::{counted, size};
 use calve_receipt::{KeptFilesReceipt, UnsavedReceipt, path, paths};
 
-/// Converts the items of a list.
 pub(crate) fn receipts(items: &[UnsavedItem]) -> Vec<UnsavedReceipt> {
     let one = |item: &UnsavedItem| UnsavedReceipt {
         kind: match item {
@@ -27,7 +26,6 @@ pub(crate) fn kept_receipt(kept: &KeptFiles) -> KeptFilesReceipt {
     KeptFilesReceipt { directory: path(&kept.directory), files: paths(&kept.files), bytes: kept.bytes }
 }
 
-/// Says what will become of an item when the worktree is removed.
 pub(crate) fn planned_line(item: &UnsavedItem) -> String {
     match item.needs_force() {
         true => format!("would lose {item}"),
@@ -35,11 +33,11 @@ pub(crate) fn planned_line(item: &UnsavedItem) -> String {
     }
 }
 
-/// Says where ignored files are that only a removed worktree had.
 pub(crate) fn kept_line(kept: &KeptFiles) -> String {
     let files = counted(kept.files.len() as u64, "ignored file");
     let (directory, size) = (ShownPath(&kept.directory), size(kept.bytes));
     let first = kept.files.iter().take(3).map(|file| format!("`{}`", ShownPath(file))).collect::<Vec<_>>().join(", ");
     let more = if kept.files.len() > 3 { ", ..." } else { "" };
-    format!("{files} that only it had ({first}{more}; {size}) will stay in `{directory}` for 7 days")
+    let losses: String = kept.losses.iter().map(|loss| format!("; {}", loss.message)).collect();
+    format!("{files} that only it had ({first}{more}; {size}) will stay in `{directory}` for 7 days{losses}")
 }

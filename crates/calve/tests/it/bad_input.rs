@@ -6,14 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use calve_testkit::{
-    Fault, FileSystem, FuseVolume, Injection, Volume, assert_same, fingerprint, node_modules_like, require_root,
-    rounds, run_injected, wide,
+    Fault, FileSystem, FuseOptions, FuseVolume, Injection, Volume, assert_same, fingerprint, node_modules_like,
+    require_program, require_root, rounds, run_injected, wide,
 };
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::process::send;
-use crate::program::{Reachable, cp};
+use crate::program::{Reachable, calve, cp, rm};
 use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left};
 
 #[test]
@@ -93,10 +93,10 @@ fn a_symlink_to_itself_is_cloned_and_not_followed() {
     spot.tree("").symlink("loop", "loop");
     cp().args(["loop", "new"]).within(&spot).succeeds();
     assert_eq!(fs_err::read_link(spot.join("new")).unwrap(), Path::new("loop"));
-    cp().args(["loop/", "newer"]).within(&spot).fails(1).says(&[
-        "a symlink is where the path needs something else, or links lead in a circle; check the path",
-        "`loop/`",
-    ]);
+    cp().args(["loop/", "newer"])
+        .within(&spot)
+        .fails(1)
+        .says(&["the path goes through an unexpected symlink, or a loop of symlinks; check the path", "`loop/`"]);
     cp().args(["loop/x", "newer"]).within(&spot).fails(1);
     spot.holds(&["loop", "new"]);
 }
@@ -119,14 +119,14 @@ fn a_socket() {
 fn a_fifo_and_a_device() {
     let spot = Spot::anywhere();
     spot.tree("").fifo("fifo");
-    // Nobody writes to it: opening it would hang.
+    // It has no writer: opening it would hang.
     let receipt = cp().args(["--json", "fifo", "new"]).within(&spot).succeeds().json();
     assert_eq!(receipt["entries"]["fifos"], 1);
     assert_same(&spot, &spot);
     if !require_root("a device node") {
         return;
     }
-    // As cp does, the node and not what is behind it.
+    // As cp does, the node and not its device.
     cp().args(["/dev/zero", "zero"]).within(&spot).succeeds();
     let stat = rustix::fs::stat(spot.join("zero")).unwrap();
     assert_eq!(stat.st_rdev, rustix::fs::stat("/dev/zero").unwrap().st_rdev);
@@ -184,7 +184,7 @@ fn the_disk_is_too_small_and_that_is_known_before() {
         " needs 2",
         "B, and only ",
         "B are free",
-        "hint: free some space, or clone within one file system that shares data (`calve probe SRC DST` tells)\n",
+        "hint: free some space, or clone within one file system that shares data (`calve probe SRC DST` shows whether it does)\n",
     ]);
     assert_eq!(names(volume.path()), ["lost+found"]);
     // One file, too.
@@ -286,7 +286,7 @@ fn a_file_that_must_not_be_read_is_named() {
     run("secret").fails(1).says(&[
         "`src/closed`",
         "Permission denied",
-        "hint: make it readable, and what is above it searchable (chmod u+rX), or run as its owner, or leave it out with `--exclude`\n",
+        "hint: make it readable, and its parent directories searchable (chmod u+rX), or run as its owner, or leave it out with `--exclude`\n",
     ]);
     spot.holds(&["src"]);
     cp().args(["src/open/secret", "new"])
@@ -396,6 +396,55 @@ fn a_file_system_that_cannot_rename_without_replacing() {
     ran.says(&["`full`", "no atomic exchange", "hint: remove the old one first: calve rm full\n"]);
     assert_eq!(names(root.join("full")), ["x"]);
     eventually_nothing_left(root);
+}
+
+/// As on Lustre without its option `flock`.
+#[test]
+fn a_file_system_that_locks_no_files() {
+    let options = FuseOptions { refuses_flock: true, ..FuseOptions::default() };
+    let Some(fuse) = FuseVolume::with_options(options) else { return };
+    let root = fuse.path();
+    let main = root.join("main");
+    calve_testkit::Tree::new(&main).file("a", b"1").file(".gitignore", b"/deps\n").file("deps/b", b"2");
+    calve_testkit::git(&main, ["init", "-qb", "main"]);
+    calve_testkit::git(&main, ["add", "."]);
+    calve_testkit::git(&main, ["commit", "-qm", "1"]);
+    // Directories can be locked there, and the hidden names of clones and trash are.
+    cp().args(["main", "copy"]).within(root).succeeds();
+    rm().args(["--wait", "copy"]).within(root).succeeds();
+    assert_eq!(names(root), ["main"]);
+    let add = calve(["worktree", "add", "new"]).within(&main).fails(1);
+    add.says(&[
+        "main/.git/worktrees/main.new/calve` cannot be locked: Operation not supported",
+        "hint: mount the file system with file locking (flock), or move the repository to another one\n",
+    ]);
+    assert_eq!(names(root), ["main"]);
+    assert_eq!(names(main.join(".git/worktrees")), [""; 0]);
+}
+
+#[test]
+fn a_worktree_is_not_removed_without_its_turn() {
+    if !require_program("strace") {
+        return;
+    }
+    let spot = Spot::anywhere();
+    let main = spot.join("main");
+    calve_testkit::Tree::new(&main).file("a", b"1");
+    calve_testkit::git(&main, ["init", "-qb", "main"]);
+    calve_testkit::git(&main, ["add", "."]);
+    calve_testkit::git(&main, ["commit", "-qm", "1"]);
+    calve_testkit::git(&main, ["worktree", "add", "-q", "../new"]);
+    let entry = main.join(".git/worktrees/new");
+    let remove = |fault: &str| {
+        let inject = format!("inject=flock:{fault}");
+        let traced =
+            ["strace", "-f", "-qq", "-o", "/dev/null", "-P", entry.to_str().unwrap(), "-e", "trace=flock", "-e"];
+        calve(["worktree", "remove", "new"]).within(&main).under(&[&traced[..], &[&inject]].concat())
+    };
+    remove("error=ENOLCK").fails(1).says(&["/.git/worktrees/new` cannot be locked: No locks available"]);
+    assert_eq!(names(spot.join("new")), [".git", "a"]);
+    remove("error=EINTR:when=1").succeeds();
+    assert_eq!(names(&*spot), ["main"]);
 }
 
 #[test]

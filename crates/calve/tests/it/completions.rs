@@ -94,7 +94,7 @@ fn fish_completes() {
 #[test]
 fn a_file_can_be_what_is_completed() {
     for shell in SHELLS {
-        // What the shell completes by itself, it is told to: names of files.
+        // The shell is asked to complete names of files by itself.
         let script = script(shell);
         let files = match shell {
             "bash" => "compgen -f",
@@ -157,7 +157,7 @@ fn dynamic_scripts_are_there_for_every_shell_and_an_ordinary_run_does_not_answer
         let script = calve(["completions", shell, "--dynamic"]).succeeds().stdout;
         assert!(script.contains("CALVE_COMPLETE") && script.contains("calve"), "{shell}: {script}");
     }
-    // A shell that is not known, and no line to complete: nothing is printed that would end up in somebody's line.
+    // A shell that is not known, and no line to complete: nothing is printed that would end up in a command line.
     let asked = calve(["--", "calve", ""]).env("CALVE_COMPLETE", "no-shell").run();
     assert_eq!(asked.stdout, "");
     asked.ended(1);

@@ -123,7 +123,7 @@ impl Disturbed {
     }
 }
 
-/// Whoever cannot tell whether a lock is his own, or cannot empty it, leaves it, and has done his work all the same.
+/// A process that cannot tell whether a lock is its own, or cannot empty it, leaves it, and has done its work all the same.
 fn is_only_a_lock(left: &[String]) -> bool {
     left.iter().all(|name| name.ends_with(".lock"))
 }

@@ -61,8 +61,8 @@ pre-remove = 'echo "$CALVE_HOOK $CALVE_BRANCH" > "$CALVE_MAIN_WORKTREE/log"'
 #[test]
 fn a_hook_that_is_not_approved_is_not_run_and_nothing_is_made() {
     let project = Project::with(TELLING);
-    let refused = project.calve(["worktree", "add", "a"]).fails(3).hints();
-    refused.says(&["post-add", "not approved", "calve hook approve"]);
+    let refused = project.calve(["worktree", "add", "a"]).fails(3).says(&["post-add", "not approved"]);
+    refused.says(&["`calve hook approve` shows it and approves it; `--yes` runs it once, `--no-hooks` goes without"]);
     assert!(!project.worktree("a").exists());
     let branches = git_command(project.main()).args(["branch", "--list", "a"]).output().unwrap();
     assert!(branches.stdout.is_empty(), "the branch was made");
@@ -114,6 +114,13 @@ fn an_approval_is_for_exactly_that_text() {
     project.calve(["worktree", "add", "b"]).succeeds();
     project.calve(["hook", "approve", "--revoke"]).succeeds();
     project.calve(["worktree", "add", "c"]).fails(3);
+    let approvals = project.spot.join("home/approved-hooks");
+    fs_err::remove_dir_all(&approvals).unwrap();
+    fs_err::write(&approvals, "").unwrap();
+    let refused = project.calve(["hook", "approve", "--yes"]).fails(1);
+    refused.says(&["check who may write there: approvals are kept under $CALVE_HOME"]);
+    let homeless = project.calve(["hook", "approve", "--yes"]).env("CALVE_HOME", "relative").fails(1);
+    homeless.says(&["set HOME, or CALVE_HOME to an absolute path"]);
 }
 
 #[test]
@@ -127,8 +134,8 @@ fn a_question_is_asked_on_a_terminal_and_no_is_the_answer_to_anything_but_yes() 
         (code, said + &rest)
     };
     // Ctrl-C is no consent either.
-    for answer in ["\n", "\x03"] {
-        assert_eq!(on_terminal(answer, "a").0, Some(3));
+    for (answer, code) in [("\n", 3), ("\x03", 130)] {
+        assert_eq!(on_terminal(answer, "a").0, Some(code));
     }
     let (code, said) = on_terminal("\n", "a");
     assert_eq!(code, Some(3), "{said}");
@@ -148,10 +155,45 @@ fn a_hook_that_fails_leaves_the_worktree_and_says_so() {
     let failed = project.calve(["worktree", "add", "--yes", "a"]).run();
     failed.ended(1);
     assert!(project.worktree("a").join("ignored/x").exists());
-    failed.says(&["broken", "post-add hook failed"]).hints();
+    let failed = failed
+        .says(&["broken", "post-add hook failed"])
+        .says(&["the worktree is there; put right what the hook said, and run its commands in it yourself"]);
+    assert_eq!(failed.stdout, format!("{}\n", project.worktree("a").display()));
     Tree::new(project.worktree("a")).file(".calve.toml", b"hooks.pre-remove = 'exit 1'\n");
-    project.calve(["worktree", "remove", "--yes", "-f", "a"]).fails(1).hints();
+    let failed = project.calve(["worktree", "remove", "--yes", "-f", "a"]).fails(1);
+    failed.says(&["the worktree is still there; put right what the hook said, or use `--no-hooks`"]);
     assert!(project.worktree("a").exists());
+}
+
+#[test]
+fn a_file_of_variables_without_a_directory_is_refused_before_anything_is_made() {
+    let project = Project::with("hooks.post-add = 'touch ran'\n[ports]\nweb = 24017\n");
+    for more in [None, Some("-n")] {
+        let refused = project.calve(["worktree", "add", "--yes", "a", "--env-file", "no/dir"]).args(more);
+        refused.fails(3).says(&[
+            "no directory for `no/dir`",
+            "name a file in a directory that it gets: one that git tracks, or that is carried along",
+        ]);
+        assert!(!project.worktree("a").exists());
+    }
+    project.calve(["worktree", "add", "--yes", "a", "--env-file", "ignored/env"]).succeeds();
+    assert!(project.worktree("a").join("ignored/env").exists());
+}
+
+#[test]
+fn a_hook_that_removes_its_own_worktree_fails_and_is_told() {
+    // Also one that then fails.
+    for text in ["rm -rf \"$CALVE_WORKTREE\"", "git worktree remove --force .", "rm -rf \"$CALVE_WORKTREE\"; exit 7"] {
+        let project = Project::with(&format!("hooks.post-add = '''{text}'''\n"));
+        let failed = project.calve(["worktree", "add", "--yes", "a"]).fails(1);
+        let failed = failed.says(&["the post-add hook removed its own worktree", "main.a`"]);
+        failed.says(&["take that out of the hook in .calve.toml; `calve worktree prune` forgets the worktree if git still lists it"]);
+        project.calve(["worktree", "prune"]).succeeds();
+        let agent = agent(&project, &["worktree-create", "--yes"], &create(&project.main(), "b"));
+        assert_eq!((agent.0, &*agent.1), (Some(1), ""), "{}", agent.2);
+        assert!(agent.2.contains("removed its own worktree"), "{}", agent.2);
+        assert!(!project.worktree("a").exists() && !project.worktree("b").exists());
+    }
 }
 
 /// Runs `calve hook WHAT` with that on stdin, which stays open, as some agents leave it.
@@ -305,6 +347,7 @@ fn an_agent_never_gets_the_users_own_worktrees() {
     let project = Project::with("");
     let said = refused(&project, &project.main(), "main");
     assert!(said.contains(&format!("`{}`", project.main().display())), "{said}");
+    assert!(said.contains("ask for another name: an agent gets a worktree of its own"), "{said}");
     project.calve(["worktree", "add", "mine"]).succeeds();
     refused(&project, &project.main(), "mine");
     let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "theirs"));
@@ -344,8 +387,21 @@ fn an_agent_gets_no_worktree_of_which_the_hook_failed() {
 }
 
 #[test]
+fn an_agents_worktree_that_cannot_be_marked_as_finished_is_taken_away() {
+    let project = Project::with("hooks.post-add = 'mkdir \"$(git rev-parse --git-dir)/calve-agent\"'\n");
+    let ask = create(&project.main(), "a");
+    let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &ask);
+    assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains("/calve-agent`: Is a directory") && stderr.contains("taken away again"), "{stderr}");
+    assert!(!project.worktree("a").exists());
+    assert_eq!(branches(&project), "main\n");
+    let (code, stdout, stderr) = agent(&project, &["worktree-create", "--no-hooks"], &ask);
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("a").display())), "{stderr}");
+}
+
+#[test]
 fn what_an_agents_hook_left_half_done_is_kept_and_never_handed_over() {
-    // Work that nobody else has, and an end without warning, which the hook brings on the calve that runs it.
+    // Work that exists nowhere else, and an end without warning, which the hook brings on the calve that runs it.
     for (left, ended) in [("echo x >work; exit 7", Some(1)), ("kill -9 $PPID", None)] {
         let project = Project::with(&format!("hooks.post-add = '{left}'\n"));
         let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &create(&project.main(), "a"));
@@ -383,6 +439,17 @@ fn appears(path: &Path) {
 }
 
 #[test]
+fn an_agent_that_waits_for_another_sees_no_progress() {
+    let project = Project::with("hooks.post-add = 'touch ignored/begun; sleep 2'\n");
+    let add = || project.calve(["worktree", "add", "--for-agent=claude", "--yes", "a"]);
+    let first = add().start();
+    appears(&project.worktree("a").join("ignored/begun"));
+    let (code, said) = Terminal::new(&add().command()).end();
+    first.wait().ended(0);
+    assert_eq!((code, said), (Some(0), format!("{}\r\n", project.worktree("a").display())));
+}
+
+#[test]
 fn an_agents_worktree_that_is_interrupted_is_taken_away() {
     let project = Project::with("hooks.post-add = 'echo x >ignored/begun; exec sleep 600'\n");
     let words = ["hook", "worktree-create", "--yes"];
@@ -407,6 +474,7 @@ fn an_agents_name_is_a_branch_or_is_refused() {
     git(&["tag", "v2.0"]);
     let said = refused(&project, &project.main(), "v2.0");
     assert!(said.contains("a tag or a commit"), "{said}");
+    assert!(said.contains("ask for another name, with that one as the base"), "{said}");
     let question = create(&project.main(), "v2.0").replace("{\"session_id\"", "{\"base_ref\":\"HEAD\",\"session_id\"");
     assert_eq!(agent(&project, &["worktree-create"], &question).0, Some(0));
     // The branch of a remote, twice.
@@ -432,6 +500,14 @@ fn what_is_saved_while_a_hook_runs_is_not_removed() {
     assert!(project.worktree("a").join("unsaved").exists());
     project.calve(["worktree", "remove", "--yes", "-f", "a"]).succeeds();
     assert!(!project.worktree("a").exists());
+}
+
+#[test]
+fn a_hook_that_fails_is_told_though_it_removed_the_worktree() {
+    let project = Project::with("hooks.pre-remove = 'rm -rf \"$CALVE_WORKTREE\"; exit 7'\n");
+    project.calve(["worktree", "add", "a"]).succeeds();
+    let failed = project.calve(["worktree", "remove", "--yes", "a"]).fails(1);
+    failed.says(&["the pre-remove hook failed in `", "/main.a`: exit status: 7"]);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! With `--json`, a command that fails prints one `calve.error/1` document.
 
+use std::path::Path;
+
+use calve_testkit::git;
 use serde_json::{Value, json};
 
 use crate::program::{calve, keys};
@@ -50,6 +53,32 @@ fn a_failing_command_prints_its_error_as_json_too() {
     ] {
         let document = fails(&spot, line, exit_code);
         assert_eq!((&document["code"], &document["remedy"]), (&json!(code), &json!(remedy)), "{line}: {document}");
+    }
+}
+
+#[test]
+fn an_error_of_a_repositorys_clone_has_its_kind_and_path() {
+    let spot = Spot::anywhere();
+    git(&spot, ["init", "-q", "source"]);
+    spot.tree("").file("full/a", b"1");
+    let url = format!("file://{}", spot.join("source").display());
+    let exists = fails(&spot, &format!("git clone --json {url} full"), 1);
+    assert_eq!((&exists["code"], &exists["path"]), (&json!("ERR_CALVE_DESTINATION_EXISTS"), &json!("full")));
+    assert_eq!(exists["errno_name"], "EEXIST");
+    let missing = fails(&spot, &format!("git clone --json {url}/none new"), 1);
+    assert_eq!(missing["code"], "ERR_CALVE_GIT");
+}
+
+#[test]
+fn a_home_that_cannot_be_made_is_named() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("file", b"").dir("tree");
+    for (words, below) in [(&["run", "--json", "--", "true"][..], "runs"), (&["spares", "list", "--json"], "")] {
+        let home = spot.join("file/home");
+        let error = calve(words.iter().copied()).env("CALVE_HOME", &home).within(spot.join("tree")).fails(1).json();
+        assert_eq!((&error["errno_name"], &error["operation"]), (&json!("ENOTDIR"), &json!("create directory")));
+        let path = error["path"].as_str().unwrap();
+        assert!(Path::new(path).starts_with(&home) && path.ends_with(below), "{error}");
     }
 }
 

@@ -293,7 +293,7 @@ fn a_second_interruption_ends_the_clean_up_and_the_next_run_sweeps() {
         let ran = running.wait();
         ran.ended(130);
         assert!(!spot.join("dst").exists());
-        // Its lock alone is no work of the next one that is told.
+        // Removing its lock alone is not reported by the next run.
         if self::staged(&spot).is_some() {
             caught = true;
             break;

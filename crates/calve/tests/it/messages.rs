@@ -56,7 +56,7 @@ fn one_entry_is_not_several() {
     rm().args(["--wait", "a"]).within(&spot).succeeds().says(&["1 entry deleted"]);
 }
 
-/// What an earlier run has left in the source is nobody's file.
+/// Leftovers of an earlier run in the source are no user's files.
 #[test]
 fn hidden_names_of_calve_are_left_out_without_a_word() {
     let spot = Spot::anywhere();

@@ -1,4 +1,4 @@
-//! One run of `calve`, and what is asserted about it.
+//! One run of `calve`, and assertions about it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
@@ -39,7 +39,7 @@ pub(crate) fn calve<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Calve
     // Cargo's own libraries, of which the program needs none: the loader would look for each in every directory.
     command.args(args).env_remove("LD_LIBRARY_PATH");
     command.env("CALVE_HOME", NO_HOME);
-    // Nor what somebody has configured for git.
+    // Nor the user's configuration of git.
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     Calve { command }
 }
@@ -96,7 +96,7 @@ impl Calve {
         Self { command: carry_over(&self.command, command) }
     }
 
-    /// The same command line, run by somebody who owns nothing. The program is taken from where he can reach it.
+    /// The same command line, run by a user who owns nothing. The program is taken from where he can reach it.
     pub(crate) fn by_somebody_else(self, reachable: &Reachable) -> Self {
         let command = UnprivilegedUser::command(reachable.program());
         Self { command: carry_over(&self.command, command) }

@@ -53,6 +53,30 @@ fn it_prints_one_line_and_nothing_on_stdout() {
 }
 
 #[test]
+fn a_dry_run_fails_where_the_run_would() {
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("a").file("b", b"1");
+    spot.tree("").symlink("link", "a").dir("closed").dir("sticky").file("closed/a", b"1").file("sticky/a", b"1");
+    for paths in [["a", "a/b"], ["a", "link/b"], ["a", "a"]] {
+        rm().arg("-n").args(paths).within(&spot).fails(1).says(&["would remove `a`", "does not exist"]);
+    }
+    rm().args(["-n", "-f", "a", "a/b"]).within(&spot).succeeds();
+    rm().args(["-n", "link", "a/b", "a"]).within(&spot).succeeds();
+    for (name, mode) in [("closed", 0o755), ("sticky", 0o1777)] {
+        rustix::fs::chmod(spot.join(name), mode.into()).unwrap();
+    }
+    if !require_root("running as another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    for path in ["closed/a", "sticky/a"] {
+        for options in [&["-n"][..], &[]] {
+            rm().args(options).arg(path).within(&spot).by_somebody_else(&reachable).fails(1);
+        }
+    }
+}
+
+#[test]
 fn a_dry_run_removes_nothing() {
     let spot = Spot::anywhere();
     spot.tree("a").file("b", b"1");
@@ -91,7 +115,7 @@ fn what_must_not_be_removed_is_refused() {
     refused(&["-rf", "home/"], &spot, "protected");
     refused(&["home/work/../../home"], &spot, "protected");
     refused(&["../home"], &home, "");
-    // The place where the user stands, and what is above it, however it is spelled.
+    // The current directory, and those above it, however they are spelled.
     refused(&["../../work"], &spot.join("home/work/deep"), "current directory");
     refused(&[&spot.join("home/work").to_string_lossy()], &spot.join("home/work"), "current directory");
     assert!(home.join("precious").exists());
@@ -107,7 +131,7 @@ fn mounts_are_refused() {
     let outside = spot.tree("outside").file("precious", b"1");
     spot.tree("tree/deep/mount").dir("");
     rm().arg(volume.path()).fails(1).says(&["refusing", "mount point"]);
-    // A bind mount has the device number of what is around it.
+    // A bind mount has the device number of the tree around it.
     let bind = BindMount::new(outside.path(), spot.join("tree/deep/mount"));
     for arguments in [&["tree"][..], &["-rf", "tree"], &["--wait", "tree"], &["tree/deep"]] {
         rm().args(arguments).within(&spot).fails(1).says(&["refusing", "deep/mount", "unmount it first"]);
@@ -191,7 +215,7 @@ fn links_and_files_are_removed_and_not_followed() {
             .arg("file/")
             .within(&spot)
             .fails(1)
-            .says(&["a file, or a link to nothing, is where the path needs a directory; check the path"]);
+            .says(&["a part of the path is a file or a dangling symlink, not a directory; check the path"]);
     }
     spot.holds(&["dir", "file", "link"]);
     assert_eq!(names(spot.join("dir")), ["kept"]);
@@ -355,10 +379,7 @@ fn what_is_immutable_is_told() {
     ]);
     mark("-ia", &format!("./{trash}/d/a"));
     rm().args(["--wait", &format!("./{trash}")]).within(&spot).succeeds();
-    // The lock of the first attempt goes with the next removal in the background.
-    spot.tree("other").file("a", b"1");
-    rm().arg("other").within(&spot).succeeds();
-    eventually_nothing_left(&spot);
+    nothing_left(&spot);
 }
 
 #[test]
@@ -407,7 +428,7 @@ fn git_status_stays_clean() {
     }
     assert!(looks > 0, "the reaper was always done before git could look");
     assert_eq!(status(), "");
-    // Also while nobody deletes it.
+    // Also while no reaper deletes it.
     node_modules_like(repository.join("node_modules"), 100);
     Tree::new(repository.join("node_modules")).file(".gitignore", b"!*\n");
     calve_core::remove_tree(&repository.join("node_modules"), &calve_core::RemoveOptions::default()).unwrap();
@@ -418,7 +439,7 @@ fn git_status_stays_clean() {
     assert_eq!(status(), "");
 }
 
-/// A trash in `spot` that nobody deletes: its reaper was killed at work.
+/// A trash in `spot` without a reaper, which was killed at work.
 fn orphaned_trash(spot: &Spot) {
     for _ in 0..20 {
         wide(spot.join("tree"), 20_000);

@@ -76,6 +76,12 @@ fn the_shell_goes_into_the_worktree_that_was_added() {
         let new = stdout.lines().next().unwrap_or_default().to_owned();
         assert!(new.starts_with(&format!("{}/main.", spot.display())), "{shell}: {stdout}{stderr}");
         assert_eq!(stdout, format!("{new}\n0\n{new}\n"), "{shell}: {stderr}");
+        // Wherever options are.
+        for line in ["calve -q worktree add", "calve --quiet wt -q add"] {
+            let (stdout, stderr) = in_shell(shell, spot, &format!("{line} options; pwd; calve -q worktree -q rm; pwd"));
+            let expected = format!("{0}.options\n{0}.options\n{0}\n{0}\n", spot.join("main").display());
+            assert_eq!(stdout, expected, "{shell}: {line}: {stderr}");
+        }
         // By the shorter name, too; and it stays where it is when nothing is made.
         let lines = format!("calve wt add topic/two\npwd\ncalve worktree add trunk\necho {status}\npwd");
         let (stdout, stderr) = in_shell(shell, spot, &lines);
@@ -189,7 +195,7 @@ fn everything_else_is_passed_on_as_it_is() {
 #[test]
 fn branches_are_completed() {
     let spot = repository();
-    // bash and fish complete from the command line itself; zsh only with somebody typing.
+    // bash and fish complete from the command line itself; zsh only on a terminal.
     let bash = "COMP_WORDS=(calve worktree add to); COMP_CWORD=3; _clap_complete_calve calve to add; printf '%s\\n' \"${COMPREPLY[@]}\"";
     let (stdout, stderr) = in_shell("bash", &spot, bash);
     assert_eq!(stdout, "topic/far\ntopic/one\ntopic/two\n", "{stderr}");

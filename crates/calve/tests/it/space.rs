@@ -54,6 +54,18 @@ fn state_is_kept_in_the_data_directory_of_the_user() {
 }
 
 #[test]
+fn a_path_that_is_missing_is_named_and_the_others_are_counted() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    Tree::new(volume.path()).file("tree/a", "x");
+    let ran = calve(["du", "--json", "none", "tree"]).within(volume.path()).run();
+    ran.ended(1);
+    let ran = ran.says(&["`none` does not exist"]);
+    assert_eq!(ran.json()["total"]["entries"]["files"], 1);
+    let ran = calve(["du", "none"]).within(volume.path()).fails(1);
+    assert_eq!(ran.says(&["`none` does not exist"]).stdout, "");
+}
+
+#[test]
 fn what_cannot_be_read_is_named_and_the_rest_is_counted() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let root = volume.path().join("tree");
@@ -152,22 +164,24 @@ fn files_of_others_and_what_is_closed_is_left_alone_and_said_to_be() {
             Command::new("chown").args(["-R", &owner]).arg(volume.path().join("t/mine")).status().unwrap().success()
         );
         let before = fingerprint(volume.path());
-        let command = calve(["dedupe", "--json", "--no-cache", "t"]).within(volume.path());
-        let ran = command.by_somebody_else(&reachable).run();
-        ran.ended(1);
-        let report = ran.json();
-        before.assert_unchanged(volume.path());
-        assert_eq!(report["shared"]["files"], 1, "{report:#}");
-        let reasons = report["left_alone"].to_string();
-        for words in ["another owner's, and not writable", "permission denied"] {
-            assert!(reasons.contains(words), "{words}: {report:#}");
+        for options in [&["-n"][..], &[]] {
+            let words = [&["dedupe", "--json", "--no-cache", "t"], options].concat();
+            let ran = calve(words).within(volume.path()).by_somebody_else(&reachable).run();
+            ran.ended(1);
+            let report = ran.json();
+            before.assert_unchanged(volume.path());
+            assert_eq!(report["shared"]["files"], 1, "{options:?} {report:#}");
+            let reasons = report["left_alone"].to_string();
+            for words in ["another owner's, and not writable", "permission denied"] {
+                assert!(reasons.contains(words), "{words}: {report:#}");
+            }
+            assert_eq!(report["unreadable"], 1, "{report:#}");
+            assert!(report["skipped"].to_string().contains("closed"), "{report:#}");
         }
-        assert_eq!(report["unreadable"], 1, "{report:#}");
-        assert!(report["skipped"].to_string().contains("closed"), "{report:#}");
     }
 }
 
-/// Whatever call is refused in the middle: every file holds what it held, and what was not done is told.
+/// Whichever call fails in the middle: every file keeps its contents, and the rest is reported.
 #[test]
 fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {
     for file_system in FileSystem::REFLINKING {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calve_testkit::{
-    FileSystem, SplitMix64, Tree, assert_same, few_rounds, fingerprint, node_modules_like, require_program,
-    require_root, rounds,
+    BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, few_rounds, fingerprint, node_modules_like,
+    require_program, require_root, rounds,
 };
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
@@ -19,17 +19,22 @@ use crate::spot::{Spot, eventually, leftovers, names, nothing_left};
 /// A place with a store of its own.
 pub(crate) struct Place {
     pub(crate) spot: Spot,
+    home: PathBuf,
 }
 
 impl Place {
     pub(crate) fn on(file_system: FileSystem) -> Option<Self> {
-        let place = Self { spot: Spot::on(file_system)? };
+        let place = Self::at(Spot::on(file_system)?);
         node_modules_like(place.spot.join("src"), 300);
         Some(place)
     }
 
+    fn at(spot: Spot) -> Self {
+        Self { home: spot.join("home"), spot }
+    }
+
     pub(crate) fn home(&self) -> PathBuf {
-        self.spot.join("home")
+        self.home.clone()
     }
 
     fn with_home(&self, command: Calve) -> Calve {
@@ -63,7 +68,7 @@ impl Place {
         eventually("the refill is over", || self.is_free("") && self.is_free("waiting"));
     }
 
-    /// Returns whether nobody holds the lock of a directory of the store.
+    /// Returns whether the lock of a directory of the store is free.
     fn is_free(&self, name: &str) -> bool {
         let Ok(directory) = fs_err::File::open(self.home().join("spares").join(name)) else { return true };
         flock(directory.file(), FlockOperation::NonBlockingLockExclusive).is_ok()
@@ -87,7 +92,7 @@ fn a_spare_is_asked_for_handed_over_and_built_again() {
         assert_eq!((&receipt["spare"]["checked"], &receipt["spare"]["entries_updated"]), (&"walked".into(), &0.into()));
         assert!(ran.stderr.contains(" by spare: "), "{}", ran.stderr);
         assert_same(place.spot.join("src"), place.spot.join("dst"));
-        // Somebody sets about building the next one, or has built it.
+        // A refill begins to build the next one, or has built it.
         eventually("another spare is being built", || place.states().len() == 2 || !place.is_free("waiting"));
         place.spot.tree("src").file("package-000/changed", b"1");
         let ran = place.cp(&["--json", "src", "dst-2"]).succeeds();
@@ -120,6 +125,43 @@ fn a_source_on_another_file_system_than_the_home_has_its_spares_beside_it() {
     assert_eq!(strategy(&place.cp(&["-q", "--json", src, dst.to_str().unwrap()]).succeeds()), "spare");
     place.spares(&["remove", "-q", src]).succeeds();
     nothing_left(&other);
+}
+
+#[test]
+fn spares_below_the_home_move_with_it() {
+    let Some(mut place) = Place::on(FileSystem::Ext4) else { return };
+    place.spot.tree("home/work").dir("");
+    let at = place.home().join("work");
+    place.spares(&["add", "-q", "--count", "2", "--at", at.to_str().unwrap(), "src"]).succeeds();
+    place.settle();
+    fs_err::rename(place.home(), place.spot.join("moved")).unwrap();
+    place.home = place.spot.join("moved");
+    assert_eq!(place.states(), ["ready", "ready"]);
+    assert_eq!(strategy(&place.cp(&["-q", "--json", "src", "dst"]).succeeds()), "spare");
+    // It is the same set as before.
+    place.spares(&["add", "-q", "--count", "2", "--at", "moved/work", "src"]).succeeds();
+    assert_eq!(place.list()["sources"].as_array().unwrap().len(), 1);
+    place.settle();
+    place.spares(&["remove", "-q", "src"]).succeeds();
+    assert_eq!(names(place.home.join("work")), [""; 0]);
+}
+
+#[test]
+fn a_set_with_the_name_of_an_earlier_version_is_continued() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spot.tree("home/work").dir("");
+    place.spares(&["add", "-q", "--at", "home/work", "src"]).succeeds();
+    place.settle();
+    let spares = format!("work/.calve-spares-{}", rustix::process::geteuid().as_raw());
+    let is_set = |name: &String| place.home().join("spares").join(name).join("set").exists();
+    let name = names(place.home().join("spares")).into_iter().find(is_set).unwrap();
+    let earlier = format!("{}-00000000", name.rsplit_once('-').unwrap().0);
+    for directory in ["spares", &spares].map(|directory| place.home().join(directory)) {
+        fs_err::rename(directory.join(&name), directory.join(&earlier)).unwrap();
+    }
+    place.spares(&["add", "-q", "--count", "2", "--at", "home/work", "src"]).succeeds();
+    place.settle();
+    assert_eq!((place.list()["sources"].as_array().unwrap().len(), place.states()), (1, vec!["ready".into(); 2]));
 }
 
 #[test]
@@ -186,6 +228,56 @@ fn probe_and_dry_runs_tell_of_spares() {
 }
 
 #[test]
+fn the_name_that_list_prints_is_understood_whatever_is_there_now() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spares(&["add", "-q", "src"]).succeeds();
+    place.settle();
+    let src = place.spot.join("src");
+    fs_err::rename(&src, place.spot.join("real")).unwrap();
+    std::os::unix::fs::symlink("real", &src).unwrap();
+    let named = place.list()["sources"][0]["source"].as_str().unwrap().to_owned();
+    place.spares(&["add", "-q", "real"]).succeeds();
+    place.spares(&["remove", "-q", &named]).succeeds();
+    assert_eq!(place.list()["sources"][0]["source"].as_str(), place.spot.join("real").to_str());
+    // Now that is what it leads to.
+    place.settle();
+    place.spares(&["remove", "-q", "src"]).succeeds();
+    assert_eq!(place.list()["sources"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_spare_is_not_lost_to_another_mount() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spares(&["add", "-q", "src"]).succeeds();
+    place.settle();
+    place.spot.tree("same").dir("below");
+    place.spot.tree("mount");
+    let mount = BindMount::new(place.spot.join("same"), place.spot.join("mount"));
+    let why = "its spares are seen through another mount than the destination";
+    assert!(place.with_home(calve(["probe", "src", "mount"])).succeeds().stdout.contains(&format!("refused: {why}")));
+    let copied = place.cp(&["-q", "--json", "-T", "src", "mount/copy"]).succeeds();
+    assert_ne!(strategy(&copied), "spare");
+    assert_eq!(place.states(), ["ready"]);
+    drop(mount);
+    assert_eq!(strategy(&place.cp(&["-q", "--json", "-T", "src", "same/below/copy"]).succeeds()), "spare");
+}
+
+#[test]
+fn nothing_is_offered_where_nothing_can_be_written() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spares(&["add", "-q", "src"]).succeeds();
+    place.settle();
+    let mounted = place.spot.parent().unwrap().to_str().unwrap();
+    let remount = |how: &str| {
+        assert!(Command::new("mount").args(["-o", how, mounted]).status().unwrap().success(), "{how}");
+    };
+    remount("remount,ro");
+    let told = place.with_home(calve(["probe", "src", "."])).run().stdout;
+    remount("remount,rw");
+    assert!(told.contains("refused: the destination's file system is mounted read-only"), "{told}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let Some(place) = Place::on(FileSystem::Ext4) else { return };
     let refused = place.spares(&["add", "missing"]).fails(1);
@@ -237,7 +329,7 @@ fn a_refill_in_the_background_runs_when_nothing_else_does() {
     }
     let Some(place) = Place::on(FileSystem::Ext4) else { return };
     place.spares(&["add", "-q", "src"]).succeeds();
-    // It waits for whoever works on the spares.
+    // It waits for processes that work on the spares.
     let store = fs_err::File::open(place.home().join("spares")).unwrap();
     flock(store.file(), FlockOperation::LockExclusive).unwrap();
     let refill = place.with_home(calve(["__refill"])).start();
@@ -332,4 +424,43 @@ fn edit(src: &Path, random: &mut SplitMix64) {
     let tree = Tree::new(src).file(format!("new-{number}"), random.bytes(100));
     // As many as may differ, so that bringing a spare up to date takes a while.
     (0..30).fold(tree, |tree, file| tree.file(format!("d-{number}/{file}"), random.bytes(3000)));
+}
+
+#[test]
+fn patterns_of_what_is_taken_are_told_apart() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    let added = place.spares(&["add", "--exclude", "*.log", "--exclude", "!keep.log", "src"]).succeeds();
+    added.says(&["1 of 1 spare ready, without `*.log`, with `keep.log`, in"]);
+}
+
+#[test]
+fn a_request_that_fails_is_not_kept() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    for (at, why, hint) in [
+        ("/proc", "create directory `/proc/.calve-spares-", "this file system cannot do that"),
+        ("none", "`none` does not exist", "check the spelling of the path"),
+    ] {
+        place.spares(&["add", "--at", at, "src"]).fails(1).says(&[why, hint]);
+    }
+    // A socket cannot be cloned.
+    let _socket = std::os::unix::net::UnixListener::bind(place.spot.join("src/socket")).unwrap();
+    place.spares(&["add", "src"]).fails(1).says(&["it has a socket in it"]);
+    assert_eq!(place.list()["sources"], Value::Array(Vec::new()));
+    fs_err::remove_file(place.spot.join("src/socket")).unwrap();
+    place.spares(&["add", "src"]).succeeds();
+    place.cp(&["src", "dst"]).succeeds();
+    place.settle();
+    // An earlier request stays.
+    let _socket = std::os::unix::net::UnixListener::bind(place.spot.join("src/socket")).unwrap();
+    place.spares(&["add", "--count", "3", "src"]).fails(1);
+    assert_eq!(place.list()["sources"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_request_that_waits_for_room_is_kept() {
+    let volume = Volume::with_size(FileSystem::Ext4, 64 << 20);
+    let Some(place) = volume.map(|volume| Place::at(Spot::at(volume))) else { return };
+    place.spot.tree("src").file("large", vec![1; 20 << 20]).file("more", vec![1; 10 << 20]);
+    place.spares(&["add", "src"]).fails(1).says(&["less than a fifth of the disk would stay free"]);
+    assert_eq!(place.list()["sources"].as_array().unwrap().len(), 1);
 }

@@ -183,7 +183,7 @@ fn watching(place: &Place) -> Option<u32> {
     locks.lines().filter(|line| !line.contains("->")).find_map(of)
 }
 
-/// Whoever asks for it has clones start the watcher, which ends with the spares.
+/// On request, clones start the watcher, which ends with the spares.
 #[test]
 fn a_clone_starts_the_watcher_that_was_asked_for() {
     let Some(place) = Place::on(FileSystem::Ext4) else { return };
@@ -295,7 +295,7 @@ fn the_unit_in_the_documentation_is_one() {
         return;
     }
     let spot = Spot::anywhere();
-    let page = include_str!("../../../../docs/spares-watch.md");
+    let page = include_str!("../../../../docs/spares.md");
     let (unit, _) = page.split_once("```ini\n").and_then(|(_, rest)| rest.split_once("```")).unwrap();
     let file = spot.join("calve-spares.service");
     fs::write(&file, unit).unwrap();

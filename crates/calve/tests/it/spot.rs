@@ -1,4 +1,4 @@
-//! Where a test happens: a directory of its own, and what is asserted about it.
+//! Where a test happens: a directory of its own, and assertions about it.
 
 use std::ffi::OsStr;
 use std::ops::Deref;

@@ -1,13 +1,14 @@
 //! `calve template`, and `@NAME` as the source of `calve cp`.
 
 use calve_testkit::{
-    FileSystem, SplitMix64, Tree, assert_same, few_rounds, fingerprint, node_modules_like, remove_deep, rounds,
+    BindMount, FileSystem, SplitMix64, Tree, assert_same, few_rounds, fingerprint, node_modules_like, remove_deep,
+    require_root, rounds,
 };
 use serde_json::{Value, json};
 
 use crate::kill::Killer;
 use crate::program::{Calve, calve};
-use crate::spot::{Spot, eventually};
+use crate::spot::{Spot, eventually, names};
 
 /// A command whose CALVE_HOME is below the spot.
 fn kept<'a>(spot: &Spot, args: impl IntoIterator<Item = &'a str>) -> Calve {
@@ -49,6 +50,86 @@ fn a_source_that_was_moved_is_named_anew() {
     let refused = kept(&spot, ["template", "refresh", "shop"]).fails(1);
     refused.says(&["does not exist", "hint: if you moved it, name its new place: calve template refresh shop DIR\n"]);
     kept(&spot, ["template", "refresh", "-q", "shop", "moved"]).succeeds();
+}
+
+#[test]
+fn spares_of_a_template_outlive_its_refresh_and_go_with_it() {
+    let (Some(spot), Some(other)) = (Spot::on(FileSystem::Ext4), Spot::on(FileSystem::Xfs)) else { return };
+    other.tree("deps").file("a", b"1");
+    let calve = |words: &[&str]| kept(&spot, words.iter().copied());
+    calve(&["template", "create", "-q", "shop", other.join("deps").to_str().unwrap()]).succeeds();
+    calve(&["spares", "add", "@shop"]).succeeds().says(&["`@shop`: 1 of 1 spare ready"]);
+    other.tree("deps").file("b", b"2");
+    calve(&["template", "refresh", "-q", "shop"]).succeeds();
+    calve(&["spares", "refill", "@shop"]).succeeds().says(&["`@shop`: 1 of 1 spare ready"]);
+    let dst = other.join("dst");
+    let cloned = calve(&["cp", "--json", "@shop", dst.to_str().unwrap()]).succeeds().json();
+    assert_eq!(cloned["strategy"], "spare");
+    assert_same(other.join("deps"), dst);
+    calve(&["spares", "add", "@shop"]).succeeds();
+    let sources = || calve(&["spares", "list", "--json"]).succeeds().json()["sources"].as_array().unwrap().len();
+    assert_eq!(sources(), 1);
+    calve(&["template", "remove", "-q", "shop"]).succeeds();
+    assert_eq!(sources(), 0);
+    let is_gone = || names(&other).iter().all(|name| !name.starts_with(".calve-spares"));
+    eventually("the spares are deleted", is_gone);
+}
+
+#[test]
+fn a_template_whose_file_system_is_not_mounted_is_not_forgotten() {
+    if !require_root("mounting") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("").dir("disk").dir("at").dir("elsewhere");
+    spot.tree("src").file("a", b"1");
+    let mounted = BindMount::new(spot.join("disk"), spot.join("at"));
+    for (name, at) in [("shop", "at"), ("deleted", "elsewhere")] {
+        kept(&spot, ["template", "create", "-q", name, "src", "--at", at]).succeeds();
+    }
+    drop(mounted);
+    let hint = format!(
+        "hint: mount it again; if it is gone for good, forget the template: rm {}\n",
+        spot.join("home/templates/shop.template").display()
+    );
+    for command in [&["template", "remove", "shop"][..], &["template", "refresh", "shop"], &["cp", "@shop", "dst"]] {
+        let why = format!("on a file system that is not mounted: `{}`", spot.join("at").display());
+        kept(&spot, command.iter().copied()).fails(1).says(&[&why, &hint]);
+    }
+    assert_eq!(names(spot.join("at")), [""; 0]);
+    // Its place was deleted, on a file system that is there.
+    fs_err::remove_dir_all(spot.join("elsewhere")).unwrap();
+    kept(&spot, ["template", "remove", "deleted"]).succeeds();
+    let _mounted = BindMount::new(spot.join("disk"), spot.join("at"));
+    kept(&spot, ["template", "remove", "shop"]).succeeds();
+    let hidden = format!("disk/.calve-templates-{}", rustix::process::geteuid().as_raw());
+    eventually("its files are deleted", || names(spot.join(&hidden)) == [".gitignore"]);
+}
+
+/// As outside of a container that has a part of a disk mounted.
+#[test]
+fn a_template_whose_files_are_there_needs_no_mount() {
+    if !require_root("mounting") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("project").file("src/a", b"1");
+    let mounted = BindMount::new(spot.join("project"), spot.join("project"));
+    kept(&spot, ["template", "create", "-q", "shop", "project/src", "--at", "project"]).succeeds();
+    drop(mounted);
+    for command in [&["template", "refresh", "shop"][..], &["template", "remove", "shop"]] {
+        kept(&spot, command.iter().copied()).succeeds();
+    }
+    let hidden = format!("project/.calve-templates-{}", rustix::process::geteuid().as_raw());
+    eventually("its files are deleted", || names(spot.join(&hidden)) == [".gitignore"]);
+}
+
+#[test]
+fn a_home_that_is_a_file_is_told() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("home", b"");
+    let refused = kept(&spot, ["template", "list"]).fails(1);
+    refused.says(&["home/templates`: Not a directory"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A terminal for a program, with somebody at its keys.
+//! A terminal for a program, with a test at its keys.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -28,7 +28,7 @@ impl Terminal {
         let name = ptsname(&side, Vec::new()).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let terminal = File::from(rustix::fs::open(&*name, flags, Mode::empty()).unwrap());
-        // A key that is a signal throws away what is on its way in both directions, which may come from a program that was quick to answer.
+        // A key that is a signal throws away bytes on their way in both directions, which may come from a program that was quick to answer.
         let mut modes = tcgetattr(&terminal).unwrap();
         modes.local_modes |= LocalModes::NOFLSH;
         tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
@@ -47,7 +47,7 @@ impl Terminal {
         let ready = rustix::io::retry_on_intr(|| poll(&mut sides, Some(&limit))).unwrap();
         assert_eq!(ready, 1, "nothing comes after {}", self.seen);
         let mut part = [0; 4096];
-        // Once nobody has the terminal open any more, this fails with EIO.
+        // Once no process has the terminal open any more, this fails with EIO.
         let Ok(length @ 1..) = self.side.read(&mut part) else { return false };
         self.seen += &String::from_utf8_lossy(&part[..length]);
         true

@@ -1,4 +1,4 @@
-//! What somebody without any privilege can do, and what he is told of the rest.
+//! A user without any privilege: what works, and the messages about the rest.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::program::{Calve, Reachable, cp, rm};
 use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left};
 
-/// A spot and the program, both within reach of somebody else.
+/// A spot and the program, both within reach of another user.
 struct Guest {
     spot: Spot,
     reachable: Reachable,
@@ -255,7 +255,7 @@ fn what_another_user_owns_in_a_tree_is_told_before_it_is_moved_away() {
             assert!(guest.spot.join("it's/mine/his").exists() && leftovers(guest.spot.join("it's")).is_empty());
         }
     }
-    // The command that the hint names helps. An empty directory of somebody else's is in nobody's way.
+    // The command that the hint names helps. An empty directory of another user's is no obstacle.
     rm().args(["--wait", "it's/mine/deep/root's"]).within(&guest.spot).succeeds();
     tree().dir("deep/root's");
     guest.runs(rm().args(["--wait", "it's/mine"])).succeeds();

@@ -1,20 +1,19 @@
 //! A staged tree that was made ahead of time.
 
 use super::{ClonePart, StagedTree};
-use crate::choice::{Choice, Refusal, Requirement, Strategy};
-use crate::choose::RefusalReason;
+use crate::claim::check::SpareDifferences;
+use crate::claim::hand_over::{Claim, Spare, claim, none_of_source};
+use crate::claim::update::{UpdateRequest, renew, update};
 use crate::clone::finish::check_made;
 use crate::error::{Error, StatedRequirement};
 use crate::remove::delete::Deletion;
-use crate::spare::check::SpareDifferences;
-use crate::spare::claim::{Claim, Spare, claim};
-use crate::spare::update::{UpdateRequest, renew, update};
 use crate::staging::RootKind;
-use crate::strategy::Outcome;
+use crate::strategy::criteria::RefusalReason;
 use crate::strategy::facts::Facts;
-use crate::strategy_run::StrategyRun;
+use crate::strategy::method::Outcome;
+use crate::strategy::run::StrategyRun;
+use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
 
-/// Why the tree is no spare.
 pub(super) struct NoSpare {
     pub(super) refused: Option<Refusal>,
     /// There is room for another one.
@@ -40,7 +39,7 @@ impl StagedTree<'_> {
                 Err(error @ Error::Interrupted) => return Err(error),
                 // A clone reports everything that it meets too.
                 Err(error) => {
-                    self.staging.empty(&Deletion::of(options))?;
+                    self.staging.empty(&Deletion::from_options(options))?;
                     refused = Some(RefusalReason::new(format!("bringing it up to date failed: {error}")));
                 }
             }
@@ -48,8 +47,7 @@ impl StagedTree<'_> {
         let refused = refused.map(|reason| reason.by(Strategy::Spare));
         if options.strategy == Choice::Only(Strategy::Spare) {
             let requirement = StatedRequirement::Strategy(Strategy::Spare);
-            let none = || RefusalReason::new("there is none of this source").by(Strategy::Spare);
-            let refused = vec![refused.unwrap_or_else(none)];
+            let refused = vec![refused.unwrap_or_else(|| none_of_source().by(Strategy::Spare))];
             return Err(Error::RequirementRefused { requirement, refused, detail: None });
         }
         Ok(Err(NoSpare { refused, wanted: claimed.wanted }))
@@ -88,7 +86,7 @@ impl StagedTree<'_> {
         let root = self.root()?;
         if is_root_renewed {
             renew(root, created)
-                .map_err(|errno| Error::io(crate::operation::Operation::SetStagedMode, part.dst, errno))?;
+                .map_err(|errno| Error::io(crate::vocabulary::operation::Operation::SetStagedMode, part.dst, errno))?;
         }
         let work = UpdateRequest {
             source: part.source,

@@ -6,7 +6,6 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Stat};
 
 use super::{Origin, StageReport, StagedTree, conclude, report, start};
-use crate::choice::Requirement;
 use crate::clone::finish::{refusal, require_stable};
 use crate::error::{Error, ShownPath};
 use crate::options::{CloneOptions, ExistingDestination};
@@ -16,6 +15,7 @@ use crate::tree::location::{Location, identity};
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
 use crate::tree::stable::{Since, StabilityCheck, changed};
+use crate::vocabulary::strategy::Requirement;
 
 /// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`] with
 /// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash. The clone is verified as its own options

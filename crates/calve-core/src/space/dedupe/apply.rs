@@ -8,17 +8,18 @@ use rustix::io::Errno;
 use super::cache::KnownContent;
 use super::catalog::{Item, Opener};
 use super::content::Content;
-use super::find::Finder;
+use super::finder::Finder;
 use super::pieces::{FileGroups, GroupPiece, pieces};
-use super::share::{CHANGED, INLINE, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, refusal, share};
+use super::report::{DedupeMode, DedupeReport, HashedFiles, LeftFiles, SharedFiles};
+use super::share::{
+    CHANGED, INLINE, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, may_share, refusal, share,
+};
 use super::source::put_sources_first;
 use super::turns::for_each;
-use super::{DedupeMode, DedupeReport, LeftFiles};
-use crate::reason::LeftReason;
 use crate::space::walk::reason;
 use crate::sys::{self, Extent};
+use crate::vocabulary::reason::LeftReason;
 
-/// The fate of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Fate {
     #[default]
@@ -27,9 +28,10 @@ enum Fate {
     Already,
 }
 
+#[derive(Default)]
 pub(super) struct Sharing {
     fates: Vec<Fate>,
-    left: BTreeMap<LeftReason, (u64, Option<u32>)>,
+    left: BTreeMap<LeftReason, (u64, u32)>,
     differing: Vec<u32>,
     pub(super) hashed: (u64, u64),
     groups: u64,
@@ -37,12 +39,8 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    pub(super) fn new(items: usize, elsewhere: u64) -> Self {
-        let mut left = BTreeMap::new();
-        if elsewhere > 0 {
-            left.insert(LeftReason::FileSystem, (elsewhere, None));
-        }
-        Self { fates: vec![Fate::Nothing; items], left, differing: Vec::new(), hashed: (0, 0), groups: 0, bytes: 0 }
+    pub(super) fn new(items: usize) -> Self {
+        Self { fates: vec![Fate::Nothing; items], ..Self::default() }
     }
 
     pub(super) fn shared_files(&self) -> u64 {
@@ -55,9 +53,7 @@ impl Sharing {
 
     pub(super) fn leave(&mut self, files: Vec<(u32, LeftReason)>) {
         for (index, reason) in files {
-            let (count, first) = self.left.entry(reason).or_default();
-            *count += 1;
-            first.get_or_insert(index);
+            self.left.entry(reason).or_insert((0, index)).0 += 1;
         }
     }
 
@@ -65,7 +61,7 @@ impl Sharing {
         std::mem::take(&mut self.differing)
     }
 
-    /// Shares within each group, and keeps what was found out of its members.
+    /// Shares within each group, and caches the hashes of its members.
     pub(super) fn run(&mut self, finder: &mut Finder<'_>, mut groups: FileGroups) {
         put_sources_first(finder, &mut groups);
         let (pieces, turns) = pieces(finder, groups);
@@ -103,25 +99,22 @@ impl Sharing {
     pub(super) fn tell(mut self, finder: &Finder<'_>, report: &mut DedupeReport) {
         let inline = (0..).zip(&finder.known).filter(|(_, known)| known.address == INLINE);
         self.leave(inline.map(|(index, _)| (index, LeftReason::Inline)).collect());
-        (report.hashed_files, report.hashed_bytes) = self.hashed;
+        let (files, bytes) = self.hashed;
+        report.hashed = HashedFiles { files, bytes };
         report.groups = self.groups;
-        report.shared_files = self.count(Fate::Shared);
+        report.shared = SharedFiles { files: self.shared_files(), bytes: self.bytes };
         report.already_files = self.count(Fate::Already);
-        report.shared_bytes = self.bytes;
         let path = |index: u32| finder.catalog.path(&finder.catalog.items[index as usize], finder.roots);
         let left = self.left.into_iter();
-        report.left_alone = left
-            .map(|(reason, (files, first))| LeftFiles {
-                reason,
-                files,
-                first_path: first.map(path).unwrap_or_default(),
-            })
-            .collect();
+        report.left_alone.extend(left.map(|(reason, (files, first))| LeftFiles {
+            reason,
+            files,
+            first_path: path(first),
+        }));
         report.left_alone.sort_unstable_by_key(|left| left.reason.text());
     }
 }
 
-/// The result of sharing a file with the source of its set.
 enum Member {
     /// Shared, or left alone and counted.
     Done,
@@ -199,8 +192,7 @@ impl<'a> ShareWorker<'a> {
         }
     }
 
-    /// Shares the first of `files` that can be opened with the others. Returns the files that differ from it in NOCOW, if any,
-    /// those that they may be shared with first.
+    /// Shares the first of `files` that opens with the others. Returns those that differ from it in NOCOW, if any, the ones to share with first.
     fn share_with_first(&mut self, piece: &GroupPiece, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
         let finder = self.finder;
         let mut order = files.into_iter();
@@ -211,7 +203,7 @@ impl<'a> ShareWorker<'a> {
                     opened = Some(source);
                     break;
                 }
-                // A group in several pieces is told of once.
+                // A group in several pieces is reported once.
                 Err(why) if piece.is_first || index != piece.source => self.left.push((index, why)),
                 Err(_) => {}
             }
@@ -268,6 +260,9 @@ impl<'a> ShareWorker<'a> {
         if finder.options.mode == DedupeMode::DryRun {
             if differs_in_nocow() {
                 return Member::DiffersInNocow;
+            }
+            if let Err(errno) = may_share(file.as_fd(), opened.as_fd()) {
+                return self.leave(index, refusal(errno, file.as_fd(), opened.as_fd()));
             }
             self.would_share(item, extents, &opened, index);
             return Member::Done;

@@ -17,7 +17,6 @@ use crate::sys;
 const MAGIC: &[u8; 8] = b"calveh1\n";
 const RECORD: usize = 48;
 
-/// The known facts of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct KnownContent {
     /// Zeros when nothing is.
@@ -39,7 +38,6 @@ pub(super) fn key(item: &Item) -> Key {
     (item.inode, item.size, item.stamp)
 }
 
-/// The records of one device.
 #[derive(Default)]
 pub(super) struct Cache {
     bytes: Vec<u8>,
@@ -99,7 +97,7 @@ impl Cache {
         None
     }
 
-    /// Writes what is known now, sorted by inode, with what was known of other files, to a file that then takes the old one's place.
+    /// Writes the new entries, sorted by inode, and the old ones of other files to a file that then takes the old one's place.
     pub(super) fn save(&self, path: &Path, now: impl Iterator<Item = (Key, KnownContent)>) -> std::io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).create(directory)?;

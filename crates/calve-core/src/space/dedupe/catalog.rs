@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FileType, OFlags, Stat};
 
+use super::report::LeftFiles;
 use crate::space::measure;
 use crate::space::volumes::Volume;
 use crate::space::walk::{OpenedDirectory, SpaceVisitor, full_path};
 use crate::sys;
 use crate::tree::node::Node;
 use crate::tree::source::Source;
+use crate::vocabulary::reason::LeftReason;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
@@ -43,7 +45,6 @@ pub(super) struct Catalog {
     names: Vec<Vec<u8>>,
 }
 
-/// The common state of the workers.
 #[derive(Default)]
 pub(super) struct SharedCatalog {
     directories: Mutex<Vec<Directory>>,
@@ -57,8 +58,8 @@ pub(super) struct Collector<'a> {
     directory_hash: u64,
     /// Regular files seen, of any size.
     pub(super) files: u64,
-    /// Those on file systems that cannot share after the fact.
-    pub(super) elsewhere: u64,
+    /// The number of those on file systems that cannot share after the fact, and the first: its root, and its path below that.
+    pub(super) elsewhere: Option<(u64, usize, PathBuf)>,
 }
 
 impl<'a> Collector<'a> {
@@ -70,7 +71,7 @@ impl<'a> Collector<'a> {
             directory: u32::MAX,
             directory_hash: 0,
             files: 0,
-            elsewhere: 0,
+            elsewhere: None,
         }
     }
 
@@ -98,7 +99,8 @@ impl SpaceVisitor for Collector<'_> {
             return;
         }
         if !can_share(here.volume) {
-            self.elsewhere += 1;
+            let first = || (0, here.root, here.node.path().join(OsStr::from_bytes(name.to_bytes())));
+            self.elsewhere.get_or_insert_with(first).0 += 1;
             return;
         }
         if self.directory == u32::MAX {
@@ -119,6 +121,14 @@ impl SpaceVisitor for Collector<'_> {
         });
         self.names.extend_from_slice(name.to_bytes_with_nul());
     }
+}
+
+/// Returns the files on file systems that cannot share after the fact.
+pub(super) fn left_elsewhere(collectors: &[Collector<'_>], roots: &[Source]) -> Option<LeftFiles> {
+    let found: Vec<_> = collectors.iter().filter_map(|collector| collector.elsewhere.as_ref()).collect();
+    let first_path = found.iter().map(|(_, root, below)| full_path(&roots[*root], below)).min()?;
+    let files = found.iter().map(|(files, ..)| files).sum();
+    Some(LeftFiles { reason: LeftReason::FileSystem, files, first_path })
 }
 
 pub(super) fn can_share(volume: &Volume) -> bool {
@@ -142,7 +152,6 @@ impl Catalog {
         CStr::from_bytes_until_nul(names.unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Returns the path of an item, for messages.
     pub(super) fn path(&self, item: &Item, roots: &[Source]) -> PathBuf {
         let directory = &self.directories[item.directory as usize];
         let mut below = directory.node.path();
@@ -171,7 +180,6 @@ impl<'a> Opener<'a> {
         Self { catalog, roots, kept: Vec::new(), next: 0 }
     }
 
-    /// Closes what is kept open.
     pub(super) fn close(&mut self) {
         self.kept.clear();
     }

@@ -25,8 +25,7 @@ impl Reader {
         Ok(shortened(&blake3::hash(&self.0[..read])))
     }
 
-    /// Hashes a file of `size` bytes. In a large file, parts that are zeros do not count, so that holes need not be read. Returns `None` if
-    /// the file is shorter by now.
+    /// Hashes a file of `size` bytes. Zeros of a large file do not count, so that holes need not be read. `None` if the file is shorter by now.
     pub(super) fn whole(
         &mut self,
         file: BorrowedFd<'_>,

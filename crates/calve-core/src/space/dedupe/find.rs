@@ -2,40 +2,25 @@
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use super::apply::Sharing;
 use super::cache::KnownContent;
-use super::catalog::{Catalog, Item, Opener};
+use super::catalog::Opener;
 use super::content::{Content, Reader};
+use super::finder::{Finder, class};
 use super::pieces::FileGroups;
+use super::report::DedupeMode;
 use super::share::{CHANGED, INLINE, address_of, extents_of};
 use super::turns::{Turns, for_each};
-use super::{DedupeMode, DedupeOptions};
-use crate::reason::LeftReason;
-use crate::space::volumes::Volume;
 use crate::space::walk::reason;
 use crate::sys::SpaceRules;
-use crate::tree::source::Source;
-
-pub(super) struct Finder<'a> {
-    pub(super) catalog: &'a Catalog,
-    pub(super) roots: &'a [Source],
-    pub(super) volumes: &'a [Arc<Volume>],
-    pub(super) options: &'a DedupeOptions,
-    pub(super) threads: usize,
-    /// The known facts of each item.
-    pub(super) known: Vec<KnownContent>,
-}
+use crate::vocabulary::reason::LeftReason;
 
 /// Larger files are told apart by their beginnings first.
 const SMALL: u64 = 64 * 1024;
 /// btrfs keeps nothing longer in its metadata.
 const LONGEST_INLINE: u64 = 4096;
-
-fn class(item: &Item) -> (u16, u64) {
-    (item.file_system, item.size)
-}
 
 /// Returns whether contents are a placeholder for those of one group. A hash would have the lowest bit set.
 fn is_placeholder(known: &KnownContent) -> bool {
@@ -53,25 +38,7 @@ struct HashWorker<'a> {
     hashed: (u64, u64),
 }
 
-impl<'a> Finder<'a> {
-    /// Sorts the items so that those that may be alike are together, each inode once, and says what is known of them.
-    pub(super) fn order(catalog: &mut Catalog, known: impl Fn(&Item) -> Option<KnownContent>) -> Vec<KnownContent> {
-        let items = &mut catalog.items;
-        items.sort_unstable_by_key(|item| (class(item), item.device, item.inode, item.root));
-        items.dedup_by_key(|item| (item.device, item.inode));
-        items.sort_unstable_by_key(|item| (class(item), item.path_hash, item.root));
-        items.iter().map(|item| known(item).unwrap_or_default()).collect()
-    }
-
-    pub(super) fn stopped(&self) -> bool {
-        self.options.cancel.is_cancelled()
-    }
-
-    /// Returns whether a file's extents may be replaced, which is never so in the trees to share with.
-    pub(super) fn may_change(&self, index: u32) -> bool {
-        usize::from(self.catalog.items[index as usize].root) >= self.options.against.len()
-    }
-
+impl Finder<'_> {
     pub(super) fn find_and_share(&mut self, sharing: &mut Sharing) {
         let classes = self.classes();
         let mut leaders = HashMap::new();
@@ -135,7 +102,7 @@ impl<'a> Finder<'a> {
                 }
             }
         }
-        // One path alone: nobody to tell it from.
+        // One path alone: nothing to compare it with.
         if alone.len() > 1 || hashed {
             to_hash.append(&mut alone);
         }
@@ -191,7 +158,7 @@ impl<'a> Finder<'a> {
                 && let Ok(extents) = extents_of(file.as_fd())
             {
                 if address_of(&extents) == INLINE {
-                    // Not a hash, and nobody else's: it will be in no group.
+                    // Not a hash, and unique: it will be in no group.
                     let mut content = Content::default();
                     content[8..].copy_from_slice(&item.inode.to_le_bytes());
                     content[1] = 1;

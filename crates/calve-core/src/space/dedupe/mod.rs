@@ -6,99 +6,31 @@ mod cache;
 mod catalog;
 mod content;
 mod find;
+mod finder;
 mod pieces;
+mod report;
 mod share;
 mod source;
 mod turns;
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use self::apply::Sharing;
 use self::cache::Cache;
-use self::catalog::{Catalog, Collector, SharedCatalog, can_share};
-use self::find::Finder;
+use self::catalog::{Catalog, Collector, SharedCatalog, can_share, left_elsewhere};
+use self::finder::Finder;
+pub use self::report::{DedupeMode, DedupeOptions, DedupeReport, HashedFiles, LeftFiles, SharedFiles};
 use super::volumes::{Volume, Volumes};
-use super::walk::{UnreadableEntries, Walk};
+use super::walk::{UnreadableEntries, Walk, nested};
 use crate::error::Error;
-use crate::operation::Operation;
-use crate::options::Mounts;
-use crate::progress::{CancelToken, Progress};
-use crate::reason::{LeftReason, WarningCode};
-use crate::report::{SkippedEntry, Warning};
+use crate::report::Warning;
 use crate::sys;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
-
-/// Whether to share, or only to find out what could be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DedupeMode {
-    #[default]
-    Share,
-    /// Say what would be shared. Nothing changes.
-    DryRun,
-}
-
-/// How to share. `DedupeOptions::default()` is what most callers want.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct DedupeOptions {
-    /// Whether to share at all.
-    pub mode: DedupeMode,
-    /// Trees to share with: nothing in them changes its place, and only what is also in one of them is shared.
-    pub against: Vec<PathBuf>,
-    /// A directory that keeps what was found out about files for the next run.
-    pub cache: Option<PathBuf>,
-    /// Whether to go into other file systems below a path.
-    pub mounts: Mounts,
-    pub threads: Option<NonZeroUsize>,
-    /// Counters that another thread may read: entries walked and files dealt with, bytes read.
-    pub progress: Arc<Progress>,
-    /// Ends it early: what is shared by then stays so, and what was found out is kept.
-    pub cancel: CancelToken,
-}
-
-/// Files that were left alone for one reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftFiles {
-    pub reason: LeftReason,
-    pub files: u64,
-    pub first_path: PathBuf,
-}
-
-/// The files that were shared, and those that were not.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct DedupeReport {
-    pub files: u64,
-    /// Those whose contents were read and hashed.
-    pub hashed_files: u64,
-    /// The bytes of these.
-    pub hashed_bytes: u64,
-    /// Sets of files that hold the same.
-    pub groups: u64,
-    /// Files that share now, and did not, or not wholly, before. In a dry run: that would be tried.
-    pub shared_files: u64,
-    /// Bytes that have a common address now and did not before, from the files' extents before and after. In a dry run: those that
-    /// would be asked for.
-    pub shared_bytes: u64,
-    /// Files that shared already.
-    pub already_files: u64,
-    /// Free space that was won, by statvfs(3) before and after. Other programs move it too. `None` in a dry run.
-    pub gained_bytes: Option<i64>,
-    /// The files that were left alone, and why.
-    pub left_alone: Vec<LeftFiles>,
-    /// Entries that could not be looked at.
-    pub unreadable: u64,
-    /// The first 1,000 of them.
-    pub skipped: Vec<SkippedEntry>,
-    /// Other facts that the user should know.
-    pub warnings: Vec<Warning>,
-    /// From the call to its return.
-    pub elapsed: Duration,
-}
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::WarningCode;
 
 /// Finds files below `paths` that hold the same, and makes them share their extents.
 ///
@@ -112,7 +44,15 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
 
 fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> {
     let begin = Instant::now();
-    let roots = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut roots = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
+    // No file is to count twice. The number of the others tells which they are.
+    let asked = roots.split_off(options.against.len());
+    let nested = nested(&asked, options.mounts)?;
+    // A tree that the others are to share with is not changed, even if it is named among them.
+    let is_source = |root: &Source| roots.iter().any(|source| source.identity() == root.identity());
+    let asked = asked.into_iter().zip(nested).filter(|(root, is_nested)| !is_nested && !is_source(root));
+    let asked: Vec<_> = asked.map(|(root, _)| root).collect();
+    roots.extend(asked);
     let (volumes, troubles, collecting) = (Volumes::default(), UnreadableEntries::default(), SharedCatalog::default());
     let threads = thread_count(options.threads);
     for root in &roots {
@@ -130,7 +70,7 @@ fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> 
     let collectors = walk.run(|| Collector::new(&collecting))?;
     let mut report =
         DedupeReport { files: collectors.iter().map(|collector| collector.files).sum(), ..DedupeReport::default() };
-    let elsewhere: u64 = collectors.iter().map(|collector| collector.elsewhere).sum();
+    report.left_alone.extend(left_elsewhere(&collectors, &roots));
     let mut catalog = Catalog::new(collectors, &collecting);
     let all = volumes.all();
     let used: Vec<&Arc<Volume>> = all.iter().filter(|volume| can_share(volume)).collect();
@@ -146,7 +86,7 @@ fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> 
     }
     let before: i64 = free(&used);
     let mut finder = Finder { catalog: &catalog, roots: &roots, volumes: &all, options, threads, known };
-    let mut sharing = Sharing::new(catalog.items.len(), elsewhere);
+    let mut sharing = Sharing::new(catalog.items.len());
     finder.find_and_share(&mut sharing);
     save_caches(&all, &caches, &finder, options, &mut report);
     if options.mode == DedupeMode::Share && sharing.shared_files() > 0 {
@@ -174,7 +114,7 @@ fn free(volume: &Volume) -> i64 {
 fn refuse_where_impossible(root: &Source, volumes: &Volumes) -> Result<(), Error> {
     let failed = |errno| Error::io(Operation::Stat, root.path(), errno);
     let stat = rustix::fs::fstat(root.directory()).map_err(failed)?;
-    let volume = volumes.of(root.directory(), &stat, || root.path().to_path_buf()).map_err(failed)?;
+    let volume = volumes.find(root.directory(), &stat, || root.path().to_path_buf()).map_err(failed)?;
     if can_share(&volume) {
         return Ok(());
     }

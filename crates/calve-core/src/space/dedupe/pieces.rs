@@ -1,6 +1,6 @@
 //! Groups of equal files, cut so that two threads need not wait for each other. All in flat lists: there may be very many.
 
-use super::find::Finder;
+use super::finder::Finder;
 use super::turns::{GroupMask, Turns};
 
 /// Files that hold the same, or are taken to: numbers of items, of each group the one to share with first.
@@ -97,8 +97,7 @@ pub(super) fn pieces(finder: &Finder<'_>, groups: FileGroups) -> (GroupPieces, T
     (GroupPieces { members, pieces }, turns)
 }
 
-/// Returns the groups in which something can be shared, each after the number of its directory. They are in the order of the directories,
-/// so that a directory's descriptor is kept for all its files.
+/// Returns the groups with something to share, each after the number of its directory, whose descriptor is kept for all its files.
 fn in_order(finder: &Finder<'_>, groups: &FileGroups) -> Vec<(u32, u32)> {
     let against = finder.options.against.len();
     let item = |at: usize| &finder.catalog.items[groups.members[at] as usize];

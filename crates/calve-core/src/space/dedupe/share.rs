@@ -4,11 +4,10 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use crate::reason::{LeftReason, SkipReason};
 use crate::space::walk::reason;
 use crate::sys::{self, Extent};
+use crate::vocabulary::reason::{LeftReason, SkipReason};
 
-/// Reads all extents of an open file.
 pub(super) fn extents_of(file: BorrowedFd<'_>) -> sys::Result<Vec<Extent>> {
     let mut extents = Vec::new();
     sys::extents(file, 0, |extent| {
@@ -57,7 +56,6 @@ pub(super) fn disk_bytes(extents: &[Extent]) -> u64 {
 /// It was removed or written to since it was found.
 pub(super) const CHANGED: LeftReason = LeftReason::Skipped(SkipReason::Changed);
 
-/// The fate of one file.
 pub(super) enum ShareOutcome {
     /// So many bytes more than before lie where the source's lie; and its address.
     Now(u64, u64),
@@ -65,7 +63,7 @@ pub(super) enum ShareOutcome {
     Differs,
 }
 
-/// Makes `dst` use the extents of `src` as far as they hold the same, by whole ranges of `dst` that are not holes.
+/// Makes `dst` use the extents of `src` where they hold the same, by whole ranges of `dst` that are not holes.
 pub(super) fn share(
     src: BorrowedFd<'_>,
     src_extents: &[Extent],
@@ -117,10 +115,18 @@ pub(super) fn share(
     Ok(ShareOutcome::Now(now, address_of(&after)))
 }
 
+/// Fails as [`share`] would because of the mount or the owner: asked for no bytes, the kernel checks these (fs/remap_range.c).
+pub(super) fn may_share(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> sys::Result<()> {
+    if sys::is_immutable(dst) {
+        return Err(Errno::PERM);
+    }
+    sys::dedupe_range(src, 0, 0, dst, 0).map(|_| ())
+}
+
 /// Returns why the kernel would not share a file's extents.
 pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> LeftReason {
     match errno {
-        Errno::PERM if sys::is_unchangeable(dst) => LeftReason::Unchangeable,
+        Errno::PERM if sys::is_immutable(dst) => LeftReason::Immutable,
         Errno::PERM | Errno::ACCESS => LeftReason::OtherOwner,
         Errno::TXTBSY => LeftReason::Swap,
         Errno::INVAL if sys::differ_in_nocow(src, dst) => LeftReason::OneIsNocow,

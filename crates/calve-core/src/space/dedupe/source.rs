@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 
 use super::catalog::Opener;
-use super::find::Finder;
+use super::finder::Finder;
 use super::pieces::FileGroups;
 use super::turns::{Turns, for_each};
 use crate::sys;

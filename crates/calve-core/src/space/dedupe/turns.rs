@@ -2,7 +2,7 @@
 //!
 //! XFS changes the maps of an allocation group under a lock that is held until the transaction ends. Sharing changes those of the
 //! groups that both files are in, so that two threads in one group take turns at every file, and are slower than one. Here a thread
-//! gets pieces only while nobody works in any of their groups.
+//! gets pieces only while no other worker is in any of their groups.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::sys;
 use crate::tree::pool::joined;
 use crate::tree::source::Source;
 
-/// A set of allocation groups, as bits; none for work that is in nobody's way.
+/// A set of allocation groups, as bits; empty for work that conflicts with no other.
 pub(super) type GroupMask = u64;
 
 /// Neighbours are in one directory, which is then opened once.
@@ -50,17 +50,16 @@ impl Turns {
         Self { queue: Mutex::new(Queue { waiting, busy: 0 }), left: Condvar::new(), pieces: count }
     }
 
-    /// Creates turns for work that is in nobody's way.
+    /// Creates turns for work without conflicts.
     pub(super) fn in_order(count: usize) -> Self {
         Self::new(count, |_| 0)
     }
 
-    /// Returns how many threads can be of use.
     pub(super) fn most_threads(&self) -> usize {
         self.pieces.div_ceil(TOGETHER)
     }
 
-    /// Waits until there is something that is in nobody's way. `None` when nothing is left.
+    /// Waits until there is work without a conflict. `None` when nothing is left.
     pub(super) fn next(&self) -> Option<Turn<'_>> {
         let mut queue = self.lock();
         loop {

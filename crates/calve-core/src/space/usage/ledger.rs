@@ -1,5 +1,4 @@
-//! The extents that files share, sorted by their address on the disk. What does not fit into a fixed share of memory waits in a file
-//! without a name.
+//! The extents that files share, sorted by their address on the disk. What exceeds a fixed share of memory waits in a file without a name.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,8 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::sys;
+use crate::vocabulary::operation::Operation;
 
 /// One file's use of one extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,11 +21,11 @@ pub(super) struct Use {
     pub(super) end: u64,
     /// Which of the paths given.
     pub(super) root: u32,
-    /// Somebody else, or another part of the file, uses it too.
+    /// Another file, or another part of this one, uses it too.
     pub(super) shared: bool,
     /// Compressed: only the start says something of the address.
     pub(super) encoded: bool,
-    /// How many files use all of it, where that is told: clones of each other. 0 elsewhere.
+    /// How many files use all of it, where the system says: clones of each other. 0 elsewhere.
     pub(super) family: u32,
 }
 
@@ -142,11 +141,7 @@ impl SortedUses<'_> {
         {
             let mut bytes = vec![0; PART.min(*end - *begin) as usize];
             let read = file.read_exact_at(&mut bytes, *begin);
-            read.map_err(|source| Error::Io {
-                operation: Operation::ReadTemporary,
-                path: self.scratch.clone(),
-                source,
-            })?;
+            read.map_err(|error| Error::io(Operation::ReadTemporary, &self.scratch, error))?;
             *begin += bytes.len() as u64;
             run.buffer = bytes.chunks_exact(BYTES).map(Use::from_bytes).collect();
             run.at = 0;

@@ -7,7 +7,7 @@ use crate::error::Error;
 pub(super) struct SharedPiece<'a> {
     pub(super) file_system: u32,
     pub(super) bytes: u64,
-    /// How many files use it in all, where that is told; else 0.
+    /// How many files use it in all, where the system says; else 0.
     pub(super) family: u32,
     pub(super) uses: &'a [u32],
 }

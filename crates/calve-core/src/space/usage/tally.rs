@@ -9,18 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::Usage;
 use super::inodes::Inodes;
 use super::ledger::{Ledger, Use};
+use super::report::Usage;
 use crate::error::Error;
 use crate::space::measure::{self, DiskPart, EntrySpace, Range, allocated, size};
 use crate::space::volumes::Volume;
 use crate::space::walk::{OpenedDirectory, SpaceVisitor, UnreadableEntries, full_path, reason};
-use crate::sys::{self, SpaceRules};
+use crate::sys::{self, SpaceRules, XattrTarget};
 use crate::tree::node::Node;
 use crate::tree::source::Source;
 
-/// The common state of the workers.
 pub(super) struct SharedTally<'a> {
     roots: &'a [Source],
     troubles: &'a UnreadableEntries,
@@ -36,11 +35,10 @@ struct Link {
     node: Arc<Node>,
     name: CString,
     stat: Stat,
-    /// Path, and how many names were seen there.
-    seen: Vec<(usize, u64)>,
+    /// Path, how many names were seen there, and what they take in the metadata.
+    seen: Vec<(usize, u64, u64)>,
 }
 
-/// The figures of one path.
 #[derive(Default, Clone)]
 pub(super) struct Sum {
     pub(super) usage: Usage,
@@ -70,10 +68,10 @@ impl Sum {
 
     pub(super) fn merge(&mut self, other: &Self) {
         let (a, b) = (&mut self.usage, &other.usage);
-        a.files += b.files;
-        a.directories += b.directories;
-        a.others += b.others;
-        a.hard_links += b.hard_links;
+        a.entries.files += b.entries.files;
+        a.entries.directories += b.entries.directories;
+        a.entries.others += b.entries.others;
+        a.entries.hard_links += b.entries.hard_links;
         a.apparent += b.apparent;
         a.allocated += b.allocated;
         a.exclusive += b.exclusive;
@@ -112,6 +110,8 @@ pub(super) struct TallyVisitor<'a> {
     uses: Vec<Use>,
 }
 
+/// The inode number of a subvolume's root (linux/btrfs_tree.h).
+const ROOT_OF_SUBVOLUME: u64 = 256;
 /// How many extents are sorted in memory at a time.
 const IN_MEMORY: usize = 1 << 20;
 /// How many a worker collects before it takes the lock.
@@ -140,17 +140,17 @@ impl<'a> SharedTally<'a> {
         let roots = self.roots.len();
         let mut uses = Vec::new();
         for link in links.into_values() {
-            let tops: Vec<_> = link.seen.iter().filter(|(root, _)| !nested[*root]).collect();
+            let tops: Vec<_> = link.seen.iter().filter(|(root, ..)| !nested[*root]).collect();
             let only = match tops.as_slice() {
-                [(root, _)] => Some(*root),
+                [(root, ..)] => Some(*root),
                 _ => None,
             };
-            let in_all: u64 = tops.iter().map(|(_, seen)| seen).sum();
-            for &(root, seen) in &link.seen {
+            let in_all = tops.iter().fold((0, 0), |(seen, names), top| (seen + top.1, names + top.2));
+            for &(root, seen, names) in &link.seen {
                 // In the total by way of the one path that has it, or on its own account.
                 let sum =
                     if only == Some(root) || nested[root] { &mut tally.sums[root] } else { &mut tally.alone[root] };
-                self.charge(&link, sum, root as u32, seen, &mut uses);
+                self.charge(&link, sum, root as u32, (seen, names), &mut uses);
             }
             if only.is_none() {
                 self.charge(&link, &mut tally.sums[roots], roots as u32, in_all, &mut uses);
@@ -163,9 +163,10 @@ impl<'a> SharedTally<'a> {
         }
     }
 
-    fn charge(&self, link: &Link, sum: &mut Sum, root: u32, seen: u64, uses: &mut Vec<Use>) {
+    fn charge(&self, link: &Link, sum: &mut Sum, root: u32, (seen, names): (u64, u64), uses: &mut Vec<Use>) {
         count(sum, &link.stat);
-        sum.usage.hard_links += seen - 1;
+        sum.add(&link.volume, &EntrySpace { items: names, ..EntrySpace::default() });
+        sum.usage.entries.hard_links += seen - 1;
         #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
         if seen < link.stat.st_nlink as u64 {
             // Another name, elsewhere, keeps all of it.
@@ -179,9 +180,8 @@ impl<'a> SharedTally<'a> {
             Err(errno) => return self.trouble(link.root, &link.node, &link.name, errno),
         };
         let here = OpenedDirectory { root: link.root, node: &link.node, fd: directory.as_fd(), volume: &link.volume };
-        match measure_into(sum, &here, &link.name, &link.stat, root, uses) {
-            Ok(()) => {}
-            Err(errno) => self.trouble(link.root, &link.node, &link.name, errno),
+        if let Err(errno) = measure_into(sum, &here, &link.name, &link.stat, root, uses) {
+            self.trouble(link.root, &link.node, &link.name, errno);
         }
     }
 }
@@ -189,10 +189,10 @@ impl<'a> SharedTally<'a> {
 fn count(sum: &mut Sum, stat: &Stat) {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
-            sum.usage.files += 1;
+            sum.usage.entries.files += 1;
             sum.usage.apparent += size(stat);
         }
-        _ => sum.usage.others += 1,
+        _ => sum.usage.entries.others += 1,
     }
     sum.usage.allocated += allocated(stat);
 }
@@ -250,9 +250,10 @@ impl<'a> TallyVisitor<'a> {
             stat: *stat,
             seen: Vec::new(),
         });
-        match link.seen.iter_mut().find(|(root, _)| *root == here.root) {
-            Some((_, seen)) => *seen += 1,
-            None => link.seen.push((here.root, 1)),
+        let items = measure::name_items(name);
+        match link.seen.iter_mut().find(|(root, ..)| *root == here.root) {
+            Some((_, seen, names)) => (*seen, *names) = (*seen + 1, *names + items),
+            None => link.seen.push((here.root, 1, items)),
         }
     }
 }
@@ -260,17 +261,22 @@ impl<'a> TallyVisitor<'a> {
 impl SpaceVisitor for TallyVisitor<'_> {
     fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat) {
         let sum = &mut self.sums[here.root];
-        sum.usage.directories += 1;
+        sum.usage.entries.directories += 1;
         sum.usage.allocated += allocated(stat);
-        let mut measured = EntrySpace { items: measure::named_items(c""), ..EntrySpace::default() };
+        let (mut measured, inode) = (EntrySpace::default(), XattrTarget::Open(here.fd));
         match here.volume.rules {
-            SpaceRules::Btrfs => {}
-            SpaceRules::Apfs | SpaceRules::Unknown => measured.other.max = allocated(stat),
-            SpaceRules::Exact | SpaceRules::Xfs => {
-                measured.other = Range::exactly(allocated(stat));
-                measured.exclusive = allocated(stat);
+            SpaceRules::Btrfs => {
+                let name = here.node.parent().map_or(c"", |(_, name)| name);
+                measured.items = measure::inode_items(inode) + measure::name_items(name);
+                if stat.st_ino == ROOT_OF_SUBVOLUME {
+                    measured.items += measure::SUBVOLUME_ITEMS;
+                }
             }
+            SpaceRules::Apfs | SpaceRules::Unknown => measured.other.max = allocated(stat),
+            SpaceRules::Ext => measured.other = measure::freed_by_ext(inode, stat),
+            SpaceRules::Exact | SpaceRules::Xfs => measured.other = Range::exactly(allocated(stat)),
         }
+        measured.exclusive = measured.other.min;
         sum.add(here.volume, &measured);
         if here.volume.rules == SpaceRules::Xfs {
             sum.inodes.insert(here.volume.device, stat.st_ino);
@@ -283,6 +289,7 @@ impl SpaceVisitor for TallyVisitor<'_> {
         }
         let sum = &mut self.sums[here.root];
         count(sum, stat);
+        sum.add(here.volume, &EntrySpace { items: measure::name_items(name), ..EntrySpace::default() });
         if let Err(errno) = measure_into(sum, here, name, stat, here.root as u32, &mut self.uses) {
             self.shared.trouble(here.root, here.node, name, errno);
         }

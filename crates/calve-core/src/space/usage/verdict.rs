@@ -1,19 +1,19 @@
-//! From what was added up to what is said: how much is shared with whom, and what deleting frees.
+//! From the sums to the report: how much is shared with which tree, and how much deleting frees.
 
 use std::sync::{Arc, PoisonError};
 
-use super::Usage;
 use super::inodes::Inodes;
 use super::ledger::Use;
+use super::report::Usage;
 use super::sweep::sweep;
 use super::tally::{SharedTally, Sum, Tally};
 use crate::error::Error;
-use crate::operation::Operation;
-use crate::reason::WarningCode;
 use crate::report::Warning;
 use crate::space::measure::Range;
 use crate::space::volumes::{Volume, Volumes};
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::WarningCode;
 
 /// Computes the usage of each path, and of all paths together.
 pub(super) fn verdict(
@@ -77,8 +77,7 @@ pub(super) fn verdict(
     Ok((usages, total, warnings(&volumes)))
 }
 
-/// Returns whether something else uses a piece for certain, with `here` uses in a path, `in_all` in all of them, and as many as `family` says in
-/// all, where that is told: another of the paths does, or it is the only use although the piece is shared.
+/// Returns whether something else certainly uses a piece with `here` uses in a path, `in_all` in all of them, and `family` in all, where known.
 fn has_other_users(here: u32, in_all: u32, family: u32) -> bool {
     in_all > here || if family == 0 { here == 1 } else { here < family }
 }
@@ -185,15 +184,20 @@ fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
             }
             SpaceRules::Btrfs if volume.file_system == volume.device => {
                 // Nothing is known of the trees' leaves but that each is a third full at least, or would have been merged with
-                // the next; and leaves that others use too stay.
+                // the next; and leaves that others use too stay. One more may go of each tree: those of files, of extents, of
+                // checksums and of free space.
                 let copies = sys::btrfs_metadata_copies(volume.directory()).unwrap_or(4);
+                let leaf = sys::btrfs_node_bytes(volume.directory()).unwrap_or(65536);
                 let items = sum.items.get(volume.file_system as usize).copied().unwrap_or(0);
-                all.add(Range { min: 0, max: 3 * items * copies });
+                let trees = 3 + volumes.iter().filter(|other| other.file_system == volume.file_system).count() as u64;
+                let leaves = if items > 0 { trees * leaf } else { 0 };
+                all.add(Range { min: 0, max: (3 * items + leaves) * copies });
             }
             _ => {}
         }
     }
     (usage.frees_min, usage.frees_max) = (all.min, all.max);
+    usage.frees = (all.min == all.max).then_some(all.min);
     usage
 }
 

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::claim::store::{Home, Set, SpareSource};
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::progress::{CancelToken, Pace};
-use crate::spare::store::{Home, Set, SpareSource};
 use crate::sys;
+use crate::vocabulary::operation::Operation;
 
 /// How long a refill waits for the machine before it builds a spare: after a long build there is still one wanted.
 pub(super) const LONGEST_BEFORE: Duration = Duration::from_secs(3600);
@@ -20,8 +20,7 @@ const STEP: Duration = Duration::from_secs(1);
 /// The share of the time in which some task waits for processor, memory or disk, from which on the machine is busy.
 const MOST: [f64; 3] = [0.4, 0.05, 0.4];
 
-/// The machine is busy if others use more than this share of all processors' time: a build with as many jobs as processors lets no task
-/// wait, and is slowed by whatever else runs.
+/// Others that use more of all processors' time make the machine busy: a build with a job per processor lets no task wait, but is slowed.
 const MOST_USED: f64 = 0.75;
 
 /// How much all tasks had waited at a moment, and worked.
@@ -110,7 +109,7 @@ impl RefillPace {
         Ok(Self { home, source, id, had_room, cancel, longest: LONGEST, state: Mutex::new(state) })
     }
 
-    /// Returns whether the spare is still wanted, nobody waits for this process to end, and there is room.
+    /// Returns whether the spare is still wanted, no process waits for this one to end, and there is room.
     fn may_go_on(&self) -> bool {
         let Ok(Some(home)) = Home::open(&self.home) else { return false };
         if self.cancel.is_cancelled() || home.is_awaited() {

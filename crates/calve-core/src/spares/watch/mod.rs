@@ -17,22 +17,23 @@ use std::time::{Duration, Instant};
 use self::serve::QuestionSocket;
 pub use self::tracker::UntrackedReason;
 use self::tracker::{Tracker, WatchBudget};
-use super::Spares;
+use super::set::Spares;
+use crate::claim::ask::Answer;
+use crate::claim::check::{CheckFailure, CheckRequest, check};
+use crate::claim::hand_over::fitness;
+use crate::claim::store::{Home, Set, SpareDirectory, SpareSource, spares};
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::progress::CancelToken;
-use crate::spare::ask::Answer;
-use crate::spare::check::{CheckFailure, CheckRequest, check};
-use crate::spare::claim::fitness;
-use crate::spare::store::{Home, Set, SpareDirectory, SpareSource, spares};
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
+use crate::vocabulary::operation::Operation;
 
+/// The options of [`Spares::watch`].
 pub struct WatchOptions<'a> {
     /// Receives what should be known.
-    pub told: &'a mut dyn FnMut(WatchNote<'_>),
+    pub notify: &'a mut dyn FnMut(WatchNote<'_>),
     /// When it ends by itself.
     pub end: WatchEnd,
     /// Ends the watch early.
@@ -42,6 +43,7 @@ pub struct WatchOptions<'a> {
 /// When [`Spares::watch`] ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WatchEnd {
+    /// It does not.
     #[default]
     Never,
     /// When there are no spares any more that were asked for with [`WatcherStart::AfterClones`](super::WatcherStart::AfterClones).
@@ -52,26 +54,33 @@ pub enum WatchEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchNote<'a> {
+    /// It answers questions from now on.
     Listening,
     /// It knows what happens in this source.
     Watching {
+        /// The source.
         source: &'a Path,
         /// How many directories it has.
         directories: usize,
     },
     /// It knows whether this spare still equals its source.
     Knows {
+        /// Id of the spare.
         spare: &'a str,
     },
     /// It knows nothing about this source, and may try again.
     Lost {
+        /// The source.
         source: &'a Path,
+        /// The reason.
         why: UntrackedReason,
     },
 }
 
+/// The end of [`Spares::watch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchOutcome {
+    /// It was cancelled, or not wanted any more.
     Ended,
     /// Another process watches for this user.
     Elsewhere,
@@ -106,7 +115,6 @@ pub(super) fn possible(home: &Path) -> Result<(), Error> {
     sys::Watches::new().map(drop).map_err(|errno| Error::io(Operation::Watch, home, errno))
 }
 
-/// The sources of all sets.
 struct Watcher {
     home: Home,
     sources: HashMap<String, WatchedSource>,
@@ -116,7 +124,6 @@ struct Watcher {
     looked: Instant,
 }
 
-/// The source of one set.
 struct WatchedSource {
     path: PathBuf,
     tracker: Result<Tracker, UntrackedReason>,
@@ -133,7 +140,7 @@ struct Base {
 
 /// How long nothing must happen before suspects are looked at.
 const QUIET: Duration = Duration::from_secs(1);
-/// How often a watcher that ends by itself looks whether it is wanted. Whoever removes spares also tells it.
+/// How often a watcher that ends by itself looks whether it is wanted. Removing spares notifies it, too.
 const LOOK: Duration = Duration::from_secs(60);
 /// The longest time after which a lost source is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
@@ -141,7 +148,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 impl Watcher {
     fn run(&mut self, door: &QuestionSocket, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         self.look_for_sources(options)?;
-        (options.told)(WatchNote::Listening);
+        (options.notify)(WatchNote::Listening);
         let ends = options.end == WatchEnd::Unwanted;
         while !options.cancel.is_cancelled() && (self.is_wanted || !ends) {
             self.wait(door, options)?;
@@ -158,7 +165,7 @@ impl Watcher {
         let longest = if trackers.clone().any(Tracker::is_settling) { Duration::ZERO } else { QUIET };
         let (asked, happened) = door.wait(trackers.map(Tracker::queue).collect(), longest)?;
         if let Some(question) = asked {
-            let answer = self.answer(question.spare());
+            let answer = self.answer(&question.spare);
             let is_new = answer.is_none();
             question.answer(&answer.unwrap_or(Answer::Unknown));
             if is_new {
@@ -231,7 +238,7 @@ impl WatchedSource {
             }
             match self.compare(set, &one, &options.cancel) {
                 Ok(Some(base)) => {
-                    (options.told)(WatchNote::Knows { spare: &name(&one) });
+                    (options.notify)(WatchNote::Knows { spare: &name(&one) });
                     self.bases.insert(name(&one), base);
                 }
                 Ok(None) => {}
@@ -252,13 +259,13 @@ impl WatchedSource {
             (Ok(source), Ok(exclude)) => Tracker::start(&source, exclude, budget),
             _ => Err(UntrackedReason::Gone),
         };
-        (options.told)(match &self.tracker {
+        (options.notify)(match &self.tracker {
             Ok(tracker) => WatchNote::Watching { source: &self.path, directories: tracker.watched() },
             Err(why) => WatchNote::Lost { source: &self.path, why: *why },
         });
     }
 
-    /// Compares the source with the record of a spare. Everything that happens after the moment that is noted before is told.
+    /// Compares the source with the record of a spare. All events after the moment noted before are reported.
     fn compare(
         &mut self,
         set: &Set,
@@ -269,25 +276,30 @@ impl WatchedSource {
         let Some(record) = found.record()? else { return Ok(None) };
         let source = Source::open(&self.path)?;
         let Ok(moment) = tracker.catch_up() else { return Ok(None) };
-        if fitness(&record.head, &source).is_err() {
+        // A watcher gets no events of mounts: what is equal to the record while something is mounted may be another entry's afterwards.
+        let is_whole = || sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty());
+        if fitness(&record.head, &source).is_err() || !is_whole() {
             return Ok(None);
         }
         let exclude = Exclusions::new(&set.definition.shape.exclude)?;
         let work = CheckRequest { source: &source, exclude: &exclude, only: None, threads: thread_count(None), cancel };
         let body = record.body(None).ok_or(CheckFailure::Damaged)?;
         let differences = check(&work, &body.bytes, record.head.entries)?;
+        if !is_whole() {
+            return Ok(None);
+        }
         let mut directories: Vec<PathBuf> = differences.directories.into_keys().collect();
         // A file may change by a name that is not watched.
         directories.extend(differences.with_links);
         Ok(Some(Base { moment, directories }))
     }
 
-    /// Does what is to be done between questions.
+    /// Does the work between questions.
     fn go_on(&mut self, happened: bool, options: &mut WatchOptions<'_>) {
         if let Ok(tracker) = &mut self.tracker {
             let mut known = tracker.catch_up();
             if known.is_ok() && (!happened || tracker.is_settling()) && tracker.is_unsettled() {
-                tracker.settle();
+                tracker.check_writers();
                 known = tracker.catch_up();
             }
             if let Err(why) = known {
@@ -297,7 +309,7 @@ impl WatchedSource {
                 }
                 self.bases.clear();
                 self.again = Instant::now() + self.pause;
-                (options.told)(WatchNote::Lost { source: &self.path, why });
+                (options.notify)(WatchNote::Lost { source: &self.path, why });
             }
         }
     }

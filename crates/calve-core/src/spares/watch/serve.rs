@@ -11,11 +11,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::claim::ask::{Answer, SOCKET, socket_path};
+use crate::claim::store::Home;
 use crate::error::Error;
-use crate::operation::Operation;
-use crate::spare::ask::{Answer, SOCKET, socket_path};
-use crate::spare::store::Home;
 use crate::sys;
+use crate::vocabulary::operation::Operation;
 
 /// The name of the lock that the watcher holds.
 const LOCK: &str = "watch.lock";
@@ -45,12 +45,9 @@ impl QuestionSocket {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(Error::io(Operation::Remove, path, errno)),
         }
-        let listening = UnixListener::bind(socket_path(home.path(), home.directory())).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        });
-        let listener =
-            listening.map_err(|source| Error::Io { operation: Operation::Listen, path: path.clone(), source })?;
+        let listening = UnixListener::bind(socket_path(home.path(), home.directory()))
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        let listener = listening.map_err(|error| Error::io(Operation::Listen, &path, error))?;
         Ok(Some(Self { listener, path, _lock: lock.into() }))
     }
 
@@ -92,10 +89,10 @@ impl Drop for QuestionSocket {
     }
 }
 
-/// One question, and whoever waits for its answer.
+/// One question, and the connection that waits for its answer.
 pub(super) struct Question {
     stream: UnixStream,
-    spare: String,
+    pub(super) spare: String,
 }
 
 impl Question {
@@ -115,10 +112,6 @@ impl Question {
             text.extend(byte);
         }
         None
-    }
-
-    pub(super) fn spare(&self) -> &str {
-        &self.spare
     }
 
     /// Answers. The process that asked may be gone.

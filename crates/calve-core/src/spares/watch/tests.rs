@@ -31,18 +31,18 @@ impl WatchedTree {
         let directory = tempfile::tempdir().unwrap();
         let src = directory.path().join("src");
         files(&src, &["a/f", "a/deep/g", "b/h", "i"]);
-        let mut watched = Self::of(directory)?;
+        let mut watched = Self::in_directory(directory)?;
         // A process that another test has just forked may have a file open for writing too, until it runs its program.
         let give_up = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !watched.changed().is_empty() && std::time::Instant::now() < give_up {
-            watched.tracker.settle();
+            watched.tracker.check_writers();
             watched.moment = watched.tracker.catch_up().unwrap();
         }
         Some(watched)
     }
 
     /// Watches the tree `src` in a directory. Returns `None` on systems without a watcher.
-    fn of(directory: tempfile::TempDir) -> Option<Self> {
+    fn in_directory(directory: tempfile::TempDir) -> Option<Self> {
         if sys::most_watches() == 0 {
             return None;
         }
@@ -76,7 +76,7 @@ fn nothing_happened_and_nothing_is_said_to_have() {
     let Some(mut watched) = WatchedTree::new() else { return };
     assert!(watched.changed().is_empty());
     assert_eq!(watched.tracker.watched(), 4);
-    watched.tracker.settle();
+    watched.tracker.check_writers();
     assert!(watched.changed().is_empty());
 }
 
@@ -121,11 +121,11 @@ fn a_file_that_was_open_for_writing_by_another_name_has_changed() {
     let mut file = fs::OpenOptions::new().append(true).open(src.join("a/f")).unwrap();
     fs::hard_link(src.join("a/f"), src.join("b/other")).unwrap();
     fs::remove_file(src.join("a/f")).unwrap();
-    let Some(mut watched) = WatchedTree::of(directory) else { return };
+    let Some(mut watched) = WatchedTree::in_directory(directory) else { return };
     assert_eq!(watched.changed(), ["b"]);
     file.write_all(b"more").unwrap();
     drop(file);
-    watched.tracker.settle();
+    watched.tracker.check_writers();
     assert_eq!(watched.changed(), ["a", "b"]);
     watched.moment = watched.tracker.catch_up().unwrap();
     assert!(watched.changed().is_empty());
@@ -142,7 +142,7 @@ fn a_file_that_came_while_it_was_open_for_writing_has_changed() {
     watched.moment = watched.tracker.catch_up().unwrap();
     file.write_all(b"more").unwrap();
     drop(file);
-    watched.tracker.settle();
+    watched.tracker.check_writers();
     assert_eq!(watched.changed(), ["b"]);
     watched.moment = watched.tracker.catch_up().unwrap();
     assert!(watched.changed().is_empty());
@@ -159,7 +159,7 @@ fn a_new_tree_is_watched_from_its_first_moment() {
     files(&watched.path("b/new"), &["x/y/z"]);
     assert_eq!(watched.changed(), ["b", "b/new", "b/new/x", "b/new/x/y"]);
     watched.moment = watched.tracker.catch_up().unwrap();
-    watched.tracker.settle();
+    watched.tracker.check_writers();
     assert!(watched.changed().is_empty());
     fs::write(watched.path("b/new/x/y/z"), "other").unwrap();
     assert_eq!(watched.changed(), ["b/new/x/y"]);
@@ -180,14 +180,14 @@ fn a_file_that_was_read_is_no_suspect_for_long_and_one_that_is_written_remains_o
     let reader = fs::File::open(watched.path("a/f")).unwrap();
     let writer = fs::OpenOptions::new().append(true).open(watched.path("b/h")).unwrap();
     assert_eq!(watched.changed(), ["a", "b"]);
-    watched.tracker.settle();
+    watched.tracker.check_writers();
     assert_eq!(watched.changed(), ["b"], "one is still open, for reading only");
-    watched.tracker.settle();
+    watched.tracker.check_writers();
     assert_eq!(watched.changed(), ["b"]);
     drop((reader, writer));
     watched.tracker.catch_up().unwrap();
-    watched.tracker.settle();
-    // It was closed by whoever could have written it.
+    watched.tracker.check_writers();
+    // Every possible writer has closed it.
     assert_eq!(watched.changed(), ["b"]);
     watched.moment = watched.tracker.catch_up().unwrap();
     assert!(watched.changed().is_empty());
@@ -198,9 +198,9 @@ fn a_file_that_is_open_for_writing_before_the_watch_begins_is_a_suspect() {
     let directory = tempfile::tempdir().unwrap();
     files(&directory.path().join("src"), &["a/f", "b/h"]);
     let mut writer = fs::OpenOptions::new().append(true).open(directory.path().join("src/b/h")).unwrap();
-    let Some(mut watched) = WatchedTree::of(directory) else { return };
+    let Some(mut watched) = WatchedTree::in_directory(directory) else { return };
     assert_eq!(watched.changed(), ["b"]);
-    watched.tracker.settle();
+    watched.tracker.check_writers();
     assert_eq!(watched.changed(), ["b"]);
     writer.write_all(b"more").unwrap();
     drop(writer);

@@ -4,8 +4,8 @@
 //! while the change is made.
 //!
 //! Some changes make no event. Stores through a mapping (mmap(2)) and some writes (AIO) do not; both need the file to be open for
-//! writing. A file that was opened is therefore a suspect until a lease shows that nobody has it open for writing: see
-//! [`Tracker::settle`]. A change by one name of a file is told to the directory of that name only, and a writer's name stays the one by which
+//! writing. A file that was opened is therefore a suspect until a lease shows that it is not open for writing: see
+//! [`Tracker::check_writers`]. A change by one name of a file is reported to the directory of that name only, and a writer's name stays the one by which
 //! it opened the file, even when that is gone. So a name that is removed may have been a second one of another entry, which changed by it:
 //! from then on nothing is known, until everything is compared anew.
 
@@ -20,13 +20,13 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::hidden::is_calves_own;
-use crate::spare::check::node;
+use crate::claim::check::node;
 use crate::sys::{self, Listing, ListingBuffer, WatchEvent, WatchEventKind, Watches};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
 use crate::tree::node::open_source;
 use crate::tree::source::Source;
+use crate::vocabulary::hidden_name::is_calves_own;
 
 /// Why nothing is known about a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum UntrackedReason {
     Gone,
     /// Something is mounted in it.
     Mounted,
-    /// Not every change on its file system is told.
+    /// The file system does not report every change.
     FileSystem,
     /// A directory of it cannot be read.
     Unreadable,
@@ -92,7 +92,7 @@ pub(crate) struct Tracker {
     /// A file was moved away; the next event says where to.
     moved: Option<u32>,
     lost: Option<UntrackedReason>,
-    /// There are suspects that [`Tracker::settle`] has not tried to clear.
+    /// There are suspects that [`Tracker::check_writers`] has not tried to clear.
     is_unsettled: bool,
     settling: Vec<i32>,
     buffer: ListingBuffer,
@@ -114,9 +114,9 @@ struct Directory {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Suspicion {
-    /// It was opened by this name: this directory is told of what is written.
+    /// It was opened by this name: this directory gets the events of writes.
     ByThisName,
-    /// Somebody may have it open by a name that is gone, or is in another directory, which is told of what is written.
+    /// A writer may have it open by a name that is gone, or by one in another directory, which gets the events.
     ByAnyName,
 }
 
@@ -183,7 +183,6 @@ impl Tracker {
         self.watches.queue()
     }
 
-    /// Returns how many directories are watched.
     pub(crate) fn watched(&self) -> usize {
         self.directories.len()
     }
@@ -286,12 +285,12 @@ impl Tracker {
                 self.moved = Some(event.cookie);
             }
             WatchEventKind::Removed => self.lose(UntrackedReason::Removal),
-            // It may have been the last that somebody wrote.
+            // It may have been a writer's last write.
             _ => self.is_unsettled |= !directory.suspects.is_empty(),
         }
     }
 
-    /// Ends the watches of what was at `path`.
+    /// Ends the watches of the tree that was at `path`.
     fn forget_tree(&mut self, path: &Path) {
         let below = self.by_path.range::<Path, _>((std::ops::Bound::Included(path), std::ops::Bound::Unbounded));
         let gone: Vec<i32> = below.take_while(|(one, _)| one.starts_with(path)).map(|(_, watch)| *watch).collect();
@@ -334,9 +333,7 @@ impl Tracker {
         let watch = self.watches.add(directory.as_fd())?;
         let stat = rustix::fs::fstat(&directory)?;
         self.note_path(watch, &path, identity(&stat), share);
-        // From here on everything is told. Opened anew, because btrfs lists what was there when the directory was opened, and something
-        // may have come between that and the watch.
-        let directory = node(Path::new("")).open_source(directory.as_fd())?;
+        // From here on all changes are reported.
         let mut files = Vec::new();
         let mut listing = Listing::new(directory.as_fd(), &mut self.buffer)?;
         while let Some(entry) = listing.next() {
@@ -391,15 +388,15 @@ impl Tracker {
         self.directories.insert(watch, directory);
     }
 
-    /// Clears the suspects that nobody has open for writing.
+    /// Clears the suspects that are not open for writing.
     ///
     /// Each is opened and leased, which fails while anybody has it open for writing or mapped so; then the queue is emptied, which now has
-    /// the end of every writer that opened it by this name (a change, and noted as one). While the lease holds, nobody can open it for
-    /// writing. Openings that come after it is let go are later in the queue, so what is cleared is known not to be written. A file that may
+    /// the end of every writer that opened it by this name (a change, and noted as one). While the lease holds, it cannot be opened for
+    /// writing. Openings that come after it is let go are later in the queue, so a cleared file is known not to be written. A file that may
     /// have been written by another name counts as changed when it is cleared.
     ///
     /// This takes a while after all of a tree was read, so each call does a part of it.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn check_writers(&mut self) {
         /// Directories in one call: some milliseconds.
         const PART: usize = 128;
         if self.settling.is_empty() {
@@ -421,12 +418,12 @@ impl Tracker {
         self.is_unsettled = false;
     }
 
-    /// Returns whether there are suspects that [`Self::settle`] has not tried to clear.
+    /// Returns whether there are suspects that [`Self::check_writers`] has not tried to clear.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.is_unsettled || self.is_settling()
     }
 
-    /// Returns whether [`Self::settle`] has begun and not ended.
+    /// Returns whether [`Self::check_writers`] has begun and not ended.
     pub(crate) fn is_settling(&self) -> bool {
         !self.settling.is_empty()
     }
@@ -460,9 +457,9 @@ impl Tracker {
     }
 }
 
-/// A file of which it was tried to be sure that nobody writes it.
+/// The result of checking a file for writers.
 enum Lease {
-    /// Nobody does, until this is dropped.
+    /// It has none until this is dropped.
     Held(#[allow(dead_code, reason = "it ends with the descriptor")] OwnedFd),
     /// It is gone, or is no file whose contents can be written.
     NoFile,

@@ -7,7 +7,8 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
 
-use super::{BTRFS_MAGIC, Result, magic};
+use super::magic::{BTRFS_MAGIC, magic};
+use crate::sys::Result;
 
 /// The inode number of every subvolume's root directory (BTRFS_FIRST_FREE_OBJECTID).
 const SUBVOLUME_INODE: u64 = 256;
@@ -64,16 +65,19 @@ const MAGIC: u8 = 0x94;
 const SNAP_CREATE_V2: Opcode = opcode::write::<VolumeArgs>(MAGIC, 23);
 const SUBVOL_CREATE_V2: Opcode = opcode::write::<VolumeArgs>(MAGIC, 24);
 const SNAP_DESTROY_V2: Opcode = opcode::write::<VolumeArgs>(MAGIC, 63);
+const SUBVOL_GETFLAGS: Opcode = opcode::read::<u64>(MAGIC, 25);
+const SUBVOL_SETFLAGS: Opcode = opcode::write::<u64>(MAGIC, 26);
 const GET_SUBVOL_ROOTREF: Opcode = opcode::read_write::<RootRefs>(MAGIC, 61);
 const INO_LOOKUP_USER: Opcode = opcode::read_write::<InodeLookup>(MAGIC, 62);
 
-/// `struct btrfs_ioctl_fs_info_args`, as far as its first fields go.
+/// The first fields of `struct btrfs_ioctl_fs_info_args`.
 #[repr(C)]
 struct FsInfo {
     max_id: u64,
     num_devices: u64,
     fsid: [u8; 16],
-    rest: [u8; 1024 - 32],
+    node_bytes: u32,
+    rest: [u8; 1024 - 36],
 }
 
 const FS_INFO: Opcode = opcode::read::<FsInfo>(MAGIC, 31);
@@ -97,14 +101,23 @@ pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
 
 /// Returns the identity of a btrfs, which all its subvolumes have in common.
 pub(crate) fn btrfs_identity(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
+    fs_info(directory).map(|info| info.fsid)
+}
+
+/// Returns the size of a leaf or node of a btrfs's trees.
+pub(crate) fn btrfs_node_bytes(directory: BorrowedFd<'_>) -> Result<u64> {
+    fs_info(directory).map(|info| info.node_bytes.into())
+}
+
+fn fs_info(directory: BorrowedFd<'_>) -> Result<FsInfo> {
     if magic(directory)? != BTRFS_MAGIC {
         return Err(Errno::NOTTY);
     }
-    let mut info = FsInfo { max_id: 0, num_devices: 0, fsid: [0; 16], rest: [0; 1024 - 32] };
+    let mut info = FsInfo { max_id: 0, num_devices: 0, fsid: [0; 16], node_bytes: 0, rest: [0; 1024 - 36] };
     // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_fs_info_args` of 1,024 bytes (size checked above), which the
     // kernel reads and fills.
     unsafe { ioctl(directory, Updater::<FS_INFO, FsInfo>::new(&mut info)) }?;
-    Ok(info.fsid)
+    Ok(info)
 }
 
 /// Makes `name` in `parent` a writable snapshot of the subvolume `src`.
@@ -127,6 +140,20 @@ pub(crate) fn delete_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()
     let args = VolumeArgs::named(0, name)?;
     // SAFETY: as in `snapshot`.
     unsafe { ioctl(parent, Setter::<SNAP_DESTROY_V2, VolumeArgs>::new(args)) }
+}
+
+/// Takes the read-only property from a subvolume that has it. Its owner may do so, and root.
+pub(crate) fn make_subvolume_writable(subvolume: BorrowedFd<'_>) -> Result<()> {
+    /// BTRFS_SUBVOL_RDONLY.
+    const READ_ONLY: u64 = 1 << 1;
+    let mut flags = 0;
+    // SAFETY: the opcode takes a pointer to a 64-bit number, which the kernel writes.
+    unsafe { ioctl(subvolume, Updater::<SUBVOL_GETFLAGS, u64>::new(&mut flags)) }?;
+    if flags & READ_ONLY == 0 {
+        return Ok(());
+    }
+    // SAFETY: the opcode takes a pointer to a 64-bit number, which the kernel only reads.
+    unsafe { ioctl(subvolume, Setter::<SUBVOL_SETFLAGS, u64>::new(flags & !READ_ONLY)) }
 }
 
 /// Returns the paths, relative to the subvolume `root`, of the subvolumes directly below it.

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::ioctl::{Direction, Opcode, Updater, ioctl, opcode};
 
-use super::Result;
+use crate::sys::Result;
 use crate::sys::{DiskExtent, ExtentUser};
 
 const MAGIC: u8 = 0x94;
@@ -116,8 +116,7 @@ pub(crate) fn btrfs_subvolume(directory: BorrowedFd<'_>) -> Result<u64> {
     Ok(lookup.tree)
 }
 
-/// Returns whether a subvolume shares, or may share, parts of its tree with a snapshot, so that an extent has users that its own item does
-/// not name.
+/// Returns whether a subvolume may share parts of its tree with a snapshot: then an extent has users that its own item does not name.
 pub(crate) fn btrfs_was_snapshotted(directory: BorrowedFd<'_>, subvolume: u64) -> Result<bool> {
     /// The place of `last_snapshot` in `struct btrfs_root_item`.
     const LAST_SNAPSHOT: usize = 200;

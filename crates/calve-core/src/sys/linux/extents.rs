@@ -7,8 +7,9 @@ use rustix::fs::IFlags;
 use rustix::io::Errno;
 use rustix::ioctl::{Direction, Opcode, Updater, ioctl, opcode};
 
-use super::xfs::{XFS_MAGIC, xfs_can_reflink};
-use super::{BTRFS_MAGIC, Result, magic};
+use super::magic::{BTRFS_MAGIC, XFS_MAGIC, magic};
+use super::xfs::xfs_can_reflink;
+use crate::sys::Result;
 use crate::sys::{CloneFamily, Extent, SpaceRules};
 
 /// Extents per call. Most files have one.
@@ -158,9 +159,14 @@ pub(crate) fn dedupe_range(
     }
 }
 
-/// Returns whether a file may not be changed by anybody: immutable, or append-only.
+/// Returns whether an entry may not be removed or renamed by anybody: immutable, or append-only.
 pub(crate) fn is_unchangeable(file: BorrowedFd<'_>) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
+}
+
+/// Returns whether a file may not share its blocks: an append-only one may.
+pub(crate) fn is_immutable(file: BorrowedFd<'_>) -> bool {
+    rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::IMMUTABLE))
 }
 
 /// Returns whether only one of two files has copy-on-write turned off.
@@ -177,7 +183,8 @@ pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     match magic(directory).unwrap_or(0) {
         BTRFS_MAGIC => SpaceRules::Btrfs,
         XFS_MAGIC => SpaceRules::Xfs,
-        EXT | TMPFS | RAMFS => SpaceRules::Exact,
+        EXT => SpaceRules::Ext,
+        TMPFS | RAMFS => SpaceRules::Exact,
         _ => SpaceRules::Unknown,
     }
 }
@@ -187,8 +194,7 @@ pub(crate) fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<C
     Err(Errno::OPNOTSUPP)
 }
 
-/// Returns the most bytes that one request for sharing may cover, on the file system of an open directory. `None` where nothing can be
-/// shared.
+/// Returns the most bytes that one request for sharing may cover there. `None` where nothing can be shared.
 pub(crate) fn most_bytes_per_dedupe(directory: BorrowedFd<'_>) -> Option<u64> {
     match magic(directory).ok()? {
         // Longer ones are cut by the kernel (BTRFS_MAX_DEDUPE_LEN).

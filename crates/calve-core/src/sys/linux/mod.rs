@@ -4,6 +4,7 @@ mod btrfs;
 mod btrfs_tree;
 mod extents;
 mod identity;
+mod magic;
 mod mode;
 mod mounts;
 mod overlay;
@@ -21,28 +22,31 @@ use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 use rustix::time::ClockId;
 
+use crate::sys::Result;
+
 pub(crate) use btrfs::{
-    btrfs_identity, create_subvolume, delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot,
+    btrfs_identity, btrfs_node_bytes, create_subvolume, delete_subvolume, is_subvolume, make_subvolume_writable,
+    nested_subvolumes, same_btrfs, snapshot,
 };
 pub(crate) use btrfs_tree::{DiskExtents, btrfs_metadata_copies, btrfs_subvolume, btrfs_was_snapshotted};
 pub(crate) use extents::{
-    clone_family, dedupe_range, differ_in_nocow, extents, is_unchangeable, most_bytes_per_dedupe, settled_extents,
-    space_rules,
+    clone_family, dedupe_range, differ_in_nocow, extents, is_immutable, is_unchangeable, most_bytes_per_dedupe,
+    settled_extents, space_rules,
 };
 pub(crate) use identity::{boot_identity, machine_identity};
+use magic::XFS_MAGIC;
+pub(crate) use magic::{BTRFS_MAGIC, copies_on_the_server, is_shared_by_machines, magic};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{
-    file_system_name, is_inside_by_another_mount, is_mount_point, mount_identity, mount_options, mounts_below,
+    file_system_name, is_inside_by_another_mount, is_mount_point, mount_identity, mount_options, mount_point,
+    mounts_below,
 };
 pub(crate) use overlay::{detach_mount, is_opaque, mount_overlay, opaque_attribute};
 pub(crate) use private::{Steps, contain};
 pub(crate) use stores::{shows_stores, write_back_stores};
 pub(crate) use watches::{Watches, lease, most_watches, tells_watches};
 pub(crate) use xattr::{XattrTarget, drop_acl, drop_inherited_acls, list_xattrs, remove_xattr};
-use xfs::XFS_MAGIC;
 pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};
-
-pub(crate) type Result<T> = rustix::io::Result<T>;
 
 /// Opens a directory as a place to name things in: no read permission needed.
 pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
@@ -50,13 +54,13 @@ pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
 /// Leaves access times alone, where the caller is permitted to.
 pub(crate) const NO_ATIME: OFlags = OFlags::NOATIME;
 
-/// The error of reading an extended attribute when there is none of that name.
+/// The error of reading an extended attribute that does not exist.
 pub(crate) const NO_ATTRIBUTE: Errno = Errno::NODATA;
 
 /// The clock that file systems take times from (clock_gettime(2)).
 pub(crate) const FILE_CLOCK: ClockId = ClockId::RealtimeCoarse;
 
-/// A clock that nobody sets, and that goes on while the machine sleeps (clock_gettime(2)).
+/// A clock that cannot be set, and that goes on while the machine sleeps (clock_gettime(2)).
 pub(crate) const BOOT_CLOCK: ClockId = ClockId::Boottime;
 
 /// Shares all of `src`'s extents with the empty file `dst` (`FICLONE`, ioctl_ficlone(2)).
@@ -82,58 +86,23 @@ pub(crate) fn reflink_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, offset: u6
     unsafe { ioctl(dst, Setter::<FICLONERANGE, CloneRange>::new(range)) }
 }
 
-/// Fails: Linux cannot clone a directory in one call.
-pub(crate) fn clone_directory(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-/// Fails: Linux cannot clone a file with its metadata in one call.
-pub(crate) fn clone_file(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-/// Returns no flags: no copy has flags that forbid changes.
-pub(crate) fn unlock(_file: BorrowedFd<'_>) -> Result<u32> {
-    Ok(0)
-}
-
-/// Does nothing, as [`unlock`] returns no flags.
-pub(crate) fn lock(_file: BorrowedFd<'_>, _locks: u32) -> Result<()> {
-    Ok(())
-}
-
-/// Returns no flags: there is no chflags(2).
-pub(crate) fn flags_to_keep(_src: BorrowedFd<'_>) -> u32 {
-    0
-}
-
-/// Does nothing, as [`flags_to_keep`] returns no flags.
-pub(crate) fn add_flags(_file: BorrowedFd<'_>, _flags: u32, _src: &Stat) -> Result<()> {
-    Ok(())
-}
-
-/// Does nothing: access control lists are attributes.
-pub(crate) fn keep_acl(_src: BorrowedFd<'_>, _clone: BorrowedFd<'_>) -> Result<()> {
-    Ok(())
-}
-
-/// Returns false: access control lists are attributes.
-pub(crate) fn has_acls_inside(_directory: BorrowedFd<'_>) -> Result<bool> {
-    Ok(false)
-}
-
-/// Returns whether the system gives a file this attribute by itself, so that a copy need not have it.
-pub(crate) fn is_of_the_system(_xattr: &CStr) -> bool {
-    false
+absent! {
+    fn clone_directory(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> = Err(Errno::NOSYS);
+    fn clone_file(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> = Err(Errno::NOSYS);
+    fn unlock(_file: BorrowedFd<'_>) -> Result<u32> = Ok(0);
+    fn lock(_file: BorrowedFd<'_>, _locks: u32) -> Result<()> = Ok(());
+    fn add_flags(_file: BorrowedFd<'_>, _flags: u32, _src: &Stat) -> Result<()> = Ok(());
+    fn keep_acl(_src: BorrowedFd<'_>, _clone: BorrowedFd<'_>) -> Result<()> = Ok(());
+    fn flags_to_keep(_src: BorrowedFd<'_>) -> u32 = 0;
+    fn has_acls_inside(_directory: BorrowedFd<'_>) -> Result<bool> = Ok(false);
+    /// Returns whether the system gives a file this attribute by itself, so that a copy need not have it.
+    fn is_of_the_system(_xattr: &CStr) -> bool = false;
+    /// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
+    fn clone_directory_refusal(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>) -> Option<String> = Some("only macOS has clonefile".into());
 }
 
 /// Whether the system has a call that clones a file or directory to a new name.
 pub(crate) const HAS_CLONEFILE: bool = false;
-
-/// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
-pub(crate) fn clone_directory_refusal(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>) -> Option<String> {
-    Some("only macOS has clonefile".into())
-}
 
 /// Gives the empty file or directory `dst` the no-copy-on-write attribute of `src`, or takes it away. Says whether that changed
 /// anything.
@@ -144,7 +113,7 @@ pub(crate) fn copy_nocow(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<boo
     set_nocow(dst, wanted)
 }
 
-/// Takes the no-copy-on-write attribute away from a directory, which bequeaths it to what is made in it.
+/// Takes the no-copy-on-write attribute away from a directory, which passes it on to new entries.
 pub(crate) fn clear_nocow(directory: BorrowedFd<'_>) -> Result<bool> {
     set_nocow(directory, IFlags::empty())
 }
@@ -197,8 +166,7 @@ pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
 }
 
 unsafe extern "C" {
-    /// Makes a system call by its number. Older libcs have no close_range(2) (Linux 5.9, glibc 2.34, musl 1.2.4), and this way they will
-    /// do.
+    /// Makes a system call by its number: older libcs have no close_range(2) (Linux 5.9, glibc 2.34, musl 1.2.4).
     fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
 }
 
@@ -213,7 +181,6 @@ unsafe fn close_range(first: u32, last: u32, flags: u32) -> std::ffi::c_long {
     unsafe { syscall(CLOSE_RANGE, first, last, flags) }
 }
 
-/// One entry of a directory.
 pub(crate) struct ListedEntry<'a> {
     pub(crate) name: &'a CStr,
     /// [`FileType::Unknown`] where the file system does not say.
@@ -238,7 +205,9 @@ impl ListingBuffer {
 pub(crate) struct Listing<'a>(RawDir<'a, BorrowedFd<'a>>);
 
 impl<'a> Listing<'a> {
+    /// Starts at the beginning. Without the seek, btrfs leaves out what was added since the directory was opened.
     pub(crate) fn new(directory: BorrowedFd<'a>, buffer: &'a mut ListingBuffer) -> Result<Self> {
+        rustix::fs::seek(directory, SeekFrom::Start(0))?;
         Ok(Self(RawDir::new(directory, buffer.0.spare_capacity_mut())))
     }
 
@@ -278,7 +247,7 @@ fn is_dot(name: &CStr) -> bool {
 
 /// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV).
 ///
-/// `RESOLVE_NO_XDEV` (openat2(2), Linux 5.6) also sees bind mounts, which share the device number of what is around them.
+/// `RESOLVE_NO_XDEV` (openat2(2), Linux 5.6) also sees bind mounts, which share the device number of the tree around them.
 pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
     use rustix::fs::ResolveFlags;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -320,9 +289,7 @@ pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
     (1..=SECTOR).contains(&size) && extents(file, 0, &mut first).is_ok() && inline
 }
 
-pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
-
-/// Returns the effect of several threads that make files below `directory` on each other there, as it was measured (docs/small-files.md).
+/// Returns the effect of several threads that make files below `directory` on each other there, as it was measured (docs/node-and-python.md).
 pub(crate) fn making(directory: BorrowedFd<'_>) -> crate::sys::CreationPattern {
     match magic(directory) {
         Ok(XFS_MAGIC) => crate::sys::CreationPattern::HandedOver,
@@ -331,26 +298,12 @@ pub(crate) fn making(directory: BorrowedFd<'_>) -> crate::sys::CreationPattern {
     }
 }
 
-/// Returns whether other machines may use the file system too.
-pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
-    magic(directory).map(copies_on_the_server)
-}
-
-/// Returns whether this is a file system whose server copies for us when asked with copy_file_range(2): the bytes do not travel.
-pub(crate) fn copies_on_the_server(magic: u64) -> bool {
-    const NFS: u64 = 0x6969;
-    const CIFS: u64 = 0xff53_4d42;
-    const SMB2: u64 = 0xfe53_4d42;
-    const CEPH: u64 = 0x00c3_6400;
-    matches!(magic, NFS | CIFS | SMB2 | CEPH)
-}
-
 /// Copies up to `bytes` bytes with copy_file_range(2), from the one file offset to the other.
 pub(crate) fn copy_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: usize) -> Result<usize> {
     rustix::fs::copy_file_range(src, None, dst, None, bytes)
 }
 
-/// Returns where data begins, at or after `position`. ENXIO when there is none, EINVAL where the file system cannot tell.
+/// Returns where data begins, at or after `position`. ENXIO at the end, EINVAL where the file system cannot tell.
 pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Data(position))
 }
@@ -360,12 +313,10 @@ pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Hole(position))
 }
 
-/// Writes everything of the file system that `fd` is on to its disk.
 pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::syncfs(fd)
 }
 
-/// Writes a file or directory to its disk.
 pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::fsync(fd)
 }
@@ -390,14 +341,7 @@ pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mod
     rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
 }
 
-/// Returns the magic number of the file system of an open file (statfs(2)).
-pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
-    // The field's type differs between architectures; the numbers are 32 bits wide.
-    Ok(rustix::fs::fstatfs(fd)?.f_type as u64 & 0xffff_ffff)
-}
-
-/// Makes the calling thread, and those that it starts, ones that are not felt: they run when nothing else does (SCHED_IDLE), and get the
-/// disk when nobody else wants it.
+/// Makes the calling thread, and those that it starts, run when nothing else does (SCHED_IDLE), and get the disk when no other wants it.
 pub(crate) fn lower_priority() {
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_IDLE: libc::c_int = 3 << 13;
@@ -425,8 +369,7 @@ fn pressure(what: &str) -> Option<u64> {
     text.split_once("total=")?.1.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Returns how long all processors were at work since the system was started, and how long they could have been, in ticks of the clock
-/// (proc_stat(5)). Work at a low priority does not count.
+/// Returns the ticks that all processors worked, without low priorities, and could have worked since the system's start (proc_stat(5)).
 pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     let file = crate::sys::open_at(rustix::fs::CWD, "/proc/stat", OFlags::RDONLY, Mode::empty()).ok()?;
     let mut line = [0; 256];
@@ -442,12 +385,12 @@ pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     Some([all - ticks[1] - ticks[3] - ticks[4], all])
 }
 
-/// Returns 64 random bits, for names that nobody can guess or collide with.
+/// Returns 64 random bits, for names that cannot be guessed and do not collide.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0u8; 8];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
         Ok(8) => u64::from_ne_bytes(bytes),
-        // Uniqueness is checked by whoever uses the name; this only makes collisions rare.
+        // The user of the name checks that it is unique; this only makes collisions rare.
         _ => {
             let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
             (now.tv_nsec as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (std::process::id() as u64) << 32

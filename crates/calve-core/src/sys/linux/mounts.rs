@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
-use super::Result;
+use super::magic::magic;
+use crate::sys::{Result, unescape};
 
 /// Returns the id of the mount that an open file was reached through (statx(2), Linux 5.8); the device number on older kernels.
 pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
@@ -47,8 +48,13 @@ pub(crate) fn real_path(directory: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
 }
 
-/// Returns whether `inner` is `outer` or inside it, reached through another mount (a bind mount of a part of it): then going up from `inner`
-/// never meets `outer`. Goes by the paths on the file system itself, which the mount table tells.
+/// Returns where the file system of an open directory is mounted. `None` where the mount table does not tell.
+pub(crate) fn mount_point(directory: BorrowedFd<'_>) -> Option<PathBuf> {
+    line_of(directory).map(|line| line.point)
+}
+
+/// Returns whether `inner` is in `outer` by another mount (a bind mount of a part of it): going up from `inner` never meets `outer`. Goes by the
+/// paths on the file system itself, which the mount table tells.
 pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedFd<'_>) -> bool {
     // Nearly always one mount, and then nothing has to be read.
     let same_mount = matches!((mount_id(inner), mount_id(outer)), (Ok(a), Ok(b)) if a == b);
@@ -83,28 +89,24 @@ pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
 
 /// Returns the name of the file system that an open directory is on, as in /proc/self/mountinfo ("ext4"), else its magic number.
 pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
-    by_longest_prefix(directory).unwrap_or_else(|| match super::magic(directory) {
+    line_of(directory).map(|line| line.file_system).unwrap_or_else(|| match magic(directory) {
         Ok(magic) => format!("magic {magic:#x}"),
         Err(_) => "unknown".into(),
     })
 }
 
-fn by_longest_prefix(directory: BorrowedFd<'_>) -> Option<String> {
+/// Returns the line of the mount that an open directory is on, else of that with the longest prefix of its path.
+fn line_of(directory: BorrowedFd<'_>) -> Option<MountLine> {
     let id = mount_id(directory).ok()?;
-    let lines = mount_lines().ok()?;
-    if let Some(line) = lines.iter().find(|line| line.id == id) {
-        return Some(line.file_system.clone());
+    let mut lines = mount_lines().ok()?;
+    if let Some(at) = lines.iter().position(|line| line.id == id) {
+        return Some(lines.swap_remove(at));
     }
     let path = real_path(directory).ok()?;
-    lines
-        .into_iter()
-        .filter(|line| path.starts_with(&line.point))
-        .max_by_key(|line| line.point.as_os_str().len())
-        .map(|line| line.file_system)
+    lines.into_iter().filter(|line| path.starts_with(&line.point)).max_by_key(|line| line.point.as_os_str().len())
 }
 
-/// Returns the options of the mount that an open directory is on, those of the mount and those of the file system. Empty where the mount
-/// table does not tell.
+/// Returns the options of a directory's mount and of its file system. Empty where the mount table does not tell.
 pub(crate) fn mount_options(directory: BorrowedFd<'_>) -> String {
     let line = || mount_lines().ok()?.into_iter().find(|line| Some(line.id) == mount_id(directory).ok());
     line().map(|line| line.options).unwrap_or_default()
@@ -157,26 +159,10 @@ fn parse_line(line: &[u8]) -> Option<MountLine> {
     })
 }
 
-fn unescape(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        if let ([b'\\', digits @ ..], Some(octal)) = (rest, rest.get(1..4)) {
-            let code = std::str::from_utf8(octal).ok().and_then(|text| u8::from_str_radix(text, 8).ok());
-            if let Some(code) = code {
-                bytes.push(code);
-                rest = &digits[3..];
-                continue;
-            }
-        }
-        bytes.push(*first);
-        rest = tail;
-    }
-    Path::new(&OsString::from_vec(bytes)).to_path_buf()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

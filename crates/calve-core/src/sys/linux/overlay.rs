@@ -9,10 +9,9 @@ use rustix::mount::{
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 
-use super::Result;
+use crate::sys::Result;
 
-/// Mounts `lower` with a writable `upper` over the directory `target`, visible in this mount namespace only as far as the
-/// target's propagation goes. `volatile`: no sync to the upper file system, ever.
+/// Mounts `lower` with a writable `upper` over `target`, in this mount namespace and those that share it. `volatile`: no sync to the upper, ever.
 pub(crate) fn mount_overlay(
     lower: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
@@ -32,7 +31,7 @@ pub(crate) fn mount_overlay(
         // trusted.* attributes cannot be written there; without this option the mount would work, but not whiteouts.
         fsconfig_set_flag(context, c"userxattr")?;
     } else {
-        // Some kernels are built with other defaults: then the upper directory alone does not tell what is in it. `userxattr` implies them.
+        // Some kernels are built with other defaults: then the upper directory alone does not show its contents. `userxattr` implies them.
         fsconfig_set_string(context, c"redirect_dir", c"off")?;
         fsconfig_set_string(context, c"metacopy", c"off")?;
     }
@@ -65,8 +64,7 @@ pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> Res
     unmount(&path[..], UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
 }
 
-/// Returns the attribute by which a directory of an upper layer that this user had mounted hides the directory below it (overlayfs.rst, "opaque
-/// directories").
+/// Returns the attribute by which a directory of this user's upper layer hides the one below it (overlayfs.rst, "opaque directories").
 pub(crate) fn opaque_attribute() -> &'static std::ffi::CStr {
     let is_privileged = rustix::process::geteuid().is_root() && in_initial_user_namespace();
     if is_privileged { c"trusted.overlay.opaque" } else { c"user.overlay.opaque" }

@@ -1,4 +1,4 @@
-//! Mounts that one command sees, and nobody else.
+//! Mounts that one command alone sees.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,8 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
-use super::{Result, mount_overlay};
+use super::overlay::mount_overlay;
+use crate::sys::Result;
 use crate::sys::{Denial, OverlayPaths};
 
 /// Tells, when a command could not be started, at which step it failed.
@@ -26,7 +27,7 @@ const STARTED: u8 = 3;
 const ENTERED: u8 = 4;
 
 impl Steps {
-    /// Returns what was refused. `None`: it was the command itself.
+    /// Returns the step that was refused. `None`: it was the command itself.
     pub(crate) fn refused(&self) -> Option<Denial> {
         let mut steps = [0; 256];
         let length = rustix::io::read(&self.0, &mut steps).unwrap_or(0);

@@ -2,18 +2,17 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::Result;
+use super::magic::{BTRFS_MAGIC, XFS_MAGIC, magic};
+use crate::sys::Result;
 
-/// Returns whether a store to a clean page of a shared mapping changes the file's times, and writing a page back makes it clean. Tests have
-/// shown this for the file systems listed here. tmpfs never cleans a page. On an overlay it depends on the upper layer, which cannot be
-/// seen from here; on FUSE and network file systems somebody else keeps the times.
+/// Returns whether a store to a clean page of a shared mapping changes the file's times, and writing a page back makes it clean, as tests have
+/// shown for these. tmpfs never cleans a page; an overlay depends on its upper layer; with FUSE and networks a server keeps the times.
 pub(crate) fn shows_stores(file: BorrowedFd<'_>) -> Result<bool> {
     const EXT4: u64 = 0xef53;
-    Ok(matches!(super::magic(file)?, EXT4 | super::XFS_MAGIC | super::BTRFS_MAGIC))
+    Ok(matches!(magic(file)?, EXT4 | XFS_MAGIC | BTRFS_MAGIC))
 }
 
-/// Writes back every dirty page of the whole file system, and waits for it. It must be one call: file by file, a store to one file could
-/// slip in between its turn and another's.
+/// Writes back every dirty page of the file system, and waits. In one call: file by file, a store to one could slip in between.
 pub(crate) fn write_back_stores(directory: BorrowedFd<'_>) -> Result<()> {
     super::sync_file_system(directory)
 }

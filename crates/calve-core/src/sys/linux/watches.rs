@@ -1,4 +1,4 @@
-//! Watching directories for changes (inotify(7)), and making sure that nobody has a file open for writing (leases, fcntl(2)).
+//! Watching directories for changes (inotify(7)), and making sure that a file is not open for writing (leases, fcntl(2)).
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
-use super::Result;
+use super::magic::{BTRFS_MAGIC, XFS_MAGIC, magic};
+use crate::sys::Result;
 use crate::sys::{WatchEvent, WatchEventKind};
 
 /// The watches of one tree. Their queue has everything that happened before a call of [`Watches::drain`] began.
@@ -38,7 +39,7 @@ impl Watches {
         inotify::add_watch(&self.queue, format!("/proc/self/fd/{}", directory.as_raw_fd()), flags)
     }
 
-    /// Ends a watch. One that is gone already is none.
+    /// Ends a watch, if it still exists.
     pub(crate) fn remove(&self, watch: i32) {
         let _ = inotify::remove_watch(&self.queue, watch);
     }
@@ -127,19 +128,18 @@ fn number_in(path: &CStr) -> Option<usize> {
     std::str::from_utf8(&digits[..length]).ok()?.trim().parse().ok()
 }
 
-/// Returns whether every change on this file system is made through this kernel's own names and is told to watches. Not so for network file
-/// systems, FUSE and overlays.
+/// Returns whether every change there is made through this kernel's own names, and reaches watches: not with networks, FUSE and overlays.
 pub(crate) fn tells_watches(directory: BorrowedFd<'_>) -> bool {
     /// EXT4_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC of linux/magic.h; BCACHEFS_STATFS_MAGIC.
     const OTHERS: [u64; 4] = [0xef53, 0x0102_1994, 0xf2f5_2010, 0xca45_1a4e];
-    let known = |magic| magic == super::BTRFS_MAGIC || magic == super::XFS_MAGIC || OTHERS.contains(&magic);
-    super::magic(directory).is_ok_and(known)
+    let known = |magic| magic == BTRFS_MAGIC || magic == XFS_MAGIC || OTHERS.contains(&magic);
+    magic(directory).is_ok_and(known)
 }
 
-/// Takes a read lease, which is there until the file is closed. EAGAIN: somebody has the file open for writing, or mapped so. While it
-/// is there, whoever opens the file for writing waits. Only for the file's owner, and the privileged.
+/// Takes a read lease, until the file is closed: opening it to write waits meanwhile. EAGAIN: a process has it open or mapped for writing. Only for
+/// the file's owner, and the privileged.
 pub(crate) fn lease(file: BorrowedFd<'_>) -> Result<()> {
-    /// The signal that says that somebody waits is one which does nothing; the usual one ends the process.
+    /// The signal of a waiting writer is one which does nothing; the usual one ends the process.
     const SIGNAL: libc::c_int = libc::SIGURG;
     /// From asm-generic/fcntl.h.
     const F_SETSIG: libc::c_int = 10;

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
-use super::Result;
+use crate::sys::Result;
 
 /// The owner of the attributes.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
 /// Takes the access control lists away that a new directory has from its parent, and with them what its entries would get.
 pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     for inherited in [c"system.posix_acl_default", c"system.posix_acl_access"] {
-        // Fails where there is none.
+        // Fails where it does not exist.
         let _ = rustix::fs::fremovexattr(directory, inherited);
     }
 }
@@ -73,8 +73,7 @@ pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     rustix::fs::fremovexattr(file, name)
 }
 
-/// Removes the second names that XFS shows root for its access control lists (`trusted.SGI_ACL_FILE`). Those are in its own form, which
-/// means nothing elsewhere. Returns the length of the list without them.
+/// Removes the names that XFS shows root for its access control lists (`trusted.SGI_ACL_FILE`), which mean nothing elsewhere. Returns the new length.
 fn leave_out_second_forms(names: &mut [u8]) -> usize {
     const SECOND: &[u8] = b"trusted.SGI_ACL_";
     if !names.windows(SECOND.len()).any(|part| part == SECOND) {

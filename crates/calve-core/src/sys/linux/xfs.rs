@@ -5,12 +5,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 
-use super::magic;
+use super::magic::{XFS_MAGIC, magic};
 use crate::sys::InodeSpace;
 
-pub(super) const XFS_MAGIC: u64 = 0x5846_5342;
-
-/// `struct xfs_fsop_geom_v1`, as far as its fields are of interest (xfs_fs.h; ioctl_xfs_fsgeometry(2)).
+/// The fields of `struct xfs_fsop_geom_v1` that are needed (xfs_fs.h; ioctl_xfs_fsgeometry(2)).
 #[repr(C)]
 struct XfsGeometry {
     block_bytes: u32,

@@ -1,5 +1,5 @@
-//! A stand-in for macOS's kernel that runs on Linux, for tests. Each rule names where it is written down; what is not named here
-//! behaves as on Linux.
+//! A stand-in for macOS's kernel that runs on Linux, for tests. Each rule names its source; calls that are not named here
+//! behave as on Linux.
 //!
 //! XFS and btrfs stand for APFS, everything else for HFS+, which has no clones. An access control list is the extended attribute
 //! `user.like.acl`: lines such as `deny delete`, `inherit` for one that new entries below get. The flag `uchg` is `chattr +i`.
@@ -15,8 +15,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
-use super::Result;
 use crate::sys::CloneFamily;
+use crate::sys::Result;
 
 /// O_SEARCH.
 pub(super) const SEARCH: OFlags = OFlags::PATH;
@@ -65,7 +65,7 @@ fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, a
         FileType::Directory => {
             rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
             let new = rustix::fs::openat(parent, name, READ, Mode::empty())?;
-            // Opened anew, since what is open as `src` may be open for names only.
+            // Opened anew, since `src` may be open for names only.
             let src = rustix::fs::openat(src, c".", READ, Mode::empty())?;
             for entry in Dir::read_from(&src)? {
                 let entry = entry?;
@@ -381,7 +381,7 @@ pub(super) fn drop_acl(fd: BorrowedFd<'_>) {
     let _ = rustix::fs::fremovexattr(fd, ACL);
 }
 
-/// Returns a path to what is open, which may be open for its name only.
+/// Returns a path to an open entry, which may be open for its name only.
 fn by_number(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{PATH_ONLY, Result, kernel};
+use super::{PATH_ONLY, kernel};
+use crate::sys::Result;
 
 /// Returns whether something is mounted exactly here, or the system makes it look so (`/Users` is on another volume than `/`).
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
@@ -19,6 +20,11 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
         Err(Errno::ACCESS) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Returns where the file system of an open directory is mounted.
+pub(crate) fn mount_point(directory: BorrowedFd<'_>) -> Option<PathBuf> {
+    kernel::mounted(directory).ok().map(|(point, _)| seen(&point))
 }
 
 /// Returns the mount points below an open directory, not counting itself.

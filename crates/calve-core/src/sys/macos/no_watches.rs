@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use super::Result;
+use crate::sys::Result;
 use crate::sys::WatchEvent;
 
 /// There are none.
@@ -32,14 +32,8 @@ impl Watches {
     }
 }
 
-pub(crate) fn most_watches() -> usize {
-    0
-}
-
-pub(crate) fn tells_watches(_directory: BorrowedFd<'_>) -> bool {
-    false
-}
-
-pub(crate) fn lease(_file: BorrowedFd<'_>) -> Result<()> {
-    Err(Errno::NOSYS)
+absent! {
+    fn most_watches() -> usize = 0;
+    fn tells_watches(_directory: BorrowedFd<'_>) -> bool = false;
+    fn lease(_file: BorrowedFd<'_>) -> Result<()> = Err(Errno::NOSYS);
 }

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::{Result, kernel};
-use crate::hidden::is_calves_own;
+use super::kernel;
+use crate::sys::Result;
+use crate::vocabulary::hidden_name::is_calves_own;
 
 /// Renames, unless something has the new name (EEXIST). ENOTSUP on file systems that cannot.
 pub(crate) fn rename_no_replace(
@@ -32,8 +33,7 @@ pub(crate) fn rename_exchange(from: BorrowedFd<'_>, name: &CStr, parent: Borrowe
     }
 }
 
-/// Takes away what denies the rename of these, renames, and puts it back, all by open descriptors. Fails as before where only somebody
-/// else may do that.
+/// Takes away what denies the rename of these, renames, and puts it back, by open descriptors. Fails as before if only another user may.
 fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], denied: Errno, rename: impl FnOnce() -> Result<()>) -> Result<()> {
     let mut restraints = Vec::new();
     let lifted = names.iter().try_for_each(|(parent, name)| {

@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::{Result, kernel};
+use super::kernel;
+use crate::sys::Result;
 
-/// The name under which a file's access control list goes. It is the kernel's own for it, which programs can neither list nor
-/// read nor write, so it cannot be the name of anything else.
+/// The name for a file's access control list: the kernel's own, which programs can neither list nor read nor write.
 const ACL: &CStr = c"com.apple.system.Security";
 
 /// The answer of a file that cannot have any, by its file system or (EPERM) by its kind.
@@ -60,7 +60,6 @@ impl AsFd for AttributeFile<'_> {
     }
 }
 
-/// Lists the attributes' names, one after the other, each with a NUL. Empty where the file system has none.
 pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     if buffer.len() < 256 {
         buffer.resize(256, 0);
@@ -77,19 +76,17 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
     if kernel::read_acl(fd.as_fd())?.is_none() {
         return Ok(&buffer[..length]);
     }
-    // Last, as it may deny its owner what is done before.
+    // Last, as it may deny its owner the steps before.
     buffer.truncate(length);
     buffer.extend_from_slice(ACL.to_bytes_with_nul());
     Ok(buffer)
 }
 
-/// Removes one attribute.
 pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     kernel::fremovexattr(file, name)
 }
 
 impl<'a> XattrTarget<'a> {
-    /// Reads the value of one attribute into `buffer`, which grows as needed, and returns its length.
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
         let Some(fd) = self.open()? else { return Err(kernel::NO_ATTRIBUTE) };
         if name == ACL {

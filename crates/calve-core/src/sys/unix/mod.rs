@@ -2,11 +2,14 @@
 
 mod remedy;
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
 
 use super::Result;
@@ -15,11 +18,10 @@ pub(crate) use remedy::remedy;
 
 /// Opens with openat(2), again when a signal interrupts it: FUSE and network file systems let that happen.
 pub(crate) fn open_at(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
-    while_table_is_full(|| retry(|| rustix::fs::openat(directory.as_fd(), name, flags, mode)))
+    while_table_is_full(|| retry_on_intr(|| rustix::fs::openat(directory.as_fd(), name, flags, mode)))
 }
 
-/// Repeats a call while the system's table of open files is full (ENFILE; `kern.maxfiles` on macOS, `fs.file-max` on Linux), for a
-/// second at the most. All programs share that table, so a moment later it may have room; Calve's own limit is EMFILE, and final.
+/// Repeats a call while the system's table of open files is full (ENFILE), for a second at most: all programs share it. EMFILE is final.
 fn while_table_is_full<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     const LONGEST: Duration = Duration::from_millis(512);
     let mut wait = Duration::from_millis(1);
@@ -32,18 +34,20 @@ fn while_table_is_full<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Repeats a call until no signal interrupts it.
-pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            other => return other,
-        }
+/// Decodes a field of a mount table, in which blanks and backslashes are three octal digits after a backslash.
+pub fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, tail)) = rest.split_first() {
+        let digits = tail.get(..3).filter(|_| *first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &tail[3..] } else { tail };
     }
+    OsString::from_vec(bytes).into()
 }
 
-/// Returns whether the bytes may be copied after this refusal to share a file's contents, or to clone a tree in one call: no file system
-/// here does it, not between these two, or not with this one.
+/// Returns whether the bytes may be copied after this refusal to share or clone: no file system here does it, or not between these two.
 pub(crate) fn permits_copy(errno: Errno) -> bool {
     // On some systems two of them are one number.
     [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS, Errno::XDEV, Errno::INVAL].contains(&errno)
@@ -51,7 +55,7 @@ pub(crate) fn permits_copy(errno: Errno) -> bool {
 
 /// Returns a path that is not UTF-8, and how it is printed.
 #[cfg(test)]
-pub(crate) fn undecodable_path() -> (std::path::PathBuf, &'static str) {
+pub(crate) fn undecodable_path() -> (PathBuf, &'static str) {
     use std::os::unix::ffi::OsStringExt;
     (std::ffi::OsString::from_vec(b"a\xffz".into()).into(), "a\\xffz")
 }

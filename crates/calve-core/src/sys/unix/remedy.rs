@@ -4,10 +4,9 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::operation::{Kind, Operation};
-use crate::remedy::Remedy;
+use crate::vocabulary::operation::{Kind, Operation};
+use crate::vocabulary::remedy::Remedy;
 
-/// Returns what helps, by what was being done.
 pub(crate) fn remedy(source: &io::Error, operation: Operation) -> Remedy {
     let kind = operation.kind();
     let (deleting, writing) = (kind == Kind::Delete, kind == Kind::WriteFile);

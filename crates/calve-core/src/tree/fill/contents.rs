@@ -9,12 +9,11 @@ use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::metadata::Fault;
-use crate::operation::Operation;
 use crate::progress::CancelToken;
 use crate::sys::{self, retry};
 use crate::tree::node::open_source;
+use crate::vocabulary::operation::Operation;
 
-/// The fate of a file's bytes.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct MovedBytes {
     pub(crate) shared: u64,
@@ -27,8 +26,7 @@ pub(crate) struct MovedBytes {
 /// How contents are to be moved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Contents {
-    /// Share extents, whatever the file's size. `tell_inlined` counts contents apart that the file system keeps inside its
-    /// metadata, where they cannot be shared.
+    /// Share extents. `tell_inlined` counts contents apart that the file system keeps inside its metadata, where they cannot be shared.
     Reflink {
         tell_inlined: bool,
     },
@@ -56,7 +54,7 @@ pub(crate) struct Mover<'a> {
 /// When the source's file system is asked to write back everything: when several of the first reflinks of small files are slow.
 ///
 /// Fresh files show at once. Later on a slow reflink has other reasons (a lock, a busy disk), and the clone's own data would be
-/// what is written back.
+/// pages that are written back.
 #[derive(Debug, Default)]
 pub(crate) struct Flush {
     seen: AtomicUsize,
@@ -105,7 +103,7 @@ impl<'a> Mover<'a> {
         }
         self.flush_when_slow(src, size(stat), started.elapsed());
         match result {
-            // Asked after the reflink, which has written out what was dirty: before, the answer may be another.
+            // Asked after the reflink, which has written out dirty pages: before, the answer may be another.
             Ok(()) if tell_inlined && sys::is_inline(src, size(stat)) => {
                 Ok(ReflinkOutcome::Done(MovedBytes { inlined: size(stat), ..MovedBytes::default() }))
             }
@@ -115,8 +113,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Flushes the source's file system if reflinks are slow. A reflink first writes the source's dirty pages, file by file. Slow ones show
-    /// that there are such pages; all of them are then written in one go, which takes far fewer trips to the disk.
+    /// Flushes the source's file system if reflinks are slow: they write dirty pages file by file, and one go takes far fewer trips to the disk.
     fn flush_when_slow(&self, src: BorrowedFd<'_>, bytes: u64, took: Duration) {
         if self.flush.is_due(bytes, took) {
             // A failure shows again, with a name, when the file concerned is cloned.
@@ -208,8 +205,8 @@ impl<'a> Mover<'a> {
         Ok(Some(moved))
     }
 
-    /// Copies as much as the server does, from both files' offsets, and returns how much. The server may stop anywhere, with an error or
-    /// with 0. On NFS, CIFS and Ceph 0 does not mean the end of the file; only a read can tell.
+    /// Copies as much as the server does, from both offsets, and returns how much. It may stop anywhere, with an error or with 0, which on NFS, CIFS
+    /// and Ceph does not mean the end of the file: only a read can tell.
     fn copy_on_server(&self, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, size: u64) -> Result<u64, Fault> {
         const PIECE: u64 = 1 << 30;
         let mut written = 0;
@@ -261,7 +258,7 @@ pub(crate) fn stored(stat: &Stat) -> u64 {
 
 /// Opens a file for its contents as [`open_source`] does, without waiting for a FIFO's writer.
 ///
-/// A file under somebody's lease (fcntl(2), `F_SETLEASE`) is opened when the holder has let go of it, which the kernel tells the holder
+/// A file under another process's lease (fcntl(2), `F_SETLEASE`) is opened when the holder has let go of it, which the kernel tells the holder
 /// to do. Fails with EAGAIN if that takes longer than the time that the kernel gives holders by default.
 pub(crate) fn open_contents(
     directory: BorrowedFd<'_>,

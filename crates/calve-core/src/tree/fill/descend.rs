@@ -5,25 +5,14 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Mode, Stat};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use super::{DIRECTORY, FillWorker, Pair, Task};
+use super::worker::{DirectoryToFill, FillWorker, NamedSubdirectories, Pair, Task};
 use crate::error::Error;
-use crate::operation::Operation;
-use crate::tree::ahead;
+use crate::tree::location::DIRECTORY;
 use crate::tree::node::{Node, open_source};
-
-pub(super) type NamedSubdirectories = ahead::PendingDirectories<Pair, ()>;
-
-/// A directory that is about to be filled.
-pub(super) struct DirectoryToFill {
-    pub(super) node: Arc<Node>,
-    pub(super) pair: Pair,
-    pub(super) stat: Stat,
-    /// Where [`super::groups::AllocationGroups`] has it.
-    pub(super) group: Option<usize>,
-}
+use crate::vocabulary::operation::Operation;
 
 impl FillWorker<'_> {
     /// Takes one directory after the other, until nothing of its own is left.
@@ -31,12 +20,12 @@ impl FillWorker<'_> {
         let mut name = Vec::new();
         while let Some(opened) = self.next_directory(&mut name)? {
             self.directory(opened)?;
-            self.ahead.stay_within_limit();
+            self.pending.stay_within_limit();
         }
         Ok(())
     }
 
-    /// Opens the deepest directory that is in nobody's way, or one that is, when there is no other or there are many of them.
+    /// Opens the deepest directory without a conflict, or one with, when there is no other or there are many of them.
     fn next_directory(&mut self, name: &mut Vec<u8>) -> Result<Option<DirectoryToFill>, Error> {
         let groups = &self.shared.groups;
         if self.pool.stopped() {
@@ -46,13 +35,13 @@ impl FillWorker<'_> {
         {
             return Ok(Some(self.put_off.swap_remove(free)));
         }
-        while let Some(mut top) = self.ahead.pop() {
+        while let Some(mut top) = self.pending.pop() {
             if top.names.take(name).is_none() {
                 continue;
             }
             let child = CStr::from_bytes_with_nul(name).unwrap_or_default();
             let opened = self.open_child(&mut top, child)?;
-            self.ahead.push(top);
+            self.pending.push(top);
             let Some(opened) = opened else { continue };
             match opened.group {
                 Some(group) if !groups.enter_free(group) => {
@@ -126,9 +115,9 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    /// Gives a part of what is ahead to a worker that has nothing.
+    /// Gives a part of the work ahead to an idle worker.
     pub(super) fn share(&mut self) -> bool {
-        let Some(part) = self.ahead.part() else { return false };
+        let Some(part) = self.pending.part() else { return false };
         self.pool.give(Task::Directories { parent: part.node, names: part.names });
         true
     }

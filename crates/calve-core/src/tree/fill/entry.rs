@@ -13,18 +13,18 @@ use rustix::io::Errno;
 use super::contents::{Contents, MovedBytes, ReflinkOutcome, open_contents, size, stored};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
-use super::{BorrowedPair, Files, FillWorker, Later};
-use crate::choice::{Requirement, Strategy};
+use super::request::Files;
+use super::worker::{BorrowedPair, FillWorker, Later};
 use crate::error::{Error, StatedRequirement};
-use crate::file_set::{FileSet, is_sqlite};
-use crate::operation::Operation;
-use crate::options::KeptLinks;
-use crate::reason::{SkipReason, WarningCode};
+use crate::options::internal::KeptLinks;
 use crate::sys::{self, XattrTarget};
+use crate::tree::file_set::{FileSet, is_sqlite};
 use crate::tree::names::Names;
 use crate::tree::node::{Node, open_source};
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::{SkipReason, WarningCode};
+use crate::vocabulary::strategy::{Requirement, Strategy};
 
-/// Whether an entry was what the directory said it was.
 pub(super) enum EntryOutcome {
     Yes,
     /// It has become something else since the directory was read.
@@ -35,8 +35,7 @@ pub(super) enum EntryOutcome {
 /// How often an entry may turn into something else before it is left out.
 const PATIENCE: usize = 8;
 
-/// After a call for a whole subtree others get the disk for this part of the time that it took: one call after the other was seen to keep
-/// shells from starting (worktrunk's issue 640).
+/// Part of the time of a subtree's call for which others get the disk then: without it shells did not start (worktrunk's issue 640).
 const PAUSE_SHARE: u32 = 10;
 
 impl FillWorker<'_> {
@@ -95,7 +94,7 @@ impl FillWorker<'_> {
 
     /// Returns whether a plain copy fails because of an entry of that kind.
     fn is_refused(&self, kind: FileType) -> bool {
-        let Some(plain) = self.fill.options.plain.as_ref() else { return false };
+        let Some(plain) = self.fill.options.internal.plain.as_ref() else { return false };
         match kind {
             FileType::Directory | FileType::RegularFile => false,
             FileType::Symlink => matches!(plain.links, KeptLinks::Refuse),
@@ -146,11 +145,11 @@ impl FillWorker<'_> {
         name: &CStr,
         held_back: &mut Names,
     ) -> Result<EntryOutcome, Error> {
-        if self.holds_back && FileSet::of(name.to_bytes()).is_some() {
+        if self.holds_back && FileSet::from_name(name.to_bytes()).is_some() {
             held_back.push(FileType::RegularFile, name);
             return Ok(EntryOutcome::Yes);
         }
-        let src = match open_contents(at.src, name, || self.stopped()) {
+        let src = match open_contents(at.src, name, || self.pool.stopped()) {
             Ok(src) => src,
             Err(Errno::CANCELED) => return Err(Error::Interrupted),
             Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
@@ -184,7 +183,7 @@ impl FillWorker<'_> {
         stat: &Stat,
         make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<EntryOutcome, Error>,
     ) -> Result<EntryOutcome, Error> {
-        if stat.st_nlink < 2 || self.fill.options.plain.is_some() {
+        if stat.st_nlink < 2 || self.fill.options.internal.plain.is_some() {
             return make(self, &mut || ());
         }
         let shared = self.shared;
@@ -246,7 +245,7 @@ impl FillWorker<'_> {
                 Err(errno) => self.fill.notes.fell_back(Strategy::Clonefile, Strategy::Copy, errno, path),
             }
         }
-        self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fault(&path(), fault))?;
+        self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fill.error(&path(), fault))?;
         let mode = self.keeper.creation_mode(stat);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dst = match crate::sys::open_at(at.dst, name, flags, mode) {
@@ -258,9 +257,9 @@ impl FillWorker<'_> {
         let now = self.keeper.mode_after_umask(mode);
         self.keeper
             .keep(XattrTarget::Open(src), Target::Open(dst.as_fd()), stat, Some(now), &path)
-            .map_err(|fault| self.fault(&path(), fault))?;
+            .map_err(|fault| self.fill.error(&path(), fault))?;
         // The standard libraries do not look again.
-        if self.fill.options.plain.is_none() {
+        if self.fill.options.internal.plain.is_none() {
             let after = rustix::fs::fstat(src).map_err(|errno| self.src_error(Operation::Stat, &path(), errno))?;
             if moved.short || !same_version(stat, &after) {
                 self.fill.notes.changed(path());
@@ -303,7 +302,11 @@ impl FillWorker<'_> {
         let path = || at.node.path_of(name);
         let on_server = match self.fill.files {
             Files::Clone(Contents::Reflink { tell_inlined }) if size(stat) > 0 => {
-                match self.mover.reflink(src, dst, stat, tell_inlined).map_err(|fault| self.fault(&path(), fault))? {
+                match self
+                    .mover
+                    .reflink(src, dst, stat, tell_inlined)
+                    .map_err(|fault| self.fill.error(&path(), fault))?
+                {
                     ReflinkOutcome::Done(moved) => return Ok(moved),
                     ReflinkOutcome::Refused(errno) if self.fill.strict => {
                         return Err(not_shared(&path(), errno));
@@ -321,7 +324,7 @@ impl FillWorker<'_> {
             // Only possible while the file is empty. Fails where there is no such attribute.
             let _ = crate::sys::copy_nocow(src, dst);
         }
-        self.mover.copy(src, dst, stat, on_server).map_err(|fault| self.fault(&path(), fault))
+        self.mover.copy(src, dst, stat, on_server).map_err(|fault| self.fill.error(&path(), fault))
     }
 
     /// Makes a second name for the source's own inode: the `hardlink` strategy.
@@ -336,7 +339,7 @@ impl FillWorker<'_> {
             Ok(()) => {}
             Err(errno @ Errno::MLINK) => {
                 let path = || at.node.path_of(name);
-                self.fill.notes.fell_back(self.fill.files.strategy(), Strategy::Copy, errno, path);
+                self.fill.notes.fell_back(Strategy::Hardlink, Strategy::Copy, errno, path);
                 return self.contents_and_metadata(at, name, src, stat, &mut || ());
             }
             Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
@@ -359,7 +362,7 @@ impl FillWorker<'_> {
 
     fn symlink(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
-        if let Some(KeptLinks::Listed(links)) = self.fill.options.plain.as_ref().map(|plain| &plain.links) {
+        if let Some(KeptLinks::Listed(links)) = self.fill.options.internal.plain.as_ref().map(|plain| &plain.links) {
             links.add(path());
             return Ok(EntryOutcome::Yes);
         }
@@ -375,7 +378,7 @@ impl FillWorker<'_> {
             Err(Errno::INVAL) => return Ok(EntryOutcome::OtherKind),
             Err(errno) => return Err(self.src_error(Operation::ReadLink, &path(), errno)),
         };
-        let target = match self.fill.options.plain.as_ref().map(|plain| &plain.links) {
+        let target = match self.fill.options.internal.plain.as_ref().map(|plain| &plain.links) {
             Some(KeptLinks::Absolute(base)) => absolute(base, &at.node.path(), target),
             _ => target,
         };
@@ -427,10 +430,10 @@ impl FillWorker<'_> {
 
     fn load_named_xattrs(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<(), Error> {
         let loaded = self.keeper.load_xattrs(XattrTarget::Named(at.src, name));
-        loaded.map(|_| ()).map_err(|fault| self.fault(&at.node.path_of(name), fault))
+        loaded.map(|_| ()).map_err(|fault| self.fill.error(&at.node.path_of(name), fault))
     }
 
-    /// Keeps the metadata of an entry that is not opened. The copy is in a staged tree that nobody else can enter.
+    /// Keeps the metadata of an entry that is not opened. The copy is in a staged tree that other users cannot enter.
     fn named_metadata(
         &mut self,
         at: BorrowedPair<'_>,
@@ -440,11 +443,10 @@ impl FillWorker<'_> {
     ) -> Result<(), Error> {
         let path = || at.node.path_of(name);
         let (src, dst) = (XattrTarget::Named(at.src, name), Target::Named(at.dst, name));
-        self.keeper.keep(src, dst, stat, mode, &path).map_err(|fault| self.fault(&path(), fault))
+        self.keeper.keep(src, dst, stat, mode, &path).map_err(|fault| self.fill.error(&path(), fault))
     }
 
-    /// Returns the outcome of a failed creation. EEXIST means that the directory listed a name twice, because it was being changed: the
-    /// first one stays.
+    /// Returns the outcome of a failed creation. EEXIST: a directory that was being changed listed a name twice, and the first one stays.
     fn create_failed(
         &self,
         at: BorrowedPair<'_>,

@@ -21,7 +21,7 @@ pub(super) struct AllocationGroups {
 }
 
 impl AllocationGroups {
-    pub(super) fn of(directory: BorrowedFd<'_>, threads: usize) -> Self {
+    pub(super) fn new(directory: BorrowedFd<'_>, threads: usize) -> Self {
         let shift = if threads > 1 { sys::allocation_group_shift(directory) } else { None };
         Self { shift, busy: [const { AtomicUsize::new(0) }; COUNTERS] }
     }
@@ -37,12 +37,12 @@ impl AllocationGroups {
         usize::try_from(group % COUNTERS as u64).ok()
     }
 
-    /// Enters a group that nobody is in.
+    /// Enters an empty group.
     pub(super) fn enter_free(&self, group: usize) -> bool {
         self.busy[group].compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Enters a group, whoever is in it.
+    /// Enters a group that may have other workers.
     pub(super) fn enter(&self, group: usize) {
         self.busy[group].fetch_add(1, Ordering::Relaxed);
     }
@@ -75,7 +75,7 @@ mod tests {
     fn nothing_is_kept_apart_where_there_are_no_groups_or_no_other_worker() {
         use std::os::fd::AsFd;
         let directory = fs_err::File::open("/").unwrap();
-        let alone = AllocationGroups::of(directory.as_fd(), 1);
+        let alone = AllocationGroups::new(directory.as_fd(), 1);
         assert!(!alone.matter());
         assert_eq!(alone.group(131), None);
     }

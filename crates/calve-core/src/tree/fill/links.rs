@@ -9,7 +9,6 @@ use rustix::fs::Stat;
 use crate::tree::location::{Identity, identity};
 use crate::tree::node::Node;
 
-/// The inodes with several names that were met so far.
 #[derive(Default)]
 pub(crate) struct Links {
     known: Mutex<HashMap<Identity, LinkedFile>>,
@@ -30,8 +29,7 @@ pub(crate) enum Claim<'l> {
     LinkTo(Arc<Node>, CString),
 }
 
-/// The right to create the file of an inode's first name. Others wait for [`FirstName::created`], or for this to be dropped (also by a
-/// panic), which leaves it to the next name.
+/// The right to create an inode's first name. Others wait for [`FirstName::created`], or for the drop, which leaves it to the next name.
 pub(crate) struct FirstName<'l> {
     links: &'l Links,
     inode: Identity,

@@ -5,14 +5,15 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, RawMode, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, RawMode, Stat, Timestamps, Uid};
 use rustix::io::Errno;
 
-use crate::operation::Operation;
-use crate::options::{KeptTimes, KeptXattrs, PlainCopy};
-use crate::reason::WarningCode;
+use crate::options::internal::{KeptTimes, KeptXattrs, PlainCopy};
 use crate::sys::{self, XattrTarget};
+use crate::tree::held_times::{HeldTimes, times};
 use crate::tree::notes::Notes;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::WarningCode;
 
 /// A failure, before it has a path.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +49,7 @@ pub(crate) struct NewFileDefaults {
     pub(crate) gid: u32,
     /// The permission bits that the umask lets through.
     pub(crate) mask: RawMode,
+    pub(crate) times: HeldTimes,
 }
 
 #[derive(Clone, Copy)]
@@ -141,8 +143,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Gives `dst`, which belongs to `created` and has the permissions `mode_now`, everything that `src` has.
-    /// `load_xattrs(src)` must have been called. `mode_now` is `None` for what has no mode of its own (symlinks).
+    /// Gives `dst`, which belongs to `created` and has the permissions `mode_now` (`None`: it has no mode, as symlinks), everything that `src` has.
+    /// `load_xattrs(src)` must have been called.
     pub(crate) fn keep(
         &mut self,
         src: XattrTarget<'_>,
@@ -160,6 +162,9 @@ impl<'a> Keeper<'a> {
         };
         if times_kept {
             dst.set_times(&times(stat)).map_err(Fault::dst(Operation::SetTimes))?;
+            if !self.created.times.has(stat) {
+                self.notes.not_kept(WarningCode::TimesNotKept, "exact modification time", Errno::NOTSUP, path);
+            }
         }
         // A directory with flags could not be filled.
         if let (XattrTarget::Open(src), Target::Open(dst), true) = (src, dst, !is_directory(stat)) {
@@ -309,8 +314,7 @@ pub(crate) fn is_overlays_own(name: &CStr) -> bool {
     [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
 }
 
-/// Returns whether the refusal of an attribute is reported instead of failing: the caller lacks the privilege, or the file system lacks the
-/// attribute or the room for one this long (ENOSPC although it has free blocks; anything else is a full disk).
+/// Returns whether the refusal of an attribute is only reported: for want of privilege, or of the attribute or room for it (ENOSPC with free blocks).
 pub(crate) fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
     const SOME_ROOM_BYTES: u64 = 1 << 20;
     match errno {
@@ -321,13 +325,6 @@ pub(crate) fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
                 .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) > SOME_ROOM_BYTES)
         }
         _ => false,
-    }
-}
-
-pub(crate) fn times(stat: &Stat) -> Timestamps {
-    Timestamps {
-        last_access: Timespec { tv_sec: stat.st_atime as _, tv_nsec: stat.st_atime_nsec as _ },
-        last_modification: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },
     }
 }
 

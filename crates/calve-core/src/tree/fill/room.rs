@@ -8,16 +8,15 @@ use rustix::fs::{AtFlags, FileType, StatVfs};
 use rustix::io::Errno;
 
 use crate::error::{Error, RoomUnit};
-use crate::hidden::is_calves_own;
-use crate::operation::Operation;
 use crate::progress::CancelToken;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
 use crate::tree::node::Node;
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
 
-/// Compares what `src` needs with what is free where `dst` is. The tree is walked only when the answer is not plain: all that
-/// is used on the source's file system together may fit.
+/// Compares the need of `src` with the room at `dst`. Walks the tree only if all that is used on the source's file system would not fit.
 pub(crate) fn check(
     src: BorrowedFd<'_>,
     dst: BorrowedFd<'_>,
@@ -124,8 +123,7 @@ impl Room {
         Self { bytes: fs.f_bavail.saturating_mul(fs.f_frsize), inodes }
     }
 
-    /// Returns the free room after everything was written back. XFS counts several blocks as used for each file whose data is still in
-    /// memory: a file written a moment ago takes six times its room. Only when everything is on the disk is it known what is free.
+    /// Returns the free room after everything was written back: XFS counts several blocks for each file whose data is still in memory, six times its room.
     fn after_writing_back(dst: BorrowedFd<'_>) -> Self {
         let _ = sys::sync_file_system(dst);
         let everything = Self { bytes: u64::MAX, inodes: u64::MAX };
@@ -158,7 +156,7 @@ fn needed(
     while let Some(node) = directories.pop() {
         let failed = |errno| (node.path(), errno);
         let directory = match node.open_source(src) {
-            // It has just gone, or the clone will say what is wrong with it.
+            // It has just gone, or the clone will report the fault.
             Err(_) => continue,
             Ok(directory) => directory,
         };

@@ -3,60 +3,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use super::entry::EntryOutcome;
-use super::{BorrowedPair, Files, Fill, FillTally, FillWorker, Later};
+use super::request::{Fill, FillTally};
+use super::set_tries::FIRST_PAUSE;
+use super::worker::{BorrowedPair, FillWorker, Later};
 use crate::error::Error;
-use crate::file_set::{FileSet, is_made_again};
-use crate::operation::Operation;
+use crate::tree::file_set::{FileSet, is_made_again};
 use crate::tree::names::Names;
 use crate::tree::node::unlock_file;
 use crate::tree::notes::Notes;
 use crate::tree::set_state::{FileSetState, ListedSets};
 use crate::tree::stable::Moment;
+use crate::vocabulary::operation::Operation;
 
-/// The state that all sets of one filling share.
-pub(super) struct SetsOfFill {
-    began: Moment,
-    /// The time that was given to further tries.
-    spent: Mutex<Duration>,
-}
-
-/// All further tries of one filling take no longer than this, and the one that is being made.
-const PATIENCE: Duration = Duration::from_millis(1500);
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-
-impl SetsOfFill {
-    pub(super) fn begin() -> Self {
-        Self { began: Moment::of_file_systems(), spent: Mutex::default() }
-    }
-
-    /// Waits, unless a try that began at `started` was the last one that there is time for.
-    fn may_try_again(&self, started: Instant, pause: &mut Duration) -> bool {
-        let spent = || self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        if *spent() >= PATIENCE {
-            return false;
-        }
-        std::thread::sleep(*pause);
-        *pause = (*pause * 2).min(LONGEST_PAUSE);
-        *spent() += started.elapsed();
-        *spent() < PATIENCE
-    }
-}
-
-/// Returns whether somebody may write to the files of a set, and the copy is to be good nevertheless.
-pub(super) fn are_watched(fill: &Fill<'_>) -> bool {
-    let is_same_inode = matches!(fill.files, Files::Hardlink);
-    !is_same_inode && !fill.is_upper && fill.options.frozen.is_none() && fill.options.plain.is_none()
-}
-
-/// One try at a set.
 struct Attempt {
     made: Vec<CString>,
     tally: FillTally,
@@ -65,7 +29,7 @@ struct Attempt {
 }
 
 impl FillWorker<'_> {
-    /// Makes what was held back in a directory.
+    /// Makes the entries of a directory that were held back.
     pub(super) fn sets(&mut self, at: BorrowedPair<'_>, later: &mut Later) -> Result<(), Error> {
         if later.held_back.is_empty() {
             return Ok(());
@@ -74,7 +38,7 @@ impl FillWorker<'_> {
         let mut name = Vec::new();
         while later.held_back.take(&mut name).is_some() {
             let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
-            let set = FileSet::of(name.to_bytes()).unwrap_or_else(|| FileSet::of_sqlite(name.to_bytes()));
+            let set = FileSet::from_name(name.to_bytes()).unwrap_or_else(|| FileSet::of_sqlite(name.to_bytes()));
             sets.entry(set).or_default().insert(name.to_owned());
         }
         let holds_back = std::mem::replace(&mut self.holds_back, false);
@@ -107,7 +71,7 @@ impl FillWorker<'_> {
             return listed.iter().try_for_each(|name| self.entry(at, name, FileType::RegularFile, later));
         }
         let (mut pause, mut found) = (FIRST_PAUSE, BTreeSet::new());
-        while !self.stopped() {
+        while !self.pool.stopped() {
             let started = Instant::now();
             let before = self.look(at, set, in_directory)?;
             if !before.has(&set.main_file()) {
@@ -145,8 +109,8 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    /// Makes the files, and takes notes apart from those of the filling: of a try that failed, none count. `found` gets the files that were
-    /// made before anything told that they belong to a set; they have been counted.
+    /// Makes the files, and takes notes apart, which do not count if the try fails. `found` gets files made, and counted, before they were known to
+    /// belong to a set.
     fn attempt(
         &self,
         at: BorrowedPair<'_>,
@@ -164,7 +128,7 @@ impl FillWorker<'_> {
             if let Some(copy) = copy.filter(|_| !listed.contains(name)) {
                 found.insert(name.clone());
                 let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-                if version(stat) == version(&copy) && Moment::of(stat) < self.shared.sets.began {
+                if version(stat) == version(&copy) && Moment::of_change(stat) < self.shared.sets.began {
                     continue;
                 }
                 if before.has_links() {

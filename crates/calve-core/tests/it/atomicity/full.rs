@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use calve_core::{CloneOptions, Error, RoomUnit, Strategy, WriteEntry, WriteOptions, write_files};
+use calve_core::bulk::{WriteEntry, WriteOptions, write_files};
+use calve_core::error::RoomUnit;
+use calve_core::{CloneOptions, Error, Strategy};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -32,6 +34,8 @@ fn what_does_not_fit_is_refused_before_it_is_written() {
             let Error::NoRoom { needed, available, unit: RoomUnit::Bytes, .. } = &error else { panic!("{error}") };
             assert!(*needed >= 320 * MIB as u64 && available < needed, "{error}");
             assert!(error.remedy().is_some());
+            let planned = calve_core::plan(&src, &volume.path().join("dst"), &CloneOptions::default());
+            assert!(matches!(planned, Err(Error::NoRoom { .. })), "{planned:?}");
             assert_holds(volume.path(), &[]);
         }
     }
@@ -92,7 +96,7 @@ fn a_file_system_without_inodes_is_named() {
         }
         let error = refused(&only(Strategy::Hardlink), &own, volume.path().join("dst"));
         assert_errno(&error, Errno::NOSPC);
-        assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeSpace));
+        assert_eq!(error.remedy(), Some(calve_core::error::Remedy::FreeSpace));
         assert_holds(volume.path(), &["own"]);
     }
 }
@@ -112,18 +116,18 @@ fn a_quota_is_named() {
     }
     let error = refused(&CloneOptions::default(), &src, limited.join("dst"));
     assert_errno(&error, Errno::DQUOT);
-    assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeQuota));
+    assert_eq!(error.remedy(), Some(calve_core::error::Remedy::FreeQuota));
     assert_holds(&limited, &[]);
     let contents = noise(20 * MIB);
     let entries = [WriteEntry { path: Path::new("written"), contents: &contents }];
     let error = write_files(&limited, &entries, WriteOptions::default()).unwrap_err();
     assert_errno(&error, Errno::DQUOT);
-    assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeQuotaForRest));
+    assert_eq!(error.remedy(), Some(calve_core::error::Remedy::FreeQuotaForRest));
     let _ = fs::remove_file(limited.join("written"));
     for number in 1..20 {
         fs::remove_file(src.join(number.to_string())).unwrap();
     }
-    // btrfs counts what was removed as free from its next commit on.
+    // btrfs counts removed files as free from its next commit on.
     run("btrfs", |btrfs| btrfs.args(["filesystem", "sync"]).arg(&limited));
     clone(&src, limited.join("dst"));
     assert_same(&src, limited.join("dst"));

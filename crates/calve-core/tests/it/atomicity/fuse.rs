@@ -1,6 +1,7 @@
 //! On a file system by FUSE, which can do little, and of which a file cannot be read.
 
-use calve_core::{Choice, CloneOptions, Error, ExistingDestination, Operation, Strategy};
+use calve_core::error::Operation;
+use calve_core::{Choice, CloneOptions, Error, ExistingDestination, Strategy};
 use calve_testkit::{Aspect, FileSystem, FuseVolume, SplitMix64, Tree, Volume, assert_same_except};
 use fs_err as fs;
 use rustix::io::Errno;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{thread, time::Duration};
 
-use calve_core::{CancelToken, Choice, CloneOptions, Error, ExistingDestination, LastLook, Strategy};
+use calve_core::internal::BeforePublish;
+use calve_core::{CancelToken, Choice, CloneOptions, Error, ExistingDestination, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, deep, fingerprint, node_modules_like};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -194,7 +195,7 @@ fn a_read_only_file_system_is_named() {
     let error = refused(&CloneOptions::default(), volume.path().join("src"), volume.path().join("dst"));
     assert_errno(&error, Errno::ROFS);
     assert!(error.to_string().contains(&*volume.path().to_string_lossy()), "{error}");
-    assert_eq!(error.remedy(), Some(calve_core::Remedy::ChooseWritableFileSystem));
+    assert_eq!(error.remedy(), Some(calve_core::error::Remedy::ChooseWritableFileSystem));
 }
 
 #[test]
@@ -217,7 +218,7 @@ fn what_is_cancelled_at_the_last_look_gets_no_name() {
         for (existing, target) in [(ExistingDestination::Replace, "dst"), (ExistingDestination::Refuse, "new")] {
             let mut options = with(existing);
             let (stop, progress) = (options.cancel.clone(), Arc::clone(&options.progress));
-            options.last_look = Some(LastLook::new(move || {
+            options.internal.before_publish = Some(BeforePublish::new(move || {
                 assert_eq!(progress.entries(), 3, "all is made by then");
                 stop.cancel();
             }));

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use calve_core::{Background, CancelToken, CloneOptions, Error, ExistingDestination, reap};
+use calve_core::options::Background;
+use calve_core::{CancelToken, CloneOptions, Error, ExistingDestination, reap};
 use calve_testkit::{BindMount, FileSystem, Tree, Volume, assert_same, few_rounds, fingerprint, rounds};
 use fs_err as fs;
 
@@ -13,7 +14,7 @@ fn replacing() -> CloneOptions {
     options(|options| options.existing = ExistingDestination::Replace)
 }
 
-fn reap_here(directory: &std::path::Path) -> calve_core::ReapReport {
+fn reap_here(directory: &std::path::Path) -> calve_core::report::ReapReport {
     let parent = fs::File::open(directory).unwrap();
     reap(parent.into_parts().0.into(), directory, Background::No, &CancelToken::default()).unwrap()
 }

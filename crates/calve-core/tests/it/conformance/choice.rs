@@ -1,4 +1,4 @@
-//! What is chosen where, and between file systems.
+//! The choice of a strategy on each file system, and between two.
 
 use calve_core::{CloneOptions, Error, Refusal, Requirement, Strategy, plan, probe};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, rsync_differences};
@@ -48,7 +48,7 @@ fn an_ordinary_directory_of_btrfs_is_reflinked() {
         (report.strategy, strategies(&report.refused)),
         (Strategy::Reflink, vec![Strategy::Snapshot, Strategy::Clonefile])
     );
-    assert_eq!(report.refused[0].remedy, Some(calve_core::Remedy::CloneIntoSubvolume));
+    assert_eq!(report.refused[0].remedy, Some(calve_core::error::Remedy::CloneIntoSubvolume));
 }
 
 #[test]

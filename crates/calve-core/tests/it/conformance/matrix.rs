@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use calve_core::{CloneReport, Error, StatedRequirement, Strategy};
+use calve_core::error::StatedRequirement;
+use calve_core::{CloneReport, Error, Strategy};
 use calve_testkit::{FileSystem, Volume, assert_same, everything, fingerprint, rsync_differences};
 use fs_err as fs;
 

@@ -1,8 +1,9 @@
-//! Somebody without privileges: what can be kept is, the rest is in the receipt, and nothing becomes more powerful.
+//! A user without privileges: everything possible is kept, the rest is in the receipt, and nothing becomes more powerful.
 
 use std::path::Path;
 
-use calve_core::{CloneOptions, Error, Operation, Strategy};
+use calve_core::error::Operation;
+use calve_core::{CloneOptions, Error, Strategy};
 use calve_testkit::{
     Aspect, Capability, FileSystem, Tree, UnprivilegedUser, Volume, assert_same, assert_same_except, everything,
     fingerprint,
@@ -11,7 +12,8 @@ use rustix::io::Errno;
 
 use crate::child;
 use crate::cloning::{assert_errno, assert_holds, clone, clone_with, only, options, refused};
-use calve_core::{SkipReason, UnreadableEntry, WarningCode};
+use calve_core::UnreadableEntry;
+use calve_core::report::{SkipReason, WarningCode};
 
 /// Each file system, with a directory `theirs` in which an unprivileged child runs the test `name`.
 fn as_somebody_else(name: &str, file_systems: &[FileSystem], prepare: impl Fn(&Path)) {
@@ -150,7 +152,7 @@ fn what_cannot_be_read_is_named_and_nothing_is_left() {
             assert_errno(&error, Errno::ACCESS);
             let Error::Io { path: named, operation: tried, .. } = &error else { panic!("{error}") };
             assert_eq!((named, *tried), (&directory.join(path), operation), "{error}");
-            assert_eq!(error.remedy(), Some(calve_core::Remedy::AllowReading));
+            assert_eq!(error.remedy(), Some(calve_core::error::Remedy::AllowReading));
             assert_holds(&directory, &["file", "directory", "unsearchable"]);
         }
         let leaving_out = options(|options| options.exclude = vec!["secret".into(), "closed/".into()]);
@@ -192,7 +194,7 @@ fn a_parent_that_cannot_be_written_to_is_named() {
     );
 }
 
-/// A tree of root's that others may read is cloned by somebody else, with O_NOATIME refused.
+/// A tree of root's that others may read is cloned by another user, with O_NOATIME refused.
 #[test]
 fn somebody_elses_tree_can_be_cloned() {
     if let Some(directory) = child::directory() {

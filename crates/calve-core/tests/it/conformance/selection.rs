@@ -1,4 +1,4 @@
-//! What is left out on request, and what is mounted below.
+//! Exclusions, and mounts below.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

@@ -3,7 +3,9 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use calve_core::{Bytes, Choice, InlinedBytes, Requirement, Strategy};
+use calve_core::internal::InlinedBytes;
+use calve_core::report::Bytes;
+use calve_core::{Choice, Requirement, Strategy};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything};
 use fs_err as fs;
 
@@ -116,7 +118,7 @@ fn what_is_inlined_can_be_left_among_the_shared() {
         let bytes = |inlined, dst: &Path| {
             let strict = options(|options| {
                 options.require = vec![Requirement::Cow];
-                options.inlined = inlined;
+                options.internal.inlined = inlined;
             });
             clone_with(&strict, &src, dst).bytes.unwrap()
         };

@@ -1,5 +1,8 @@
 //! Subvolumes in subvolumes: a snapshot has them all, and never an empty directory in place of one.
 
+use calve_core::options::SpareUse;
+use calve_core::spares::{SpareOptions, SpareOrigin, Spares};
+use calve_core::template::{TemplateOptions, Templates};
 use calve_core::{CloneOptions, Error, Requirement, Strategy};
 use calve_testkit::{
     FileSystem, Tree, UnprivilegedUser, Volume, assert_same, everything, fingerprint, rsync_differences,
@@ -8,7 +11,7 @@ use fs_err as fs;
 
 use crate::child;
 use crate::cloning::{assert_holds, clone, clone_with, is_subvolume, only, options, refused, run, subvolume};
-use calve_core::WarningCode;
+use calve_core::report::WarningCode;
 
 const NESTED: [&str; 4] =
     ["sub/first", "sub/first/deep/er/second one", "sub/first/deep/er/second one/third", "read-only/fourth"];
@@ -94,7 +97,48 @@ fn nested_ones_cannot_be_taken_at_one_moment() {
     assert!(!volume.path().join("dst/sub/first/inside").exists());
 }
 
-/// Nobody can look into the clone of what was private before it is there, and the last thing it gets is the source's own mode.
+#[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
+fn a_snapshot_has_nothing_of_calves_own() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let (src, home) = (volume.path().join("src"), volume.path().join("home"));
+    subvolume(&src);
+    Tree::new(&home);
+    Tree::new(&src).file("source/file", "1").file("a/deep/source/file", "1").file(".calve-trash-0-x/file", "1");
+    subvolume(src.join("a/.calve-staging-x"));
+    let (spares, templates) = (Spares::at(home.join("spares")), Templates::open(&home));
+    for (name, at) in [("one", ""), ("two", "a/deep")] {
+        let source = src.join(at).join("source");
+        spares.add(&SpareOrigin::Directory(source.clone()), &SpareOptions::default()).unwrap();
+        let mut options = TemplateOptions::default();
+        options.at = Some(src.join(at));
+        templates.create(name, &source, &options).unwrap();
+    }
+    assert_eq!(spares.refill(&crate::spare::foreground()).unwrap().built, 2);
+    Tree::new(&src).mtime("a/deep", 7, 7).mtime("a", 6, 6).mtime("", 5, 5);
+    for (name, exclude) in [("dst", vec![]), ("without", vec!["*.log".to_owned()])] {
+        let mut options = options(|options| options.spares = Some(SpareUse::in_home(&home)));
+        options.require = vec![Requirement::Stable];
+        options.exclude = exclude;
+        let dst = volume.path().join(name);
+        let report = clone_with(&options, &src, &dst);
+        assert_eq!(report.strategy == Strategy::Snapshot, options.exclude.is_empty(), "{:?}", report.refused);
+        assert!(
+            report.skipped.iter().any(|skipped| skipped.path.ends_with(".calve-trash-0-x")),
+            "{:?}",
+            report.skipped
+        );
+        for directory in ["", "a", "a/deep"] {
+            let times = |root: &std::path::Path| fs::metadata(root.join(directory)).unwrap().modified().unwrap();
+            assert_eq!(times(&dst), times(&src), "{directory}");
+        }
+        assert_holds(&dst, &["source", "a"]);
+        assert_holds(dst.join("a"), &["deep"]);
+        assert_holds(dst.join("a/deep"), &["source"]);
+    }
+}
+
+/// Other users cannot look into the clone of a private tree before it is published, and it gets the source's own mode last.
 #[test]
 #[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn a_staged_snapshot_is_private() {
@@ -126,7 +170,7 @@ fn a_staged_snapshot_is_private() {
     assert_same(&src, directory.join("dst"));
 }
 
-/// A clone of one's own subvolume failed when somebody else's was nested in it: only its owner may snapshot that.
+/// A clone of one's own subvolume failed when another user's was nested in it: only its owner may snapshot that.
 #[test]
 #[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn somebody_elses_nested_subvolume_is_no_failure() {
@@ -181,7 +225,7 @@ fn an_owner_may_snapshot_and_others_may_not() {
         subvolume(&own);
         Tree::new(&own).file("file", "1");
         assert_eq!(clone(&own, directory.join("dst")).strategy, Strategy::Snapshot);
-        // Somebody else's: the next best, and why.
+        // Another user's: the next best, and why.
         let report =
             calve_core::clone_tree(&directory.join("../theirs"), &directory.join("dst-2"), &CloneOptions::default())
                 .unwrap();

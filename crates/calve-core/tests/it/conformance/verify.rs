@@ -1,4 +1,4 @@
-//! `CloneVerification::Contents` passes what is equal and catches what is not.
+//! `CloneVerification::Contents` passes equal trees and catches differences.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -44,7 +44,7 @@ fn a_difference_is_caught_and_nothing_is_published() {
     });
     let error = caught.expect("no difference was caught");
     assert!(error.to_string().contains("`a`"), "{error}");
-    assert_eq!(error.remedy(), Some(calve_core::Remedy::RetryWhileIdle));
+    assert_eq!(error.remedy(), Some(calve_core::error::Remedy::RetryWhileIdle));
     assert_holds(volume.path().join("place"), &[]);
 }
 
@@ -64,7 +64,7 @@ fn everything_is_equal_to_itself() {
     }
 }
 
-/// The receipt's list of what was left out is cut at 10,000 entries; what is left out is known without it.
+/// The receipt's list of skipped entries is cut at 10,000; verification does not depend on it.
 #[test]
 fn any_number_of_entries_may_be_left_out() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };

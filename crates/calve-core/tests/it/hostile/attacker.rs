@@ -1,4 +1,4 @@
-//! Somebody who swaps what is in a tree, as fast as possible, for what leads out of it.
+//! An attacker who swaps entries of a tree, as fast as possible, for links that lead out of it.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl Attack {
         let result = while_another(
             || {
                 let (path, weapon) = random.pick(&self.pairs);
-                // What is below a path that is exchanged at the moment is not there, or, by way of the link, outside.
+                // An entry below a path that is exchanged at the moment is missing, or, by way of the link, outside.
                 if !self.leads_outside(path)
                     && renameat_with(&self.tree, path, CWD, weapon, RenameFlags::EXCHANGE).is_ok()
                 {

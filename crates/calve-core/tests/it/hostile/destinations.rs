@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, clone_tree, stage, stage_in};
+use calve_core::internal::{stage, stage_in};
+use calve_core::{CloneOptions, clone_tree};
 use calve_testkit::{FileSystem, Tree, Volume, few_rounds, fingerprint, rounds};
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -54,7 +55,7 @@ fn a_staged_tree_that_is_exchanged_is_not_a_way_out() {
                 .symlink("directory", outside.join("directory"));
             Tree::new(at("place", number));
             round.store(number, Ordering::Relaxed);
-            // It succeeds, or says what is wrong; it never panics.
+            // It succeeds, or fails with a reason; it never panics.
             let _ = clone_tree(&src, &at("place", number).join("dst"), &CloneOptions::default());
         }
     });
@@ -99,7 +100,7 @@ fn a_parent_that_is_exchanged_is_not_a_way_out() {
         assert!(place.join(name).join("file").exists());
         before.assert_unchanged(&outside);
     }
-    // Held by nobody, the path is what it is when the tree is staged.
+    // Nothing holds the path, so it leads where it leads when the tree is staged.
     exchange();
     stage(&place.join("plain"), &options, |staged| staged.clone_root(&src, &options)).unwrap();
     assert!(outside.join("plain/file").exists());

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::{Background, CancelToken, Error, RemovalWait, RemoveOptions, reap, remove_tree};
+use calve_core::options::Background;
+use calve_core::{CancelToken, Error, RemovalWait, RemoveOptions, reap, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint, rounds};
 use fs_err as fs;
 

@@ -1,6 +1,6 @@
 //! Deleting what resists.
 
-use calve_core::{Error, RemoveOptions};
+use calve_core::{CloneOptions, Error, RemoveOptions, clone_tree};
 use calve_testkit::{FileSystem, Tree, UnprivilegedUser, Volume, everything, fingerprint};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -24,7 +24,7 @@ fn an_immutable_file_is_named_and_deleted_when_it_is_no_more() {
         assert_errno(&error, Errno::PERM);
         let Error::Io { path, .. } = &error else { panic!("{error}") };
         assert!(path.ends_with("a/stuck") && path.starts_with(volume.path()), "{error}");
-        // Everything else is gone, and what is left is named by a path that is there.
+        // Everything else is gone, and the rest is named by a path that exists.
         assert!(path.exists(), "{error}");
         assert_eq!(crate::cloning::names_in(path.parent().unwrap()), ["stuck"]);
         let reaped = reap_in(volume.path());
@@ -33,6 +33,33 @@ fn an_immutable_file_is_named_and_deleted_when_it_is_no_more() {
         assert!(reap_in(volume.path()).failure.is_none());
         assert_holds(volume.path(), &[]);
     }
+}
+
+#[test]
+#[cfg_attr(target_os = "macos", ignore = "macOS has no chattr")]
+fn trash_that_is_removed_again_leaves_no_lock_of_its_old_name() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let trash = || {
+        let names = crate::cloning::names_in(volume.path());
+        let (locks, mut trees): (Vec<_>, Vec<_>) =
+            names.into_iter().filter(|name| name.contains("trash")).partition(|name| name.ends_with(".lock"));
+        assert_eq!((locks.len(), trees.len()), (1, 1), "{locks:?} {trees:?}");
+        volume.path().join(trees.remove(0))
+    };
+    let tree = Tree::new(volume.path().join("tree")).file("d/x/f", "1");
+    chattr("+i", &tree.path().join("d/x"));
+    refused(tree.path(), &waiting());
+    let first = trash();
+    refused(&first, &waiting());
+    let second = trash();
+    assert_ne!(first, second);
+    chattr("-i", &second.join("d/x"));
+    // A lock whose tree somebody has deleted by hand is not warned of, and goes.
+    fs::remove_dir_all(&second).unwrap();
+    Tree::new(volume.path().join("source")).file("a", "1");
+    let cloned = clone_tree(&volume.path().join("source"), &volume.path().join("dst"), &CloneOptions::default());
+    assert_eq!(cloned.unwrap().warnings, []);
+    assert_holds(volume.path(), &["source", "dst"]);
 }
 
 #[test]
@@ -50,7 +77,7 @@ fn an_immutable_directory_cannot_be_moved_and_is_named() {
     chattr("-i", tree.path());
 }
 
-/// As somebody who owns the tree and nothing else.
+/// As a user who owns the tree and nothing else.
 #[test]
 fn an_unprivileged_owner_removes_what_is_read_only_to_its_owner() {
     if let Some(directory) = child::directory() {
@@ -69,10 +96,11 @@ fn an_unprivileged_owner_removes_what_is_read_only_to_its_owner() {
             assert!(reaped.failure.is_none(), "{reaped:?}");
             assert_holds(&directory, &[]);
         }
-        // A parent that cannot be written to: nothing can be renamed in it, but what is inside can be deleted.
+        // A parent that cannot be written to: nothing can be renamed in it, but its descendants can be deleted.
         Tree::new(&directory).file("fixed/tree/a/file", "1").mode("fixed", 0o555);
         let error = refused(directory.join("fixed/tree"), &RemoveOptions::default());
         assert_errno(&error, Errno::ACCESS);
+        assert!(error.to_string().contains("remove the emptied directory"), "{error}");
         assert_holds(directory.join("fixed/tree"), &[]);
         return;
     }
@@ -89,7 +117,7 @@ fn an_unprivileged_owner_removes_what_is_read_only_to_its_owner() {
 fn where_the_parent_permits_no_rename_the_tree_is_deleted_in_place() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let tree = Tree::new(volume.path()).file("parent/tree/a/file", "1").file("parent/tree/b", "2");
-    // Nothing can be created in it, and nothing renamed or removed; what is in the tree can.
+    // Nothing can be created in it, and nothing renamed or removed; entries of the tree can.
     chattr("+a", &tree.path().join("parent"));
     let error = refused(volume.path().join("parent/tree"), &RemoveOptions::default());
     chattr("-a", &volume.path().join("parent"));

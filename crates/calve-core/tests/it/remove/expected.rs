@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use calve_core::{Error, RemoveOptions, remove_opened};
+use calve_core::internal::remove_opened;
+use calve_core::{Error, RemoveOptions};
 use calve_testkit::rounds;
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};

@@ -1,4 +1,4 @@
-//! Trash does not show in `git status`, and what it hides behind belongs to nobody else.
+//! Trash does not show in `git status`, and the file that hides it is Calve's own.
 
 use std::path::Path;
 

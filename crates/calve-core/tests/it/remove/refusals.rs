@@ -4,7 +4,9 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::{Error, Protection, RemoveOptions, check_removable};
+use calve_core::error::Protection;
+use calve_core::internal::check_removable;
+use calve_core::{Error, RemoveOptions, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -140,6 +142,35 @@ fn a_symlink_is_removed_and_not_followed() {
     before.assert_unchanged(volume.path().join("target"));
     assert_holds(volume.path(), &["target"]);
     fs::remove_file(volume.path().join("target/file")).unwrap();
+}
+
+#[test]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS has no such attributes")]
+fn what_cannot_be_removed_is_told_before() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    if !calve_testkit::require_root("attributes of files") {
+        return;
+    }
+    Tree::new(volume.path()).file("tree/a", "1").file("closed/a", "1").file("file", "1").file("added/a", "1");
+    let chattr = |flag: &str, names: &[&str]| {
+        let paths = names.iter().map(|name| volume.path().join(name));
+        crate::cloning::run("chattr", |command| command.arg(flag).args(paths));
+    };
+    let all = ["tree", "closed/a", "file", "added/a"];
+    let both = |name: &str| {
+        let path = volume.path().join(name);
+        (check_removable(&path, &waiting()).is_err(), remove_tree(&path, &waiting()).is_err())
+    };
+    chattr("+i", &["tree", "closed", "file"]);
+    chattr("+a", &["added"]);
+    let told = all.map(both);
+    chattr("-i", &["tree", "closed", "file"]);
+    chattr("-a", &["added"]);
+    assert_eq!(told, [(true, true); 4]);
+    volume.remount_read_only();
+    assert_eq!(all.map(both), [(true, true); 4]);
+    volume.remount_writable();
+    assert_eq!(all.map(|name| check_removable(&volume.path().join(name), &waiting()).is_ok()), [true; 4]);
 }
 
 /// Only looked at, and not by [`is_protected`].

@@ -44,6 +44,24 @@ fn subvolumes_nested_and_read_only_ones_too_are_deleted() {
 
 #[test]
 #[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
+fn a_read_only_subvolume_goes_with_the_subvolume_in_it() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    for wait in [true, false] {
+        let tree = volume.path().join("tree");
+        subvolume(&tree);
+        Tree::new(&tree).file("a/file", "1");
+        subvolume(tree.join("a/inner"));
+        run("btrfs", |btrfs| btrfs.args(["property", "set"]).arg(&tree).args(["ro", "true"]));
+        remove(&tree, &if wait { waiting() } else { RemoveOptions::default() });
+        let reaped = reap_in(volume.path());
+        assert!(reaped.failure.is_none(), "{reaped:?}");
+        assert_holds(volume.path(), &[]);
+        assert_eq!(subvolumes(&volume), 0);
+    }
+}
+
+#[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn a_subvolume_in_an_ordinary_tree_goes_with_it() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     Tree::new(volume.path()).file("tree/a/file", "1").file("tree/z", "1");
@@ -63,6 +81,7 @@ fn an_owner_without_privileges_empties_and_removes_their_own() {
         Tree::new(directory.join("tree")).file("a/b/file", "1").mode("a/b", 0o500);
         subvolume(directory.join("tree/a/inner"));
         Tree::new(directory.join("tree")).file("a/inner/file", "1");
+        run("btrfs", |btrfs| btrfs.args(["property", "set"]).arg(directory.join("tree")).args(["ro", "true"]));
         remove(directory.join("tree"), &waiting());
         assert_holds(&directory, &[]);
         return;

@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use calve_core::{Background, CancelToken, Error, RemoveOptions, reap};
+use calve_core::options::Background;
+use calve_core::{CancelToken, Error, RemoveOptions, reap};
 use calve_testkit::{FileSystem, Tree, Volume, deep, everything, wide};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
@@ -127,4 +128,25 @@ fn many_trees_are_reaped_at_once() {
         }
     });
     assert_holds(volume.path(), &[]);
+}
+
+/// Whoever removes trash by its hidden name wants nothing of it to stay.
+#[test]
+fn trash_that_is_removed_by_its_name_goes_with_its_lock() {
+    let place = tempfile::tempdir().unwrap();
+    let moved = || {
+        Tree::new(place.path().join("tree")).file("d/a", "1");
+        let trashed = remove(place.path().join("tree"), &RemoveOptions::default()).trashed.unwrap();
+        place.path().join(trashed.name)
+    };
+    remove(moved(), &waiting());
+    assert_holds(place.path(), &[]);
+    // It becomes other trash, which has a lock of its own.
+    let again = remove(moved(), &RemoveOptions::default()).trashed.unwrap();
+    let again = again.name.to_str().unwrap();
+    assert_holds(place.path(), &[again, &format!("{again}.lock")]);
+    // The lock alone is a directory like any other.
+    fs::rename(place.path().join(again), place.path().join("kept")).unwrap();
+    remove(place.path().join(format!("{again}.lock")), &waiting());
+    assert_holds(place.path(), &["kept"]);
 }

@@ -112,7 +112,7 @@ fn writers_and_readers_never_notice() {
             // On a busy machine a run takes long.
             let enough = |runs, shared| runs > 3 && shared > 0 && begin.elapsed() > Duration::from_secs(4);
             while !enough(runs, shared) && begin.elapsed() < Duration::from_secs(300) {
-                shared += calve_core::dedupe(&[&root], &options).unwrap().shared_files;
+                shared += calve_core::space::dedupe(&[&root], &options).unwrap().shared.files;
                 runs += 1;
                 if shared == 0 {
                     let pause = model.pause_ms.load(Ordering::Relaxed);

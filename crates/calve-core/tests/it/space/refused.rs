@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::{DedupeReport, Error};
-use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, fingerprint, require_program, skip};
+use calve_core::Error;
+use calve_core::space::{DedupeOptions, DedupeReport};
+use calve_testkit::{BindMount, FileSystem, SplitMix64, Tree, Volume, fingerprint, require_program, skip};
 use fs_err as fs;
 
 use super::{plain, share, usage, volumes};
@@ -59,15 +60,21 @@ fn swap_files_are_left_alone() {
             left_alone(&share(&[&root]), "in use as swap");
         }
         before.assert_unchanged(&root);
-        assert_eq!(share(&[&root]).shared_files, 1, "nobody swaps to it any more");
+        assert_eq!(share(&[&root]).shared.files, 1, "nobody swaps to it any more");
     }
+}
+
+fn dry() -> DedupeOptions {
+    let mut options = plain();
+    options.mode = calve_core::space::DedupeMode::DryRun;
+    options
 }
 
 /// Shares `dst` with `src`, which does not change.
 fn share_with(src: &Path, dst: &Path) -> DedupeReport {
     let mut options = plain();
     options.against = vec![src.to_path_buf()];
-    calve_core::dedupe(&[dst], &options).unwrap()
+    calve_core::space::dedupe(&[dst], &options).unwrap()
 }
 
 #[test]
@@ -91,7 +98,7 @@ fn a_file_without_copy_on_write_does_not_keep_the_others_of_its_set_apart() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let content = SplitMix64::new(1).bytes(100_000);
     let root = volume.path().join("t");
-    // Two without, three with copy-on-write, whichever comes first; and one without that has nobody.
+    // Two without, three with copy-on-write, whichever comes first; and one without, alone.
     Tree::new(&root).file("1", "").file("3", "").file("alone", "");
     run("chattr", |command| command.arg("+C").args(["1", "3", "alone"].map(|name| root.join(name))));
     for name in ["1", "2", "3", "4", "5"] {
@@ -102,15 +109,13 @@ fn a_file_without_copy_on_write_does_not_keep_the_others_of_its_set_apart() {
     fs::write(root.join("partner"), &other).unwrap();
     volume.settle();
     let before = fingerprint(&root);
-    let mut dry = plain();
-    dry.mode = calve_core::DedupeMode::DryRun;
-    for options in [dry, plain()] {
-        let report = calve_core::dedupe(&[&root], &options).unwrap();
-        assert_eq!((report.shared_files, report.groups), (3, 2), "{report:?}");
+    for options in [dry(), plain()] {
+        let report = calve_core::space::dedupe(&[&root], &options).unwrap();
+        assert_eq!((report.shared.files, report.groups), (3, 2), "{report:?}");
         left_alone(&report, "copy-on-write turned off");
     }
     before.assert_unchanged(&root);
-    assert_eq!(share(&[&root]).shared_files, 0, "nothing is left to share");
+    assert_eq!(share(&[&root]).shared.files, 0, "nothing is left to share");
 }
 
 #[test]
@@ -127,8 +132,8 @@ fn with_trees_to_share_with_each_file_is_shared_with_one_of_its_kind() {
     volume.settle();
     let mut options = plain();
     options.against = vec![kept.clone()];
-    let report = calve_core::dedupe(&[&mine], &options).unwrap();
-    assert_eq!((report.shared_files, report.left_alone.len()), (3, 0), "{report:?}");
+    let report = calve_core::space::dedupe(&[&mine], &options).unwrap();
+    assert_eq!((report.shared.files, report.left_alone.len()), (3, 0), "{report:?}");
     // Without one of their kind they are not shared with each other either.
     fs::remove_file(kept.join("2")).unwrap();
     for name in ["1", "3"] {
@@ -139,8 +144,8 @@ fn with_trees_to_share_with_each_file_is_shared_with_one_of_its_kind() {
         fs::write(&file, &content).unwrap();
     }
     volume.settle();
-    let report = calve_core::dedupe(&[&mine], &options).unwrap();
-    assert_eq!(report.shared_files, 0, "{report:?}");
+    let report = calve_core::space::dedupe(&[&mine], &options).unwrap();
+    assert_eq!(report.shared.files, 0, "{report:?}");
     assert_eq!(report.left_alone.iter().map(|left| left.files).sum::<u64>(), 2, "{report:?}");
 }
 
@@ -150,11 +155,26 @@ fn an_xfs_without_reflinks_is_refused_and_its_figures_are_exact() {
     let content = SplitMix64::new(1).bytes(1 << 20);
     Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
     volume.settle();
-    let error = calve_core::dedupe(&[volume.path()], &plain()).unwrap_err();
+    let error = calve_core::space::dedupe(&[volume.path()], &plain()).unwrap_err();
     assert!(matches!(error, Error::NoDedupe { .. }), "{error}");
-    assert_eq!(error.remedy(), Some(calve_core::Remedy::MoveToSharingFileSystem));
+    assert_eq!(error.remedy(), Some(calve_core::error::Remedy::MoveToSharingFileSystem));
     let found = usage(&[&volume.path().join("t")]).total;
     assert_eq!((found.exclusive, found.shared_within, found.shared_outside_max), (found.allocated, 0, 0), "{found:?}");
+}
+
+#[test]
+fn files_on_another_file_system_are_left_alone_and_the_first_is_named() {
+    for volume in volumes() {
+        let Some(other) = Volume::new(FileSystem::Ext4) else { return };
+        let content = SplitMix64::new(1).bytes(100_000);
+        Tree::new(volume.path().join("t")).file("a", &content).dir("below");
+        Tree::new(other.path()).file("b", &content).file("c", &content);
+        let _mounted = BindMount::new(other.path(), volume.path().join("t/below"));
+        let report = share(&[&volume.path().join("t")]);
+        left_alone(&report, "on a file system that cannot share");
+        let left = &report.left_alone[0];
+        assert_eq!((left.files, left.first_path.parent()), (2, Some(&*volume.path().join("t/below"))), "{report:?}");
+    }
 }
 
 #[test]
@@ -164,6 +184,10 @@ fn a_file_system_that_became_read_only_is_left_alone() {
         Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
         volume.settle();
         volume.remount_read_only();
-        left_alone(&share(&[&volume.path().join("t")]), "read-only");
+        for options in [dry(), plain()] {
+            let report = calve_core::space::dedupe(&[volume.path().join("t")], &options).unwrap();
+            left_alone(&report, "read-only");
+            assert_eq!((report.shared.files, report.shared.bytes), (0, 0), "{report:?}");
+        }
     }
 }

@@ -3,7 +3,9 @@
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use calve_core::{CloneOptions, DedupeMode, DedupeReport, Error, LeftReason, clone_tree};
+use calve_core::report::LeftReason;
+use calve_core::space::{DedupeMode, DedupeReport};
+use calve_core::{CloneOptions, Error, clone_tree};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint, rounds, spawn_written};
 use fs_err as fs;
 
@@ -40,13 +42,29 @@ fn two_copies_of_a_tree_share_everything_and_nothing_else_changes() {
             let name = format!("folder/{size} bytes");
             assert!(is_shared(&a.join(&name)) && is_shared(&b.join(&name)), "{name} {report:?}");
         }
-        assert!(report.shared_bytes > 4_000_000 && report.gained_bytes.unwrap() > 4_000_000, "{report:?}");
+        assert!(report.shared.bytes > 4_000_000 && report.gained_bytes.unwrap() > 4_000_000, "{report:?}");
         // A second time there is nothing to do, and nothing is read.
         let again = share(&[&a, &b]);
-        assert_eq!((again.shared_files, again.shared_bytes), (0, 0), "{again:?}");
-        assert!(again.already_files >= report.shared_files, "{report:?} {again:?}");
+        assert_eq!((again.shared.files, again.shared.bytes), (0, 0), "{again:?}");
+        assert!(again.already_files >= report.shared.files, "{report:?} {again:?}");
         assert!(used(&volume) <= free + (64 << 10));
         before.assert_unchanged(volume.path());
+    }
+}
+
+#[test]
+fn a_file_counts_once_however_often_its_path_is_named() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let (a, inner) = (volume.path().join("a"), volume.path().join("a/folder"));
+    files(&a, 1);
+    files(&a.join("folder"), 1);
+    let file = inner.join("4096 bytes");
+    let told = |report: &DedupeReport| (report.files, report.groups, report.already_files, report.unreadable);
+    let [a, inner, file] = [&a, &inner, &file].map(|path| path.as_path());
+    let once = told(&share(&[a]));
+    for more in [&[a, a][..], &[inner, a], &[a, inner, file], &[file, file, a]] {
+        let again = told(&share(more));
+        assert_eq!((again.0, again.1, again.3), (once.0, once.1, once.3), "{more:?}");
     }
 }
 
@@ -59,7 +77,7 @@ fn files_of_other_names_are_found_by_what_they_hold() {
         other[150_000] ^= 1;
         Tree::new(&root).file("a", &content).file("b/c", &content).file("same size", &other).file("d", &content);
         let report = share(&[&root]);
-        assert_eq!((report.groups, report.shared_files), (1, 2), "{report:?}");
+        assert_eq!((report.groups, report.shared.files), (1, 2), "{report:?}");
         assert!(["a", "b/c", "d"].iter().all(|name| is_shared(&root.join(name))));
         assert!(!is_shared(&root.join("same size")));
     }
@@ -72,7 +90,7 @@ fn a_file_of_the_same_path_that_holds_something_else_is_compared_with_the_others
         Tree::new(volume.path()).file("a/x", &one).file("b/x", &two).file("b/y", &one).file("c/z", &two);
         let roots = ["a", "b", "c"].map(|name| volume.path().join(name));
         let report = share(&[&roots[0], &roots[1], &roots[2]]);
-        assert_eq!(report.shared_files, 2, "{report:?}");
+        assert_eq!(report.shared.files, 2, "{report:?}");
         assert!(["a/x", "b/x", "b/y", "c/z"].iter().all(|name| is_shared(&volume.path().join(name))), "{report:?}");
     }
 }
@@ -86,10 +104,10 @@ fn a_dry_run_changes_nothing_and_says_what_would_be_shared() {
         volume.settle();
         let mut options = plain();
         options.mode = DedupeMode::DryRun;
-        let would = calve_core::dedupe(&[&a, &b], &options).unwrap();
+        let would = calve_core::space::dedupe(&[&a, &b], &options).unwrap();
         assert!(!is_shared(&a.join("folder/4096 bytes")));
         let did = share(&[&a, &b]);
-        assert_eq!((would.shared_files, would.shared_bytes), (did.shared_files, did.shared_bytes));
+        assert_eq!((would.shared.files, would.shared.bytes), (did.shared.files, did.shared.bytes));
     }
 }
 
@@ -103,8 +121,8 @@ fn only_what_is_in_the_other_tree_is_shared_with_it() {
         Tree::new(&root).file("y", &content).file("p", &only_here).file("q", &only_here);
         let mut options = plain();
         options.against = vec![volume.path().join("base")];
-        let report = calve_core::dedupe(&[&root], &options).unwrap();
-        assert_eq!(report.shared_files, 1, "{report:?}");
+        let report = calve_core::space::dedupe(&[&root], &options).unwrap();
+        assert_eq!(report.shared.files, 1, "{report:?}");
         assert!(is_shared(&root.join("y")) && !is_shared(&root.join("p")));
     }
 }
@@ -113,7 +131,7 @@ fn only_what_is_in_the_other_tree_is_shared_with_it() {
 fn share_with(src: &Path, dst: &Path) -> DedupeReport {
     let mut options = plain();
     options.against = vec![src.to_path_buf()];
-    calve_core::dedupe(&[dst], &options).unwrap()
+    calve_core::space::dedupe(&[dst], &options).unwrap()
 }
 
 #[test]
@@ -126,7 +144,7 @@ fn a_clone_that_was_rebuilt_shares_again() {
         volume.settle();
         let before = fingerprint(volume.path());
         let report = share_with(&a, &b);
-        assert!(report.shared_files >= 8, "{report:?}");
+        assert!(report.shared.files >= 8, "{report:?}");
         assert!(is_shared(&b.join("folder/3000001 bytes")) && !is_shared(&b.join("folder/4096 bytes")));
         before.assert_unchanged(volume.path());
     }
@@ -141,7 +159,7 @@ fn what_is_shared_already_is_not_read() {
         clone_tree(&a, &b, &CloneOptions::default()).unwrap();
         Tree::new(&b).file("other", SplitMix64::new(2).bytes(5 << 20));
         let report = share(&[&a, &b]);
-        assert!(report.hashed_bytes <= 10 << 20 && report.already_files == 1 && report.shared_files == 0, "{report:?}");
+        assert!(report.hashed.bytes <= 10 << 20 && report.already_files == 1 && report.shared.files == 0, "{report:?}");
     }
 }
 
@@ -153,10 +171,10 @@ fn what_was_found_out_is_kept_and_damage_to_it_does_no_harm() {
         Tree::new(&root).file("a", &content).file("b", &content).file("c", SplitMix64::new(4).bytes(100_000));
         let mut options = plain();
         options.cache = Some(cache.path().to_path_buf());
-        let run = || calve_core::dedupe(&[&root], &options).unwrap();
-        assert_eq!(run().hashed_files, 2, "the third has another beginning");
-        assert_eq!(run().hashed_files, 1, "now that the others' hashes are known");
-        assert_eq!(run().hashed_files, 0);
+        let run = || calve_core::space::dedupe(&[&root], &options).unwrap();
+        assert_eq!(run().hashed.files, 2, "the third has another beginning");
+        assert_eq!(run().hashed.files, 1, "now that the others' hashes are known");
+        assert_eq!(run().hashed.files, 0);
         let file = fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap().path();
         let mut bytes = fs::read(&file).unwrap();
         let last = bytes.len() - 1;
@@ -164,11 +182,11 @@ fn what_was_found_out_is_kept_and_damage_to_it_does_no_harm() {
         fs::write(&file, bytes).unwrap();
         let report = run();
         assert_eq!(report.warnings.len(), 1, "{report:?}");
-        assert_eq!((report.shared_files, report.already_files), (0, 1), "{report:?}");
+        assert_eq!((report.shared.files, report.already_files), (0, 1), "{report:?}");
         assert!(run().warnings.is_empty());
         // A file that was written since is not taken for what it was.
         fs::write(root.join("b"), SplitMix64::new(5).bytes(100_000)).unwrap();
-        assert_eq!(run().shared_files, 0);
+        assert_eq!(run().shared.files, 0);
         assert_eq!(fs::read(root.join("a")).unwrap(), content);
     }
 }
@@ -223,6 +241,33 @@ fn fingerprint_of_small(root: &Path) -> Vec<(std::ffi::OsString, i64, i64, u32, 
 }
 
 #[test]
+fn a_tree_against_itself_counts_once() {
+    let Some(volume) = volumes().next() else { return };
+    let content = SplitMix64::new(1).bytes(50_000);
+    let tree = volume.path().join("tree");
+    Tree::new(&tree).file("x", &content).file("y", &content);
+    let report = share_with(&tree, &tree);
+    assert_eq!((report.files, report.shared.files), (2, 0));
+}
+
+#[test]
+fn append_only_files_are_shared_as_a_dry_run_says() {
+    for volume in volumes() {
+        let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
+        let content = SplitMix64::new(1).bytes(50_000);
+        Tree::new(&a).file("x", &content);
+        Tree::new(&b).file("x", &content);
+        crate::cloning::run("chattr", |command| command.arg("+a").arg(b.join("x")));
+        let mut dry = plain();
+        dry.mode = calve_core::space::DedupeMode::DryRun;
+        dry.against = vec![a.clone()];
+        let reports = [calve_core::space::dedupe(&[&b], &dry).unwrap(), share_with(&a, &b)];
+        crate::cloning::run("chattr", |command| command.arg("-a").arg(b.join("x")));
+        assert_eq!(reports.map(|report| (report.shared.files, report.left_alone)), [(1, vec![]), (1, vec![])]);
+    }
+}
+
+#[test]
 fn immutable_files_are_left_alone_and_said_to_be() {
     for volume in volumes() {
         let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
@@ -230,10 +275,15 @@ fn immutable_files_are_left_alone_and_said_to_be() {
         Tree::new(&a).file("x", &content);
         Tree::new(&b).file("x", &content);
         crate::cloning::run("chattr", |command| command.arg("+i").arg(b.join("x")));
-        let report = share_with(&a, &b);
+        let mut dry = plain();
+        dry.mode = calve_core::space::DedupeMode::DryRun;
+        dry.against = vec![a.clone()];
+        let reports = [calve_core::space::dedupe(&[&b], &dry).unwrap(), share_with(&a, &b)];
         crate::cloning::run("chattr", |command| command.arg("-i").arg(b.join("x")));
-        assert!(report.left_alone.iter().any(|left| left.reason == LeftReason::Unchangeable), "{report:?}");
-        assert_eq!(report.shared_files, 0);
+        for report in reports {
+            assert!(report.left_alone.iter().any(|left| left.reason == LeftReason::Immutable), "{report:?}");
+            assert_eq!(report.shared.files, 0);
+        }
     }
 }
 
@@ -247,7 +297,7 @@ fn a_running_program_is_shared_like_any_file() {
         let report = share(&[&root]);
         running.kill().unwrap();
         running.wait().unwrap();
-        assert_eq!(report.shared_files, 1, "{report:?}");
+        assert_eq!(report.shared.files, 1, "{report:?}");
     }
 }
 
@@ -256,9 +306,9 @@ fn elsewhere_it_is_refused_with_what_would_help() {
     for file_system in [FileSystem::Ext4, FileSystem::Tmpfs] {
         let Some(volume) = Volume::new(file_system) else { return };
         Tree::new(volume.path().join("t")).file("a", "x").file("b", "x");
-        let error = calve_core::dedupe(&[volume.path()], &plain()).unwrap_err();
+        let error = calve_core::space::dedupe(&[volume.path()], &plain()).unwrap_err();
         assert!(matches!(error, Error::NoDedupe { .. }), "{error}");
-        assert_eq!(error.remedy(), Some(calve_core::Remedy::MoveToSharingFileSystem));
+        assert_eq!(error.remedy(), Some(calve_core::error::Remedy::MoveToSharingFileSystem));
     }
 }
 
@@ -271,7 +321,7 @@ fn files_on_two_file_systems_are_shared_on_each_alone() {
         Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
     }
     let report = share(&[xfs.path(), btrfs.path()]);
-    assert_eq!((report.shared_files, report.left_alone.len()), (2, 0), "{report:?}");
+    assert_eq!((report.shared.files, report.left_alone.len()), (2, 0), "{report:?}");
     let figures = usage(&[&xfs.path().join("t"), &btrfs.path().join("t")]);
     assert!(figures.total.shared_within >= 2 * 49_152, "{figures:?}");
 }
@@ -288,7 +338,7 @@ fn a_full_disk_is_no_danger() {
         let block = SplitMix64::new(1).bytes(1 << 20);
         while std::io::Write::write_all(&mut filler, &block).is_ok() {}
         let report = share(&[&a, &b]);
-        assert!(report.shared_files > 0 || !report.left_alone.is_empty(), "{report:?}");
+        assert!(report.shared.files > 0 || !report.left_alone.is_empty(), "{report:?}");
         before[0].assert_unchanged(&a);
         before[1].assert_unchanged(&b);
     }

@@ -1,8 +1,9 @@
 //! What `disk_usage` says is what the file system says when the trees are really deleted.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use calve_core::{CloneOptions, Usage, clone_tree};
+use calve_core::space::Usage;
+use calve_core::{CloneOptions, clone_tree};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, node_modules_like};
 use fs_err as fs;
 
@@ -138,12 +139,87 @@ fn hard_links_are_counted_once_and_free_nothing_while_another_name_is_elsewhere(
         fs::hard_link(root.join("held"), volume.path().join("keeps it")).unwrap();
         volume.settle();
         let found = usage(&[&root]).total;
-        assert_eq!((found.files, found.hard_links), (3, 1), "{found:?}");
+        assert_eq!((found.entries.files, found.entries.hard_links), (3, 1), "{found:?}");
         assert!(found.frees_max < (1 << 20) + (256 << 10), "{}: {found:?}", file_system.name());
         assert!(found.shared_outside_min >= 2 << 20, "{found:?}");
         let twice = usage(&[&root, &root.join("a"), &root]);
         assert_eq!(twice.paths.iter().map(|one| one.inside_another).collect::<Vec<_>>(), [false, true, true]);
         assert_eq!(twice.total.apparent, found.apparent);
+    }
+}
+
+#[test]
+fn two_names_of_a_file_are_two_paths() {
+    for file_system in ALL {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let root = volume.path();
+        Tree::new(root).file("a", SplitMix64::new(1).bytes(1 << 20)).hard_link("b", "a").hard_link("d/c", "a");
+        Tree::new(root).hard_link("e/a", "a");
+        volume.settle();
+        let paths = ["a", "b", "d", "e/a", "./a", "d/c"].map(|name| root.join(name));
+        let found = usage(&paths.each_ref().map(PathBuf::as_path));
+        let inside: Vec<_> = found.paths.iter().map(|one| one.inside_another).collect();
+        assert_eq!(inside, [false, false, false, false, true, true], "{}", file_system.name());
+        assert!(found.total.frees_min >= 1 << 20, "{}: {found:?}", file_system.name());
+        assert!(found.paths.iter().all(|one| one.usage.frees_max < 1 << 20), "{}: {found:?}", file_system.name());
+    }
+}
+
+#[test]
+fn on_btrfs_no_more_is_freed_than_was_said() {
+    type Make = fn(&Path);
+    let cases: [(&str, Make); 6] = [
+        ("long attributes", |root| {
+            (0..20_u8).fold(Tree::new(root), |tree, number| {
+                let name = number.to_string();
+                tree.file(&name, "").xattr(name, "user.x", [number; 15_000])
+            });
+        }),
+        ("one long attribute of a directory", |root| drop(Tree::new(root).dir("d").xattr("d", "user.x", [1; 15_000]))),
+        ("hard links", |root| {
+            let tree = Tree::new(root).file("name", SplitMix64::new(1).bytes(1 << 20));
+            (0..500).fold(tree, |tree, number| tree.hard_link(format!("another name {number}"), "name"));
+        }),
+        ("an empty subvolume", |root| subvolume(root)),
+        ("a subvolume with a file", |root| {
+            subvolume(root);
+            Tree::new(root).file("file", SplitMix64::new(1).bytes(4 << 20));
+        }),
+        ("a small file", |root| drop(Tree::new(root).file("file", "contents"))),
+    ];
+    for (what, make) in cases {
+        let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+        let root = volume.path().join("tree");
+        make(&root);
+        volume.settle();
+        let found = usage(&[&root]).total;
+        let before = used(&volume);
+        delete(&root);
+        let freed = before - used(&volume);
+        assert!(found.frees_min <= freed && freed <= found.frees_max, "{what}: freed {freed}, {found:?}");
+    }
+}
+
+fn subvolume(root: &Path) {
+    crate::cloning::run("btrfs", |command| command.args(["-q", "subvolume", "create"]).arg(root));
+}
+
+#[test]
+fn on_ext4_equal_attributes_are_freed_with_the_last_file_that_has_them() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
+    for root in [&a, &b] {
+        let tree = Tree::new(root).file("file", "contents").xattr("file", "user.x", [1; 2000]).dir("d");
+        tree.xattr("d", "user.x", [2; 2000]);
+    }
+    volume.settle();
+    for root in [a, b] {
+        let found = usage(&[&root]).total;
+        let before = used(&volume);
+        delete(&root);
+        let freed = before - used(&volume);
+        assert!(found.frees_min < found.frees_max, "{found:?}");
+        assert!(found.frees_min <= freed && freed <= found.frees_max, "freed {freed}, {found:?}");
     }
 }
 

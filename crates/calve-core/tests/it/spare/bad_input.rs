@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
-use calve_core::{
-    Choice, Error, ExistingDestination, Readiness, Requirement, SpareOptions, SpareOrigin, SpareSource, SpareUse,
-    Spares, Strategy, clone_tree,
-};
+use calve_core::options::SpareUse;
+use calve_core::spares::{Readiness, SpareOptions, SpareOrigin, SpareSource, Spares};
+use calve_core::{Choice, Error, ExistingDestination, Requirement, Strategy, clone_tree, plan};
 use calve_testkit::{
-    FileSystem, SplitMix64, Tree, UnprivilegedUser, Volume, assert_same, fingerprint, node_modules_like,
+    BindMount, FileSystem, SplitMix64, Tree, UnprivilegedUser, Volume, assert_same, fingerprint, node_modules_like,
     require_program, require_root, rounds,
 };
 use fs_err as fs;
@@ -141,7 +140,7 @@ fn a_file_system_that_was_mounted_again_gets_no_old_spare() {
         };
         through_mount();
         let _mount = calve_testkit::BindMount::new(inner.path(), outer.path("mount"));
-        let using = options(|options| options.spares = Some(SpareUse::of(at_mount("spares"))));
+        let using = options(|options| options.spares = Some(SpareUse::kept_in(at_mount("spares"))));
         let report = clone_tree(&at_mount("src"), &at_mount("dst"), &using).unwrap();
         let reason = &report.refused.iter().find(|refusal| refusal.strategy == Strategy::Spare).unwrap().reason;
         assert!(reason.starts_with("the source's file system was mounted again"), "{reason}");
@@ -164,7 +163,7 @@ fn what_somebody_does_in_the_store_by_hand_does_no_harm() {
     Tree::new(set.join("fffffffffffffffd-ffffffffffffffff")).file("tree/half", "1");
     let claimed = fixture.claim("one");
     assert_eq!(claimed.spare.unwrap().entries_updated, 0);
-    // The half one is swept, and what is nobody's business stays.
+    // The half one is swept, and foreign files stay.
     let (built, removed) = fixture.refill();
     assert_eq!((built, removed), (1, 2));
     assert!(set.join("note").exists() && set.join("directory").exists());
@@ -217,7 +216,7 @@ fn a_full_disk_disturbs_nothing_but_the_refill() {
     assert_eq!(fixture.refusal("two"), "no spare is ready");
 }
 
-/// Somebody else takes the inodes that were free when the spare was begun.
+/// Another process takes the inodes that were free when the spare was begun.
 #[test]
 fn a_disk_that_gets_full_in_the_middle_of_a_refill_has_nothing_of_it_afterwards() {
     let Some(volume) = Volume::with_size(FileSystem::Ext4, 64 << 20) else { return };
@@ -326,12 +325,19 @@ fn other_options_get_no_spare() {
     let other = Some("its spares are made with other options".to_owned());
     assert_eq!(refusal(&|options| options.exclude = vec!["*.md".into()]), other);
     assert_eq!(refusal(&|options| options.mounts = calve_core::Mounts::Stay), other);
-    let all = calve_core::Selection::new(|_, _| calve_core::Decision::Take);
+    let all = calve_core::Selection::new(|_, _| calve_core::options::Decision::Take);
     assert_eq!(refusal(&|options| options.select = Some(all.clone())), other);
     assert_eq!(refusal(&|options| options.strategy = Choice::Only(Strategy::Copy)), None);
     assert_eq!(refusal(&|options| options.spares = None), None);
     // One that fits is still there.
     fixture.claim("dst-2");
+    // With several sets, the one that fits best gives the reason.
+    for pattern in ["*.a", "*.b", "*.c", "*.d"] {
+        let mut options = SpareOptions::default();
+        options.like.exclude = vec![pattern.into()];
+        fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &options).unwrap();
+    }
+    assert_eq!(refusal(&|_| {}), Some("no spare is ready".to_owned()));
 }
 
 #[test]
@@ -342,7 +348,7 @@ fn what_is_left_out_is_left_out_of_the_spare_too() {
     options.like.exclude = vec!["*.log".into(), "/out/".into()];
     fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &options).unwrap();
     fixture.refill();
-    // What is left out may change as it likes; what is new may be left out too.
+    // Excluded entries may change as they like; new ones may be excluded too.
     Tree::new(fixture.src()).file("b.log", "22").file("new.log", "1").file("out/g", "1").file("d/new", "1");
     let mut using = fixture.options();
     using.exclude.clone_from(&options.like.exclude);
@@ -387,10 +393,33 @@ fn requirements_are_kept() {
 }
 
 #[test]
+fn a_requirement_that_is_refused_says_why_no_spare_meets_it() {
+    let Some(fixture) = with_spares(1) else { return };
+    Tree::new(fixture.path("elsewhere")).file("a", "1");
+    let refused = |requirement, src: &Path| {
+        let mut options = fixture.options();
+        options.require = vec![requirement];
+        let dst = fixture.path("place/dst");
+        [clone_tree(src, &dst, &options).unwrap_err(), plan(src, &dst, &options).unwrap_err()].map(|error| {
+            let Error::RequirementRefused { refused, .. } = error else { panic!("{error}") };
+            assert!(refused.len() > 1, "{refused:?}");
+            (refused[0].strategy, refused[0].reason.clone())
+        })
+    };
+    let spare = |reason: &str| (Strategy::Spare, reason.to_owned());
+    let looked = |may| spare(&format!("every entry {may} have to be looked at to check it"));
+    assert_eq!(refused(Requirement::Instant, &fixture.src()), [looked("would"), looked("may")]);
+    let written = || spare("data was written to make it");
+    assert_eq!(refused(Requirement::Cow, &fixture.src()), [written(), written()]);
+    let none = || spare("there is none of this source");
+    assert_eq!(refused(Requirement::Instant, &fixture.path("elsewhere")), [none(), none()]);
+}
+
+#[test]
 fn a_spare_can_be_insisted_on() {
     let Some(fixture) = with_spares(1) else { return };
     let mut options = only(Strategy::Spare);
-    options.spares = Some(SpareUse::of(fixture.home()));
+    options.spares = Some(SpareUse::kept_in(fixture.home()));
     assert_eq!(clone_tree(&fixture.src(), &fixture.path("place/a"), &options).unwrap().strategy, Strategy::Spare);
     let error = clone_tree(&fixture.src(), &fixture.path("place/b"), &options).unwrap_err();
     assert!(error.to_string().contains("no spare is ready"), "{error}");
@@ -535,4 +564,20 @@ fn names_of_a_file_in_a_directory_that_was_moved_stay_names_of_one_file() {
         fs::rename(fixture.path("src/moved"), fixture.path("src/other/new")).unwrap();
         fixture.claim("dst");
     }
+}
+
+#[test]
+fn nothing_is_built_while_the_file_system_of_the_source_is_not_mounted() {
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("disk/src")).file("a", "1");
+    Tree::new(fixture.path("at"));
+    let mount = BindMount::new(fixture.path("disk"), fixture.path("at"));
+    let mut options = SpareOptions::default();
+    options.at = Some(fixture.path("at"));
+    fixture.spares.add(&SpareOrigin::Directory(fixture.path("at/src")), &options).unwrap();
+    assert_eq!(fixture.refill(), (1, 0));
+    drop(mount);
+    let report = fixture.spares.refill(&foreground()).unwrap();
+    assert!(matches!(&report.failures[..], [(_, Error::Missing(_))]), "{:?}", report.failures);
+    assert_holds(fixture.path("at"), &[]);
 }

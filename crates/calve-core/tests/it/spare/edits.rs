@@ -1,4 +1,4 @@
-//! Random edits of every kind, and claims in between: what is handed over equals the source.
+//! Random edits of every kind, and claims in between: each spare equals the source when handed over.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -65,7 +65,7 @@ impl Drop for Mapper {
 /// The kinds of edits that remove no name.
 pub(crate) const IN_PLACE: [u64; 12] = [0, 2, 3, 4, 5, 6, 8, 9, 13, 14, 16, 18];
 
-/// What is in the source now.
+/// The source's entries now.
 #[derive(Default)]
 struct Inventory {
     files: Vec<PathBuf>,

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use calve_core::{
-    Error, RefillOptions, Requirement, SpareCheck, SpareOptions, SpareOrigin, SpareSource, Spares, Strategy,
-    TemplateOptions, Templates, clone_tree,
-};
+use calve_core::report::SpareCheck;
+use calve_core::spares::{RefillOptions, SpareOptions, SpareOrigin, SpareSource, Spares};
+use calve_core::template::{TemplateOptions, Templates};
+use calve_core::{Error, Requirement, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Tree, assert_same};
 use fs_err as fs;
 
@@ -61,7 +61,7 @@ fn a_spare_of_a_template_is_instant() {
     }
 }
 
-/// What was made before has what the template had; what is changed gets no spare.
+/// Earlier spares have the template's contents; a changed template gets no spare.
 #[test]
 fn a_template_whose_files_root_has_changed_has_no_spare_of_the_change() {
     let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-use calve_core::{
-    CancelToken, CloneReport, SpareCheck, SpareUse, Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome, clone_tree,
-};
-use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, few_rounds, node_modules_like, require_program};
+use calve_core::options::SpareUse;
+use calve_core::report::SpareCheck;
+use calve_core::spares::{Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome};
+use calve_core::{CancelToken, CloneReport, clone_tree};
+use calve_testkit::{BindMount, FileSystem, SplitMix64, Tree, Volume, few_rounds, node_modules_like, require_program};
 use fs_err as fs;
 
 use super::edits::{Editor, IN_PLACE, Mapper, edits};
@@ -35,7 +36,7 @@ impl Watcher {
                 };
                 let _ = sender.send(kind);
             };
-            let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: switch };
+            let mut options = WatchOptions { notify: &mut told, end: WatchEnd::Never, cancel: switch };
             assert_eq!(spares.watch(&mut options).unwrap(), WatchOutcome::Ended);
         });
         Self { notes, cancel, thread: Some(thread) }
@@ -121,12 +122,27 @@ fn what_is_mounted_in_a_watched_source_is_seen() {
 }
 
 #[test]
+fn a_spare_that_was_built_below_a_mount_is_not_handed_over_when_that_is_gone() {
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.src()).file("d/file", "own");
+    Tree::new(fixture.path("other")).file("file", "foreign");
+    let mount = BindMount::new(fixture.path("other/file"), fixture.src().join("d/file"));
+    fixture.add(1);
+    let watcher = Watcher::start(&fixture);
+    watcher.wait_for("listening");
+    drop(mount);
+    let report = fixture.clone("one");
+    assert_eq!(checked(&report), Some((SpareCheck::Walked, 1)));
+    assert_eq!(fs::read_to_string(fixture.path("place/one/d/file")).unwrap(), "own");
+}
+
+#[test]
 fn there_is_one_watcher() {
     let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
     let watcher = Watcher::start(&fixture);
     watcher.wait_for("listening");
     let mut told = |_: WatchNote<'_>| {};
-    let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: CancelToken::default() };
+    let mut options = WatchOptions { notify: &mut told, end: WatchEnd::Never, cancel: CancelToken::default() };
     assert_eq!(fixture.spares.watch(&mut options).unwrap(), WatchOutcome::Elsewhere);
 }
 

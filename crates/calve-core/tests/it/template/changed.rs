@@ -3,7 +3,9 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
-use calve_core::{CancelToken, TemplateError, TemplateOptions};
+use calve_core::CancelToken;
+use calve_core::error::TemplateError;
+use calve_core::template::TemplateOptions;
 use calve_testkit::{FileSystem, Tree, assert_same, require_root};
 use fs_err as fs;
 
@@ -27,7 +29,15 @@ fn a_clone_by_file_finds_any_entry_that_was_changed() {
         for (index, (path, change)) in changes.into_iter().enumerate() {
             let name = format!("t{index}");
             let tree = fixture.create(&name, "source").template.tree;
+            let plan = || {
+                let held = fixture.templates().hold(&name)?;
+                let mut options = calve_core::CloneOptions::default();
+                held.restrict(&mut options);
+                calve_core::plan(&held.tree, &fixture.path("dst"), &options)
+            };
+            plan().unwrap();
             change(&tree);
+            assert!(matches!(template_error(plan()), TemplateError::Changed { .. }));
             let error = template_error(fixture.clone(&name, "dst"));
             // A new entry is found before the directory that it was made in.
             let TemplateError::Changed { name: told, path: found } = &error else { panic!("{error}") };
@@ -46,7 +56,7 @@ fn a_clone_by_file_finds_any_entry_that_was_changed() {
     }
 }
 
-/// A snapshot looks at nothing in the tree: what is found is a change of the root. Verifying finds the rest.
+/// A snapshot looks at nothing in the tree, and finds only a change of the root. Verifying finds the rest.
 #[test]
 fn a_change_below_the_root_of_a_subvolume_is_found_by_verifying() {
     let Some(fixture) = TemplateFixture::new(FileSystem::Btrfs) else { return };

@@ -5,7 +5,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use calve_core::{CloneOptions, Error, TemplateError, TemplateOptions, Templates};
+use calve_core::error::TemplateError;
+use calve_core::template::{TemplateOptions, Templates};
+use calve_core::{CloneOptions, Error};
 use calve_testkit::{FileSystem, SplitMix64, Tree, assert_same, rounds};
 use fs_err as fs;
 

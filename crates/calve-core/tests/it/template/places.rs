@@ -1,6 +1,8 @@
 //! Where templates are kept.
 
-use calve_core::{Error, Operation, TemplateError, TemplateOptions, Templates};
+use calve_core::Error;
+use calve_core::error::{Operation, TemplateError};
+use calve_core::template::{TemplateOptions, Templates};
 use calve_testkit::{FileSystem, Tree, assert_same, is_root};
 use fs_err as fs;
 
@@ -116,4 +118,73 @@ fn a_full_disk_leaves_the_old_template() {
     assert_eq!(fixture.templates().find("shop").unwrap(), old);
     assert_eq!(names_in(fixture.home().join("templates/trees")).len(), 1);
     fixture.clone("shop", "dst").unwrap();
+}
+
+#[test]
+fn a_copied_home_leaves_the_templates_of_the_original_alone() {
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    let mut elsewhere = TemplateOptions::default();
+    elsewhere.at = Some(fixture.path(""));
+    let make = |name: &str| {
+        fixture.create(name, "source");
+        fixture.templates().create(&format!("{name}-at"), &fixture.path("source"), &elsewhere).unwrap();
+    };
+    ["refreshed", "removed"].into_iter().for_each(make);
+    calve_core::clone_tree(&fixture.home(), &fixture.path("copy"), &Default::default()).unwrap();
+    let copy = Templates::open(&fixture.path("copy"));
+    for name in ["refreshed", "refreshed-at"] {
+        copy.refresh(name, None, &TemplateOptions::default()).unwrap();
+        copy.hold(name).unwrap();
+    }
+    for name in ["removed", "removed-at"] {
+        copy.remove(name).unwrap();
+    }
+    for name in ["refreshed", "refreshed-at", "removed", "removed-at"] {
+        fixture.templates().hold(name).unwrap();
+    }
+    assert_eq!(names_in(fixture.path("copy/templates/versions")).len(), 2);
+    delete_trash(&[fixture.path("copy/templates/trees")]);
+    assert_eq!(names_in(fixture.path("copy/templates/trees")).len(), 1);
+}
+
+#[test]
+fn a_moved_home_keeps_templates_in_a_place_below_it() {
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    Tree::new(fixture.home()).dir("volume");
+    let mut inside = TemplateOptions::default();
+    inside.at = Some(fixture.home().join("volume"));
+    for name in ["refreshed", "removed"] {
+        fixture.templates().create(name, &fixture.path("source"), &inside).unwrap();
+    }
+    fs::rename(fixture.home(), fixture.path("moved")).unwrap();
+    let moved = Templates::open(&fixture.path("moved"));
+    for name in ["refreshed", "removed"] {
+        assert!(moved.hold(name).unwrap().tree.starts_with(fixture.path("moved/volume")));
+    }
+    moved.refresh("refreshed", None, &TemplateOptions::default()).unwrap();
+    delete_trash(&moved.remove("removed").unwrap().trash);
+    delete_trash(&[fixture.path("moved/volume").join(hidden())]);
+    assert_eq!(names_in(fixture.path("moved/volume").join(hidden())).len(), 2, "one version, and .gitignore");
+}
+
+#[test]
+fn a_moved_home_removes_its_templates() {
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    fixture.create("shop", "source");
+    let mut elsewhere = TemplateOptions::default();
+    elsewhere.at = Some(fixture.path(""));
+    fixture.templates().create("elsewhere", &fixture.path("source"), &elsewhere).unwrap();
+    fs::rename(fixture.home(), fixture.path("moved")).unwrap();
+    let moved = Templates::open(&fixture.path("moved"));
+    for name in ["shop", "elsewhere"] {
+        moved.refresh(name, None, &TemplateOptions::default()).unwrap();
+        delete_trash(&moved.remove(name).unwrap().trash);
+    }
+    assert_eq!(names_in(fixture.path("moved/templates/versions")), [""; 0]);
+    delete_trash(&[fixture.path("moved/templates/trees"), fixture.path(&hidden())]);
+    assert_eq!(names_in(fixture.path("moved/templates/trees")), [""; 0]);
+    assert_eq!(names_in(fixture.path(&hidden())), [".gitignore"]);
 }

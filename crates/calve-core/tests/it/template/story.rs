@@ -1,6 +1,8 @@
 //! What a template promises when nothing goes wrong, on each file system.
 
-use calve_core::{CloneOptions, DifferenceKind, RemovalWait, Strategy, TemplateError, TemplateOptions};
+use calve_core::error::TemplateError;
+use calve_core::template::{DifferenceKind, TemplateOptions};
+use calve_core::{CloneOptions, RemovalWait, Strategy};
 use calve_testkit::{FileSystem, Tree, assert_same, everything, fingerprint};
 use fs_err as fs;
 
@@ -91,7 +93,7 @@ fn equal_trees_have_one_key_and_others_another() {
     }
     let key = ext4.create("shop", "source").template.key;
     assert_eq!(ext4.create("other", "source").template.key, key);
-    // What is measured at another place, by another strategy.
+    // At another place, by another strategy.
     assert_eq!(xfs.create("shop", "source").template.key, key);
     Tree::new(ext4.path("source")).mode("a", 0o600);
     assert_ne!(ext4.create("third", "source").template.key, key);
@@ -137,7 +139,7 @@ fn a_refresh_swaps_the_template_and_keeps_its_patterns() {
     assert_ne!(old.template.key, new.template.key);
     assert_eq!(fs::read_to_string(new.template.tree.join("a")).unwrap(), "2");
     assert!(!new.template.tree.join("b.log").exists());
-    // Whoever holds the old one keeps it.
+    // A holder of the old one keeps it.
     assert_eq!(fs::read_to_string(held.tree.join("a")).unwrap(), "1");
     drop(held);
     assert_eq!(templates.sweep().unwrap().trash.len(), 1);

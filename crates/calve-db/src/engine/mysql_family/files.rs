@@ -63,7 +63,7 @@ pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
     if data.stat("mysql.ibd")?.is_none() {
         return refuse(made_by("MySQL before 8.0"));
     }
-    // Only what is no link is opened.
+    // Links are not opened.
     is_apart(&data, path, &["ibdata1", "mysql.ibd"])?;
     let Some(mut dictionary) = data.file("mysql.ibd")? else {
         return refuse(UnusableData::Incomplete("`mysql.ibd` is gone".into()));

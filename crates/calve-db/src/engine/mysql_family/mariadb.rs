@@ -2,11 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use super::{ACCOUNT, DATABASE, TEMPORARY, USER, base, files, option};
-use crate::address::Address;
-use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
+use super::{ACCOUNT, DATABASE, TEMPORARY, USER, base, data_option, files, option};
+use crate::engine::{Engine, Instance, Purpose, Version, mysql_family, numbers};
 use crate::error::{Error, Result};
 
 pub(crate) struct Mariadb;
@@ -14,8 +12,9 @@ pub(crate) struct Mariadb;
 /// The file that InnoDB logs into. Another size than the server's is changed when it starts, so it is the same everywhere.
 const LOG_SIZE: &str = "--innodb-log-file-size=32M";
 
-/// The data are not worth a wait for the disk.
-const FAST: &[&str] = &["--innodb-flush-log-at-trx-commit=0", "--skip-innodb-doublewrite", "--debug-no-sync"];
+/// The data are not worth a wait for the disk. What is committed is written at once, without that wait: it outlives a server that crashes or
+/// is killed.
+const FAST: &[&str] = &["--innodb-flush-log-at-trx-commit=2", "--skip-innodb-doublewrite", "--debug-no-sync"];
 
 /// Data that is kept is worth it.
 const DURABLE: &[&str] = &["--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite"];
@@ -39,8 +38,8 @@ const FIXED: &[&str] = &[
 ];
 
 impl Engine for Mariadb {
-    fn kind(&self) -> EngineKind {
-        EngineKind::Mariadb
+    fn name(&self) -> &'static str {
+        "mariadb"
     }
 
     fn accounts(&self) -> &'static [&'static str] {
@@ -84,29 +83,13 @@ impl Engine for Mariadb {
             ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-name-resolve", LOG_SIZE, TEMPORARY];
         let mut command = vec![script.into()];
         command.extend(words.map(OsString::from));
-        command.extend([option("--basedir", base), option("--datadir", data)]);
+        command.extend([option("--basedir", base), data_option(data)?]);
         Ok(Some(command))
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
         let flushing = if instance.purpose == Purpose::Keep { DURABLE } else { FAST };
         mysql_family::arguments(instance, &[FIXED, flushing].concat(), &first_statements(instance))
-    }
-
-    fn probe(&self, address: &Address, patience: Duration) -> Probe {
-        mysql_family::probe(address, patience)
-    }
-
-    fn warm(&self, address: &Address, patience: Duration) {
-        mysql_family::warm(address, patience);
-    }
-
-    fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
-        mysql_family::connections(address, asked)
-    }
-
-    fn without_effect(&self, address: &Address) -> Vec<String> {
-        mysql_family::events(address)
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {
@@ -117,22 +100,12 @@ impl Engine for Mariadb {
         files::examine_mariadb(data, version)
     }
 
-    fn neutralise(&self, data: &Path) -> Result<Vec<String>> {
-        files::neutralise(data)
-    }
-
-    fn scrub(&self, data: &Path) -> Result<()> {
-        files::scrub(data)
-    }
-
     fn memory_bytes(&self, _: &Path) -> u64 {
         // The buffer pool, and what it takes without.
         192 << 20
     }
 
-    fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
-        mysql_family::address(directory, tcp, password)
-    }
+    mysql_family::shared! {}
 }
 
 /// Returns the statements that the server begins with. The password is of letters and digits, and needs no quoting.

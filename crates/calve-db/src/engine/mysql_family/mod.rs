@@ -1,8 +1,12 @@
 //! The common part of MariaDB and MySQL: the protocol's greeting, the address, the client's configuration.
+//!
+//! Neither tells whether something was written ([`Engine::written`](super::Engine::written)): the position in InnoDB's log is moved further by
+//! a shutdown or a purge than by some writes, and not at all by others. docs/environments.md has the measurements.
 
 mod files;
 mod mariadb;
 mod mysql;
+mod option_files;
 mod wire;
 
 use std::ffi::OsString;
@@ -14,12 +18,12 @@ pub(super) use mariadb::Mariadb;
 pub(super) use mysql::Mysql;
 pub use wire::Session;
 
-use super::{Instance, Probe};
-use crate::address::{Address, in_query};
+use super::{Instance, Probe, URL_VARIABLE};
+use crate::engine::address::{Address, environment, in_query};
 use crate::engine::connection::Connection;
+use crate::error::operation::Operation;
 use crate::error::{Error, Result};
-use crate::operation::Operation;
-use crate::runtime;
+use crate::files::runtime;
 
 const USER: &str = "root";
 /// The user of TCP, as a name of SQL.
@@ -32,6 +36,64 @@ const STANDARD_PORT: u16 = 3306;
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_GREETING: u64 = 4096;
 
+/// The longest path of a data directory. The servers cut paths at 512 bytes (FN_REFLEN), and add names to that of the directory.
+const LONGEST_DATA_PATH: usize = 460;
+
+/// The variables that the clients and libraries of MariaDB and MySQL read and Calve does not set.
+const FOREIGN: &[&str] = &[
+    "MYSQL_PWD",
+    "MYSQL_GROUP_SUFFIX",
+    "MARIADB_GROUP_SUFFIX",
+    "MARIADB_HOME",
+    "MYSQL_DEBUG",
+    "MYSQL_PLUGIN_DIR",
+    "MARIADB_PLUGIN_DIR",
+    "MARIADB_TLS_DISABLE_PEER_VERIFICATION",
+    "LIBMYSQL_PLUGINS",
+    "LIBMYSQL_PLUGIN_DIR",
+    "LIBMYSQL_ENABLE_CLEARTEXT_PLUGIN",
+];
+
+/// Expands to the methods of [`super::Engine`] that are the same for both.
+macro_rules! shared {
+    () => {
+        fn probe(
+            &self,
+            address: &crate::engine::address::Address,
+            patience: std::time::Duration,
+        ) -> crate::engine::Probe {
+            mysql_family::probe(address, patience)
+        }
+        fn warm(&self, address: &crate::engine::address::Address, patience: std::time::Duration) {
+            mysql_family::warm(address, patience);
+        }
+        fn connections(&self, address: &crate::engine::address::Address, _: &[u8], asked: u64) -> Result<u64> {
+            mysql_family::connections(address, asked)
+        }
+        fn without_effect(&self, address: &crate::engine::address::Address) -> Vec<String> {
+            mysql_family::events(address)
+        }
+        fn neutralise(&self, data: &Path) -> Result<Vec<String>> {
+            files::neutralise(data)
+        }
+        fn scrub(&self, data: &Path) -> Result<()> {
+            files::scrub(data)
+        }
+        fn check_option_files(&self, home: Option<&Path>) -> Result<()> {
+            mysql_family::option_files::check(home)
+        }
+        fn address(
+            &self,
+            directory: &Path,
+            tcp: Option<u16>,
+            password: Option<&str>,
+        ) -> crate::engine::address::Address {
+            mysql_family::address(directory, tcp, password)
+        }
+    };
+}
+use shared;
+
 /// From the data directory, in which the server works. The option is a list of paths, which colons separate, and a whole path may have one.
 const TEMPORARY: &str = "--tmpdir=../tmp";
 
@@ -42,7 +104,7 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
     let mut command = vec![instance.program.clone().into(), "--no-defaults".into()];
     command.extend(fixed.iter().map(OsString::from));
     command.push(option("--basedir", base(&instance.program)));
-    command.push(option("--datadir", &instance.data));
+    command.push(data_option(&instance.data)?);
     command.push(TEMPORARY.into());
     command.push(option("--socket", &instance.sockets.join(SOCKET)));
     command.push(option("--pid-file", &instance.sockets.join("server.pid")));
@@ -58,7 +120,7 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
     let socket = instance.settings.path().with_file_name(runtime::SOCKETS).join(SOCKET);
     let client = format!(
         "[client]\nsocket={}\nhost=localhost\nport={}\nuser={}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
-        socket.display(),
+        quoted(&socket.to_string_lossy()),
         address.port,
         address.user
     );
@@ -67,6 +129,22 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
         command.push(option("--init-file", &instance.configure("init.sql", statements)?));
     }
     Ok(command)
+}
+
+/// Quotes a value of an option file, in which `#` begins a comment. What has one kind of quotes takes the other.
+fn quoted(value: &str) -> String {
+    let quote = if value.contains('"') { '\'' } else { '"' };
+    format!("{quote}{}{quote}", value.replace('\\', "\\\\"))
+}
+
+/// Returns the option that names the data directory. Fails if the server would cut its path.
+fn data_option(data: &Path) -> Result<OsString> {
+    match data.as_os_str().len() {
+        bytes if bytes > LONGEST_DATA_PATH => {
+            Err(Error::DataPath { path: data.to_path_buf(), bytes, most: LONGEST_DATA_PATH })
+        }
+        _ => Ok(option("--datadir", data)),
+    }
 }
 
 /// Asks for the greeting, which any server gives.
@@ -125,15 +203,19 @@ fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Addres
     let path = socket.to_string_lossy().into_owned();
     let port = tcp.unwrap_or(STANDARD_PORT);
     let secret = password.map_or(String::new(), |password| format!(":{password}"));
-    // The clients' own configuration, which on Debian names a socket, overrides MYSQL_UNIX_PORT, but not the file in MYSQL_HOME.
+    let url = format!("mysql://{USER}@localhost/{DATABASE}?socket={}", in_query(&path));
+    // The clients' own configuration, which on Debian names a socket, overrides MYSQL_UNIX_PORT, but not the file in MYSQL_HOME. A login path
+    // would override everything: the file that is named cannot exist.
     let variables = [
+        (URL_VARIABLE, url.clone()),
         ("MYSQL_UNIX_PORT", path.clone()),
         ("MYSQL_HOST", "localhost".into()),
         ("MYSQL_TCP_PORT", port.to_string()),
         ("MYSQL_HOME", directory.join(runtime::SETTINGS).to_string_lossy().into_owned()),
+        ("MYSQL_TEST_LOGIN_FILE", "/dev/null/none".into()),
     ];
     Address {
-        url: format!("mysql://{USER}@localhost/{DATABASE}?socket={}", in_query(&path)),
+        url,
         tcp_url: tcp.map(|port| format!("mysql://{USER}{secret}@127.0.0.1:{port}/{DATABASE}")),
         dsn: format!("{USER}@unix({path})/{DATABASE}"),
         host: "localhost".into(),
@@ -143,7 +225,7 @@ fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Addres
         password: password.map(Into::into),
         database: DATABASE.into(),
         tcp_port: tcp,
-        variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        environment: environment(variables, FOREIGN),
     }
 }
 

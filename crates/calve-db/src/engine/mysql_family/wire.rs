@@ -18,7 +18,7 @@ const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 
 /// A row: NULL is `None`.
-pub(super) type Row = Vec<Option<String>>;
+pub(super) type QueryRow = Vec<Option<String>>;
 
 /// A session of a user without a password.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Runs a query and returns its rows.
-    pub(super) fn query(&mut self, sql: &str) -> io::Result<Vec<Row>> {
+    pub(super) fn query(&mut self, sql: &str) -> io::Result<Vec<QueryRow>> {
         self.number = 0;
         self.send(&[&[COM_QUERY], sql.as_bytes()].concat())?;
         let head = self.packet()?;
@@ -134,7 +134,7 @@ fn length(from: &mut &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(whole)).ok()
 }
 
-fn row(mut packet: &[u8]) -> Option<Row> {
+fn row(mut packet: &[u8]) -> Option<QueryRow> {
     let mut row = Vec::new();
     while let Some(first) = packet.first() {
         if *first == LOCAL_FILE {

@@ -3,6 +3,9 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use calve_core::internal::ShownPath;
+use rustix::fs::FileType;
+
 use super::super::{Version, numbers};
 use crate::error::{Error, Result, UnusableData};
 use crate::files::confined;
@@ -66,12 +69,15 @@ pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what leads out of it: tablespaces, the log of writes on another disk, any other link.
+/// Refuses what leads out of it: tablespaces, the log of writes on another disk, any other link. A tablespace in place is a directory.
 fn whole(data: &Directory) -> Result<()> {
-    let spaces = data.subdirectory("pg_tblspc")?.map(|spaces| spaces.entries()).transpose()?.unwrap_or_default();
-    if let Some(space) = spaces.first() {
+    if let Some(spaces) = data.subdirectory("pg_tblspc")?
+        && let Some(space) = spaces.entries()?.iter().find(|space| space.kind == FileType::Symlink)
+    {
+        let place = spaces.target(&space.name)?;
         let space = Path::new("pg_tblspc").join(&space.name);
-        let reason = format!("it has a tablespace outside: `{}`", calve_core::ShownPath(&space));
+        let (space, place) = (ShownPath(&space), ShownPath(&place));
+        let reason = format!("it has a tablespace outside: `{space}`, which leads to `{place}`");
         return Err(Error::not_usable(data.path(), UnusableData::LeadsOut(reason)));
     }
     confined::check(data, &[])
@@ -104,6 +110,19 @@ pub(super) fn settings(path: &Path) -> Result<String> {
     Ok(blake3::hash(&text).to_hex()[..16].to_owned())
 }
 
+/// Returns whether a table or index without a log has more than its beginning, by which a recovery replaces it. It is beside it (`INIT_FORKNUM`).
+pub(super) fn has_unlogged_rows(path: &Path) -> Result<bool> {
+    let data = Directory::open(path)?;
+    let mut has_rows = false;
+    confined::walk(&data, &mut |directory, entry, _| {
+        let Some(table) = entry.name.to_str().and_then(|name| name.strip_suffix("_init")) else { return Ok(()) };
+        let (table, beginning) = (directory.stat(table)?, directory.stat(&entry.name)?);
+        has_rows |= table.map_or(0, |found| found.st_size) > beginning.map_or(0, |found| found.st_size);
+        Ok(())
+    })?;
+    Ok(has_rows)
+}
+
 pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
     let data = Directory::open(path)?;
     whole(&data)?;
@@ -120,7 +139,7 @@ pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
         let name = line.trim_start().split(|c: char| c == '=' || c.is_whitespace()).next().unwrap_or_default();
         let name = name.to_ascii_lowercase();
         if CALLS_HOME.iter().any(|word| name.starts_with(word)) || name.starts_with("include") {
-            done.push(format!("removed the setting `{}`", line.trim().escape_default()));
+            done.push(format!("removed the setting `{}`", ShownPath(line.trim())));
             changed = true;
         } else {
             kept.push_str(line);
@@ -138,7 +157,7 @@ pub(super) fn scrub(path: &Path) -> Result<()> {
     for name in ["postmaster.pid", "postmaster.opts"] {
         data.remove_file(name)?;
     }
-    // A slot would keep all changes that follow, for somebody who will not come.
+    // A slot would keep all changes that follow, for a consumer that will not come.
     for name in ["pg_replslot", "pg_stat_tmp"] {
         let Some(directory) = data.subdirectory(name)? else { continue };
         for entry in directory.entries()? {

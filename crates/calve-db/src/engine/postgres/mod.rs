@@ -1,6 +1,7 @@
 //! PostgreSQL 13 to 18.
 
 mod examine;
+mod foreign;
 mod wire;
 
 use std::ffi::OsString;
@@ -12,11 +13,11 @@ use rustix::process::Signal;
 
 pub use self::wire::Session;
 use self::wire::{LoginError, NAME};
-use super::{Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
-use crate::address::{Address, in_query};
+use super::{Engine, Instance, Probe, Purpose, URL_VARIABLE, Version, numbers};
+use crate::engine::address::{Address, environment, in_query};
 use crate::engine::connection::Connection;
-use crate::error::{Error, Result};
-use crate::runtime;
+use crate::error::{Error, Result, UnusableData};
+use crate::files::runtime;
 
 pub(super) struct Postgres;
 
@@ -63,11 +64,20 @@ const TELLING: &[&str] = &["log_connections=on", "log_min_messages=warning", "lc
 const MEMORY_MAGIC: u32 = 679_834_894;
 const CONNECTED: &[u8] = b"connection authorized: ";
 
+/// The refusals of servers that lack what initdb makes for the user `postgres`, what that is, and the command that makes it.
+const LACKING: &[(&str, &str, &str)] = &[
+    ("role \"postgres\" does not exist", "superuser `postgres`", "createuser --superuser postgres"),
+    ("role \"postgres\" is not permitted to log in", "superuser `postgres` who may log in", MAKE_SUPERUSER),
+    ("permission denied for table pg_subscription", "superuser `postgres`", MAKE_SUPERUSER),
+    ("database \"postgres\" does not exist", "database `postgres`", "createdb postgres"),
+];
+const MAKE_SUPERUSER: &str = "psql -c 'ALTER ROLE postgres SUPERUSER LOGIN'";
+
 /// Settings for servers whose data go with them. A template can change them by `ALTER SYSTEM`.
-const FAST_SETTINGS: &str = "\
-synchronous_commit = off
-full_page_writes = off
-";
+///
+/// `synchronous_commit` stays on: without `fsync` it waits for no disk, and what is committed outlives a server that crashes or is killed, as by a
+/// mark that fails.
+const FAST_SETTINGS: &str = "full_page_writes = off\n";
 
 /// Settings for small servers. A template can change them by `ALTER SYSTEM`.
 const SETTINGS: &str = "\
@@ -92,12 +102,11 @@ impl Postgres {
     }
 }
 
-/// Opens a session for the superuser.
 fn session(server: &Address) -> Result<Session<Connection>> {
     Session::open(server, DATABASE, PATIENCE).map_err(not_let_in)
 }
 
-/// Has the planner look at all tables. What fails is none of a template's faults: autovacuum tries it again.
+/// Has the planner look at all tables. A failure is no fault of the template: autovacuum tries it again.
 fn analyse(server: &Address) {
     let names = session(server)
         .and_then(|mut session| session.query("SELECT datname FROM pg_database WHERE datallowconn").map_err(refused));
@@ -118,8 +127,8 @@ fn refused(said: String) -> Error {
 }
 
 impl Engine for Postgres {
-    fn kind(&self) -> EngineKind {
-        EngineKind::Postgres
+    fn name(&self) -> &'static str {
+        "postgres"
     }
 
     fn accounts(&self) -> &'static [&'static str] {
@@ -203,6 +212,11 @@ impl Engine for Postgres {
         Ok(command)
     }
 
+    fn lacking(&self, said: &str) -> Option<UnusableData> {
+        let (_, what, command) = LACKING.iter().find(|(words, ..)| said.contains(words))?;
+        Some(UnusableData::Lacks { what: (*what).into(), command: (*command).into() })
+    }
+
     fn probe(&self, address: &Address, patience: Duration) -> Probe {
         match Session::open(address, DATABASE, patience) {
             Ok(_) => Probe::Ready,
@@ -218,12 +232,14 @@ impl Engine for Postgres {
         Ok(log.split(|byte| *byte == b'\n').filter(tells).count() as u64)
     }
 
-    fn settle(&self, instance: &Instance, _: &CancelToken) -> Result<Vec<String>> {
+    fn finish_start(&self, instance: &Instance, _: &CancelToken) -> Result<Vec<String>> {
         let password = instance.address.password.as_ref();
         if instance.purpose != Purpose::TakeOver && password.is_none() {
             return Ok(Vec::new());
         }
         let mut session = session(&instance.address)?;
+        // The data may say that transactions are read-only by default.
+        session.query("SET default_transaction_read_only = off").map_err(refused)?;
         let mut done = Vec::new();
         if instance.purpose == Purpose::TakeOver {
             let sql = "UPDATE pg_subscription SET subenabled = false WHERE subenabled RETURNING subname";
@@ -250,8 +266,18 @@ impl Engine for Postgres {
         Ok(false)
     }
 
+    fn bytes_to_end(&self) -> u64 {
+        // All of `shared_buffers`, where the disk has to copy blocks that are shared with other clones, and a file of the log of writes.
+        48 << 20
+    }
+
     fn log_tells_of_recovery(&self, log: &str) -> bool {
         log.contains("automatic recovery in progress")
+    }
+
+    fn lost_in_recovery(&self, data: &Path) -> Result<Option<String>> {
+        let lost = "the rows of UNLOGGED tables, which are kept only if the server is stopped first";
+        Ok(examine::has_unlogged_rows(data)?.then(|| lost.into()))
     }
 
     fn written(&self, data: &Path, server: Option<&Address>) -> Option<String> {
@@ -311,14 +337,16 @@ impl Engine for Postgres {
         let host = sockets.to_string_lossy().into_owned();
         let more = if port == STANDARD_PORT { String::new() } else { format!("&port={port}") };
         let secret = password.map_or(String::new(), |password| format!(":{password}"));
+        let url = format!("postgresql://{USER}@/{DATABASE}?host={}{more}", in_query(&host));
         let variables = [
+            (URL_VARIABLE, url.clone()),
             ("PGHOST", host.clone()),
             ("PGPORT", port.to_string()),
             ("PGUSER", USER.into()),
             ("PGDATABASE", DATABASE.into()),
         ];
         Address {
-            url: format!("postgresql://{USER}@/{DATABASE}?host={}{more}", in_query(&host)),
+            url,
             tcp_url: tcp.map(|port| format!("postgresql://{USER}{secret}@127.0.0.1:{port}/{DATABASE}")),
             dsn: format!("host={host} port={port} user={USER} dbname={DATABASE}"),
             socket: sockets.join(format!(".s.PGSQL.{port}")),
@@ -328,7 +356,7 @@ impl Engine for Postgres {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            environment: environment(variables, foreign::VARIABLES),
         }
     }
 }

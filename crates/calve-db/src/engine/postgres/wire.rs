@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use crate::address::Address;
+use crate::engine::address::Address;
 use crate::engine::connection::Connection;
 
 /// The server's error when it is still starting (`cannot_connect_now`).
@@ -22,10 +22,10 @@ pub(super) const NAME: &str = "calve";
 #[derive(Debug)]
 pub struct Session<S>(S);
 
-/// Why there is none.
+/// Why the connection failed.
 #[derive(Debug)]
 pub(super) enum LoginError {
-    /// Nobody listens, or the server is not ready for it.
+    /// There is no listener, or the server is not ready for it.
     NotYet,
     /// The server's own words.
     Message(String),

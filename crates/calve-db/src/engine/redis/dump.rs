@@ -7,12 +7,11 @@ use calve_core::RemovalWait;
 use rustix::fs::{FileType, Stat};
 
 use crate::engine::{Version, numbers};
+use crate::error::operation::Operation;
 use crate::error::{Error, Result, UnusableData};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::trash;
-use crate::operation::Operation;
-use crate::sys;
 
 const DUMP: &str = "dump.rdb";
 /// The directory of append-only files.
@@ -35,6 +34,8 @@ struct Head {
     writer: Option<(&'static str, String)>,
     /// The memory that its server used.
     memory_bytes: Option<u64>,
+    /// The second in which it was begun.
+    begun_unix_s: Option<i64>,
 }
 
 impl Head {
@@ -57,6 +58,7 @@ impl Head {
             match name.as_str() {
                 "redis-ver" => head.writer = Some(("redis", value)),
                 "valkey-ver" => head.writer = Some(("valkey", value)),
+                "ctime" => head.begun_unix_s = value.parse().ok(),
                 "used-mem" => head.memory_bytes = value.parse().ok(),
                 _ => {}
             }
@@ -86,7 +88,7 @@ fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
     }
 }
 
-/// Reads the beginning of the dump in a data directory. `None`: there is none. An error: it is no dump.
+/// Reads the beginning of the dump in a data directory. `None`: it is missing. An error: it is no dump.
 fn head(data: &Directory) -> Result<Option<Head>> {
     let Some(file) = data.file(DUMP)? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -106,9 +108,6 @@ pub(super) fn examine(path: &Path, engine: &str, version: &Version) -> Result<()
         return refuse(UnusableData::Incomplete(missing));
     }
     confined::check(&data, &[])?;
-    if let Some(pid) = sys::works_in(path, &["redis-server", "valkey-server"]) {
-        return refuse(UnusableData::InUse(pid.into()));
-    }
     // A server reads the dumps of older ones, and mostly those of the other engine; where it does not, it says so and ends.
     if let Some((writer, text)) = head.and_then(|head| head.writer)
         && writer == engine
@@ -159,13 +158,45 @@ fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
     Ok(newest)
 }
 
-/// Returns whether the data is to be loaded from the append-only files. They stay when a server is told to write none any more, so that of two
-/// only the time tells which has the data.
-pub(super) fn is_older_than_append_only_files(path: &Path) -> Result<bool> {
+/// The files that the data of a directory that is taken over is loaded from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Dump,
+    /// The append-only files are there, and are left out.
+    NewerDump,
+    AppendOnlyFiles,
+    /// The dump is there, and is left out.
+    NewerAppendOnlyFiles,
+}
+
+impl Source {
+    pub(super) fn is_append_only_files(self) -> bool {
+        matches!(self, Self::AppendOnlyFiles | Self::NewerAppendOnlyFiles)
+    }
+
+    /// Names the files that were taken and left out, if there are any.
+    pub(super) fn told(self) -> Option<String> {
+        let told = match self {
+            Self::Dump => return None,
+            Self::NewerDump => "took the data from `dump.rdb`, and left out the append-only files, which are older",
+            Self::AppendOnlyFiles => "took the data from the append-only files",
+            Self::NewerAppendOnlyFiles => {
+                "took the data from the append-only files, and left out `dump.rdb`, which is not newer"
+            }
+        };
+        Some(told.to_owned())
+    }
+}
+
+/// Returns the files to load. The append-only files stay when a server stops writing them, so that of two only the time tells
+/// which has the data. A copy may have no times of its own: what the dump says of itself holds in any case.
+pub(super) fn source(path: &Path) -> Result<Source> {
     let data = Directory::open(path)?;
-    let Some(newest) = newest(&data)? else { return Ok(false) };
-    let dump = data.stat(DUMP)?;
-    Ok(dump.is_none_or(|found| written(found) < newest))
+    let Some(newest) = newest(&data)? else { return Ok(Source::Dump) };
+    let Some(dump) = data.stat(DUMP)? else { return Ok(Source::AppendOnlyFiles) };
+    let was_begun_before = head(&data)?.and_then(|head| head.begun_unix_s).is_some_and(|begun| begun < newest.0);
+    let is_older = written(dump) <= newest || was_begun_before;
+    Ok(if is_older { Source::NewerAppendOnlyFiles } else { Source::NewerDump })
 }
 
 /// Returns when a file was last written to, in seconds and nanoseconds.
@@ -219,7 +250,14 @@ mod tests {
     #[test]
     fn a_dump_tells_who_wrote_it() {
         let read = Head::read(WRITTEN).unwrap();
-        assert_eq!(read, Head { writer: Some(("redis", "7.0.15".into())), memory_bytes: Some(1 << 20) });
+        assert_eq!(
+            read,
+            Head {
+                writer: Some(("redis", "7.0.15".into())),
+                memory_bytes: Some(1 << 20),
+                begun_unix_s: Some(0x0403_0201)
+            }
+        );
         let valkey = Head::read(b"VALKEY080\xfa\x0avalkey-ver\x059.0.0").unwrap();
         assert_eq!(valkey.writer, Some(("valkey", "9.0.0".into())));
         assert_eq!(Head::read(b"REDIS0010"), Some(Head::default()));

@@ -14,14 +14,13 @@ use std::time::{Duration, Instant};
 use calve_core::CancelToken;
 
 use self::session::{Refusal, Session};
-use super::{Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
-use crate::address::{Address, in_query};
+use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use crate::engine::address::{Address, environment, in_query};
 use crate::error::{Error, Result};
-use crate::runtime;
+use crate::files::runtime;
 
-/// The differences of Redis and Valkey.
 pub(super) struct Redis {
-    kind: EngineKind,
+    name: &'static str,
     program: &'static str,
     /// The beginning of the output of `--version`.
     banner: &'static str,
@@ -31,7 +30,7 @@ pub(super) struct Redis {
 }
 
 pub(super) const REDIS: Redis = Redis {
-    kind: EngineKind::Redis,
+    name: "redis",
     program: "redis-server",
     banner: "Redis server v=",
     oldest: (7, 0),
@@ -40,7 +39,7 @@ pub(super) const REDIS: Redis = Redis {
 };
 
 pub(super) const VALKEY: Redis = Redis {
-    kind: EngineKind::Valkey,
+    name: "valkey",
     program: "valkey-server",
     // Some print the name in capitals.
     banner: "Valkey server v=",
@@ -50,6 +49,8 @@ pub(super) const VALKEY: Redis = Redis {
 };
 
 const SOCKET: &str = "redis.sock";
+/// The variables with the password that clients send, which a server without one refuses.
+const PASSWORDS: [&str; 2] = ["REDISCLI_AUTH", "VALKEYCLI_AUTH"];
 const STANDARD_PORT: u16 = 6379;
 /// The user that needs no name.
 const USER: &str = "default";
@@ -77,8 +78,13 @@ unixsocketperm 700
 ";
 
 impl Engine for Redis {
-    fn kind(&self) -> EngineKind {
-        self.kind
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns one of its own: a program may use both this and a database with SQL.
+    fn url_variable(&self) -> &'static str {
+        "REDIS_URL"
     }
 
     fn accounts(&self) -> &'static [&'static str] {
@@ -142,7 +148,7 @@ impl Engine for Redis {
         let loads_append_only_files = match purpose {
             // No template has any, but a copy of a service has.
             Purpose::Keep | Purpose::Serve | Purpose::Build => dump::has_append_only_files(&instance.data_here)?,
-            Purpose::TakeOver => dump::is_older_than_append_only_files(&instance.data_here)?,
+            Purpose::TakeOver => dump::source(&instance.data_here)?.is_append_only_files(),
         };
         set("appendonly", if loads_append_only_files { "yes" } else { "no" });
         set("appendfsync", if *purpose == Purpose::Keep { "always" } else { "no" });
@@ -165,7 +171,7 @@ impl Engine for Redis {
         Ok(all.parse::<u64>().unwrap_or(0).saturating_sub(asked + 1))
     }
 
-    fn settle(&self, instance: &Instance, cancel: &CancelToken) -> Result<Vec<String>> {
+    fn finish_start(&self, instance: &Instance, cancel: &CancelToken) -> Result<Vec<String>> {
         let mut session = Session::open(&instance.address, PATIENCE_TO_WRITE).map_err(failed)?;
         let is_on = session.info("persistence", "aof_enabled").map_err(failed)? == "1";
         match instance.purpose {
@@ -176,11 +182,11 @@ impl Engine for Redis {
                 Ok(Vec::new())
             }
             Purpose::TakeOver => {
+                let source = dump::source(&instance.data_here)?;
                 session.ask(&["CONFIG", "SET", "appendonly", "no"]).map_err(failed)?;
                 session.ask(&["SAVE"]).map_err(failed)?;
                 dump::remove_append_only_files(&instance.data_here)?;
-                Ok(is_on.then(|| "took the data from the append-only files, which are newer than `dump.rdb`".into()))
-                    .map(|said| said.into_iter().collect())
+                Ok(source.told().into_iter().collect())
             }
             Purpose::Keep | Purpose::Serve | Purpose::Build => Ok(Vec::new()),
         }
@@ -191,7 +197,7 @@ impl Engine for Redis {
         let cancel = &CancelToken::default();
         let mut session = Session::open(address, PATIENCE_TO_WRITE).map_err(failed)?;
         if purpose != Purpose::Keep {
-            // The dump gets everything, and whoever starts a server on it must not find files that lack something.
+            // The dump gets everything, and a server that starts on it must not find files that lack something.
             session.ask(&["CONFIG", "SET", "appendonly", "no"]).map_err(failed)?;
             dump::remove_append_only_files(data)?;
             session.end(&["SHUTDOWN", "SAVE"]).map_err(failed)?;
@@ -199,7 +205,7 @@ impl Engine for Redis {
         }
         // The next server loads the append-only files, whatever is in the dump. The server replaces them as a whole, by renaming their
         // list: killed before that, it leaves those that were current when they were turned off, and after it, those that have everything.
-        // A new dump would need their removal, and what is killed between the two would leave them to be loaded.
+        // A new dump would need their removal, and a kill between the two would leave them to be loaded.
         if session.info("persistence", "aof_enabled").map_err(failed)? != "1" {
             session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
             if let Err(error) = until_rewritten(address, cancel) {
@@ -261,12 +267,12 @@ impl Engine for Redis {
         let socket = runtime::sockets(directory).join(SOCKET);
         let path = socket.to_string_lossy().into_owned();
         // The server does not tell the socket from TCP, so the password is needed for both.
-        let secret = password.map_or(String::new(), |password| format!(":{password}@"));
+        // Without the name, `redis-cli` 7 logs in as a user whose name is empty.
+        let secret = password.map_or(String::new(), |password| format!("{USER}:{password}@"));
         let url = format!("unix://{secret}{}", in_query(&path));
-        let mut variables = vec![("REDIS_URL".to_owned(), url.clone()), ("REDIS_SOCKET".to_owned(), path.clone())];
-        for program in ["REDISCLI_AUTH", "VALKEYCLI_AUTH"] {
-            variables.extend(password.map(|password| (program.to_owned(), password.to_owned())));
-        }
+        let mut variables = vec![(self.url_variable(), url.clone()), ("REDIS_SOCKET", path.clone())];
+        variables.extend(password.iter().flat_map(|password| PASSWORDS.map(|name| (name, (*password).to_owned()))));
+        let foreign: &[&str] = if password.is_some() { &[] } else { &PASSWORDS };
         Address {
             url,
             tcp_url: tcp.map(|port| format!("redis://{secret}127.0.0.1:{port}/{DATABASE}")),
@@ -278,7 +284,7 @@ impl Engine for Redis {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            variables,
+            environment: environment(variables, foreign),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::time::Duration;
 
-use crate::address::Address;
+use crate::engine::address::Address;
 use crate::engine::connection::Connection;
 
 /// No answer that is asked for is longer.
@@ -12,7 +12,7 @@ const LONGEST_TEXT: usize = 1 << 20;
 /// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Nobody answers, or the server is still loading its data.
+    /// There is no answer, or the server is still loading its data.
     NotYet,
     /// The server's other answer.
     Said(String),

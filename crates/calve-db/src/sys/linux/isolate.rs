@@ -12,7 +12,6 @@ use rustix::thread::UnshareFlags;
 /// Where shm_open(3) has its files.
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The isolation that could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
     /// Mounts, System V memory and processes of the server's own.

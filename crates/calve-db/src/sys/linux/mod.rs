@@ -8,7 +8,7 @@ mod segment;
 mod spawn;
 mod who;
 
-pub(crate) use calve_core::lower_priority;
+pub(crate) use calve_core::internal::lower_priority;
 pub(crate) use freeze::freeze;
 pub(crate) use isolate::{Isolation, bind, isolate, unbind};
 pub(crate) use peer::{connect, descends, listener, peer_uid};
@@ -40,7 +40,7 @@ pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
     socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
-/// Takes a name that nobody else of this network namespace, in which ports are too, can take meanwhile (unix(7), "abstract").
+/// Takes a name that no other process of this network namespace, in which ports are too, can take meanwhile (unix(7), "abstract").
 pub(crate) fn hold_name(name: &str) -> rustix::io::Result<Option<std::os::fd::OwnedFd>> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

@@ -14,7 +14,7 @@ use super::process::parent;
 /// Servers are started by one that was started by this process at most this many times over: scripts, tools that trace.
 const MOST_GENERATIONS: usize = 16;
 
-/// Connects to a socket. Nobody is waited for who does not accept connections.
+/// Connects to a socket. Fails at once if the listener does not accept.
 pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let made = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

@@ -17,7 +17,7 @@ impl ProcessHandle {
     pub(crate) fn open(pid: u32, started: Option<u64>) -> Option<Self> {
         let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
         let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
-        // Looked at after opening: what is true of the number now is true of the process held.
+        // Looked at after opening: facts about the number now hold for the process.
         let now = start_time(pid)?;
         (started.is_none_or(|then| then == now)).then_some(Self { descriptor, pid })
     }
@@ -66,7 +66,7 @@ struct Kinship {
 
 impl Kinship {
     /// Reads fields 4, 6 and 22 of proc_pid_stat(5).
-    fn of(pid: u32) -> Option<Self> {
+    fn find(pid: u32) -> Option<Self> {
         let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
         if matches!(*fields.first()?, "Z" | "X") {
@@ -82,17 +82,17 @@ impl Kinship {
 
 /// Returns the process that started another one, or that adopted it.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
-    Kinship::of(pid).map(|kinship| kinship.parent)
+    Kinship::find(pid).map(|kinship| kinship.parent)
 }
 
 /// Returns the processes of the session that the process `session` began, which started at `began`. Its number is not used again while one
 /// of them is there.
 pub(crate) fn members(session: u32, began: u64) -> Vec<ProcessHandle> {
-    if Kinship::of(session).is_some_and(|leader| leader.started != began) {
+    if Kinship::find(session).is_some_and(|leader| leader.started != began) {
         return Vec::new();
     }
     let is_member = |pid: u32| {
-        let found = Kinship::of(pid).filter(|_| pid != std::process::id());
+        let found = Kinship::find(pid).filter(|_| pid != std::process::id());
         found.is_some_and(|found| found.session == session && found.started >= began)
     };
     let found = all().filter(|pid| is_member(*pid)).filter_map(|pid| {
@@ -135,7 +135,7 @@ pub(crate) fn kill_users(path: &Path) {
     }
 }
 
-/// Finds the process of one of these programs whose working directory this is, as far as it can be seen from here.
+/// Finds the process of one of these programs whose working directory this is, of those that can be seen from here.
 pub(crate) fn works_in(directory: &Path, programs: &[&str]) -> Option<i32> {
     let wanted = rustix::fs::stat(directory).ok()?;
     let is_one = |pid: &u32| {
@@ -188,7 +188,7 @@ pub(crate) fn boot() -> String {
     fs_err::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Returns the process that has a record lock on a file (fcntl(2)), as far as it can be seen from here; 0 if it cannot.
+/// Returns the process that has a record lock on a file (fcntl(2)), or 0 if it cannot be seen from here.
 pub(crate) fn lock_holder(file: BorrowedFd<'_>) -> Option<i32> {
     let wanted = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
     let found = rustix::process::fcntl_getlk(file, &wanted).ok()??;

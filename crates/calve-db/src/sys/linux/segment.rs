@@ -15,7 +15,7 @@ pub(crate) fn segments() -> Vec<Segment> {
     list.lines().skip(1).filter_map(parse).collect()
 }
 
-/// Parses a line of the list: key shmid perms size cpid lpid nattch uid gid cuid.
+/// Parses a line of the list: key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime.
 fn parse(line: &str) -> Option<Segment> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let number = |at: usize| words.get(at)?.parse::<u32>().ok();
@@ -26,11 +26,12 @@ fn parse(line: &str) -> Option<Segment> {
         attached: words.get(6)?.parse().ok()?,
         owner: number(7)?,
         maker: number(9)?,
+        made: words.get(13)?.parse().ok()?,
     })
 }
 
-/// Makes the kernel remove a segment when nobody is attached to it any more. Processes that are attached go on to use it. A segment of that
-/// number that somebody else made meanwhile stays.
+/// Makes the kernel remove a segment when no process is attached to it any more. Processes that are attached go on to use it. A segment of that
+/// number that another process made meanwhile stays.
 pub(crate) fn remove_segment(segment: &Segment) {
     let _ = as_owner(segment, || {
         remove(segment);
@@ -76,7 +77,7 @@ fn remove(segment: &Segment) {
     }
 }
 
-/// Returns the segment's size, unless somebody else has made one of that number meanwhile.
+/// Returns the segment's size, unless another process has made one of that number meanwhile.
 fn size_if_same(segment: &Segment) -> Option<usize> {
     // SAFETY: `shmid_ds` is plain numbers, for which zero bytes are valid.
     let mut found: libc::shmid_ds = unsafe { std::mem::zeroed() };
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn the_kernel_s_list_is_read() {
         let line = "  14942230          7   600                    56   4711   4712      6   101   104   102   105 1 2 3 4096 0";
-        let segment = Segment { id: 7, key: 14_942_230, creator: 4711, attached: 6, owner: 101, maker: 102 };
+        let segment = Segment { id: 7, key: 14_942_230, creator: 4711, attached: 6, owner: 101, maker: 102, made: 3 };
         assert_eq!(parse(line), Some(segment));
         assert_eq!(parse("key shmid"), None);
     }

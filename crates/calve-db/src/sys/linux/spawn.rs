@@ -13,7 +13,6 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::sys::{Launch, ProcessEnd};
 
-/// A server's first process.
 pub(crate) struct Server {
     pid: u32,
     descriptor: OwnedFd,
@@ -42,7 +41,7 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
             unsafe { libc::_exit(127) }
         }
         pid => {
-            // SAFETY: the kernel has made this descriptor for this call, and nobody else knows it.
+            // SAFETY: the kernel has made this descriptor for this call, and nothing else has it.
             let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
             let mut server = Server { pid: u32::try_from(pid).unwrap_or_default(), descriptor, ended: None };
             drop(tell);
@@ -123,7 +122,6 @@ impl Server {
         self.pid
     }
 
-    /// Becomes readable when it ends.
     pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
         Some(self.descriptor.as_fd())
     }
@@ -132,12 +130,10 @@ impl Server {
         let _ = rustix::process::pidfd_send_signal(&self.descriptor, signal);
     }
 
-    /// Returns how it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
         self.collect(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
 
-    /// Waits for its end.
     pub(crate) fn wait(&mut self) -> Option<ProcessEnd> {
         self.collect(WaitIdOptions::EXITED)
     }

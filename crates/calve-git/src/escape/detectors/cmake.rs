@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use crate::escape::detectors::Detector;
+use crate::escape::detectors::detector::Detector;
 use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names, open_directory, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
@@ -37,12 +37,12 @@ impl Detector for CMake {
     fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Lines)) else { return };
         let mut cache = PendingFinding::text(ReferenceKind::CMake, entry.path(), named);
-        // The cache has the options that somebody chose; the rest follows from it.
+        // The cache has the options that were chosen; the rest follows from it.
         if !cache.steps.is_empty()
-            && let Ok(directory) = open_directory(entry.directory(), c".")
+            && let Ok(directory) = open_directory(entry.directory, c".")
         {
-            generated(&directory, entry.folder(), trees, &mut cache.steps);
-            let shown = if entry.folder().as_os_str().is_empty() { Path::new(".") } else { entry.folder() };
+            generated(&directory, entry.folder, trees, &mut cache.steps);
+            let shown = if entry.folder.as_os_str().is_empty() { Path::new(".") } else { entry.folder };
             cache.explanation = Explanation::RunCMake(shown.to_path_buf());
         }
         found.push(cache);

@@ -11,17 +11,12 @@ use crate::escape::trees::{Language, Trees};
 use crate::escape::writing::open_parent;
 use crate::paths::plain;
 
-pub(in crate::escape) fn is_record(entry: &EntryName<'_>) -> bool {
-    entry.name() == b"RECORD" && entry.folder_name().ends_with(b".dist-info")
+pub(crate) fn is_record(entry: &EntryName<'_>) -> bool {
+    entry.name() == b"RECORD" && entry.folder_name.ends_with(b".dist-info")
 }
 
-/// Finds the lists of installed files in which something has to change: paths that name another tree, and the hashes of files that get
-/// other contents. A line may go without a hash (the "Recording installed projects" specification of PyPA).
-pub(in crate::escape) fn records(
-    trees: &Trees,
-    found: &[PendingFinding],
-    records: Vec<PathBuf>,
-) -> Vec<PendingFinding> {
+/// Finds the lists with paths of another tree, or with hashes of files that change. A line needs no hash (PyPA: "Recording installed projects").
+pub(crate) fn records(trees: &Trees, found: &[PendingFinding], records: Vec<PathBuf>) -> Vec<PendingFinding> {
     let writes = found.iter().flat_map(|found| &found.steps).filter(|step| matches!(step, Step::Write { .. }));
     let changed: HashSet<&Path> = writes.map(|step| step.path().as_path()).collect();
     let mut lists: Vec<PendingFinding> = records.into_iter().filter_map(|path| record(trees, &changed, path)).collect();

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use crate::escape::detectors::Detector;
+use crate::escape::detectors::detector::Detector;
 use crate::escape::detectors::texts::is_site;
 use crate::escape::entry::{EntryName, WalkEntry, names, open_directory};
 use crate::escape::report::{PendingFinding, ReferenceKind, Step, Time};
@@ -34,11 +34,10 @@ fn is_finder(name: &[u8]) -> bool {
     name.ends_with(b".py") && memchr::memmem::find(name, b"editable").is_some()
 }
 
-/// Lists the compiled files of a module.
 fn compiled(entry: &WalkEntry<'_>) -> Vec<PathBuf> {
-    let Ok(cache) = open_directory(entry.directory(), c"__pycache__") else { return Vec::new() };
+    let Ok(cache) = open_directory(entry.directory, c"__pycache__") else { return Vec::new() };
     let stem = &entry.name()[..entry.name().len() - b"py".len()];
-    let folder = entry.folder().join("__pycache__");
+    let folder = entry.folder.join("__pycache__");
     let names = names(&cache).into_iter().filter(|(name, _)| name.starts_with(stem));
     names.map(|(name, _)| folder.join(OsStr::from_bytes(&name))).collect()
 }

@@ -1,9 +1,8 @@
-//! `.git` files that were copied, by which git in the copy would work on the repository of the original; and repositories that
-//! borrow objects from another tree.
+//! Copied `.git` files, by which git would work on the original's repository, and repositories that borrow objects from another tree.
 
 use std::path::Path;
 
-use crate::escape::detectors::Detector;
+use crate::escape::detectors::detector::Detector;
 use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, open_directory, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
 use crate::escape::trees::Trees;
@@ -20,7 +19,7 @@ impl Detector for GitPointer {
         if entry.is_directory() {
             found.extend(borrowed(entry, trees));
         } else if let Some(repository) = entry.text().as_deref().and_then(pointed_to) {
-            match entry.folder().as_os_str().is_empty() {
+            match entry.folder.as_os_str().is_empty() {
                 true => found.extend(of_the_root(trees, &repository)),
                 false => found.extend(nested(entry, trees, &repository)),
             }
@@ -43,14 +42,14 @@ fn of_the_root(trees: &Trees, repository: &Path) -> Option<PendingFinding> {
 }
 
 fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<PendingFinding> {
-    let here = plain(&trees.new_path().join(entry.folder()).join(repository));
+    let here = plain(&trees.new_path().join(entry.folder).join(repository));
     if here.strip_prefix(trees.new_path()).is_ok_and(|below| trees.has(below)) {
         return None;
     }
     let led_to = match repository.is_absolute() {
         true => here,
         // Above the tree that was copied; here it leads nowhere.
-        false => plain(&trees.old_path()?.join(entry.folder()).join(repository)),
+        false => plain(&trees.old_path()?.join(entry.folder).join(repository)),
     };
     trees.below_another(&led_to)?;
     let explanation = match led_to.components().any(|part| part.as_os_str() == "modules") {
@@ -62,7 +61,7 @@ fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<Pen
 
 /// Reports a repository of its own that borrows objects from another tree, and has only some of its own.
 fn borrowed(entry: &WalkEntry<'_>, trees: &Trees) -> Option<PendingFinding> {
-    let mut directory = open_directory(entry.directory(), c".git").ok()?;
+    let mut directory = open_directory(entry.directory, c".git").ok()?;
     for name in [c"objects", c"info"] {
         directory = open_directory(&directory, name).ok()?;
     }

@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::escape::detectors::Detector;
+use crate::escape::detectors::detector::Detector;
 use crate::escape::entry::{EntryName, WalkEntry};
 use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Trees, relative};
 use crate::paths::{path_of, plain};
 
-/// Absolute targets in another tree.
 pub(super) struct AbsoluteLinks;
 
 impl Detector for AbsoluteLinks {
@@ -34,10 +33,10 @@ impl Detector for LeavingLinks {
 
     fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Some(target) = entry.link().filter(|target| !target.starts_with(b"/")).map(path_of) else { return };
-        if !leaves(entry.folder(), &target) {
+        if !leaves(entry.folder, &target) {
             return;
         }
-        let here = trees.new_path().join(entry.folder());
+        let here = trees.new_path().join(entry.folder);
         let leads_to = plain(&here.join(&target));
         if let Some(below) = trees.below_another(&leads_to) {
             let instead = relative(&here, &trees.new_path().join(&below));
@@ -46,7 +45,7 @@ impl Detector for LeavingLinks {
         }
         // In the tree that was copied the same text led elsewhere, if that one is elsewhere.
         let Some(old) = trees.old_path() else { return };
-        let led_to = plain(&old.join(entry.folder()).join(&target));
+        let led_to = plain(&old.join(entry.folder).join(&target));
         if led_to == leads_to || led_to.starts_with(trees.new_path()) {
             return;
         }
@@ -84,8 +83,8 @@ fn relinked(
     below: &Path,
     instead: &Path,
 ) -> PendingFinding {
-    // A target that is nowhere is no loss: then the link leads nowhere in its own tree. Nor may it lead to itself.
-    if (!trees.has(below) || below == entry.path()) && names.symlink_metadata().is_ok() {
+    // It must not lead to itself either.
+    if !trees.has(below) || below == entry.path() {
         return PendingFinding::reported(kind, entry.path(), names, Explanation::TargetMissing(below.to_path_buf()));
     }
     to(kind, entry, names, instead, Explanation::NamesThisTree)

@@ -2,6 +2,7 @@
 
 mod cargo;
 mod cmake;
+pub(super) mod detector;
 pub(super) mod dist_info;
 mod editable;
 mod git_pointer;
@@ -10,16 +11,7 @@ mod shebang;
 mod texts;
 mod web;
 
-use super::entry::{EntryName, WalkEntry};
-use super::report::PendingFinding;
-use super::trees::Trees;
-
-/// One kind of reference.
-pub(super) trait Detector: Sync {
-    /// Returns whether an entry is worth a look, by its name and folder alone.
-    fn wants(&self, entry: &EntryName<'_>) -> bool;
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>);
-}
+use detector::Detector;
 
 /// All kinds, in the order in which an entry is offered to them.
 pub(super) const DETECTORS: &[&dyn Detector] = &[

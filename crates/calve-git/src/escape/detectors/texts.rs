@@ -1,11 +1,10 @@
 //! Texts that name the tree which they are in, and that work in the new one when they name that instead.
 
-use crate::escape::detectors::Detector;
+use crate::escape::detectors::detector::Detector;
 use crate::escape::entry::{EntryName, WalkEntry};
 use crate::escape::report::{PendingFinding, ReferenceKind};
 use crate::escape::trees::{Language, Trees};
 
-/// A text file of a tool.
 pub(super) struct TextFile {
     kind: ReferenceKind,
     language: Language,
@@ -48,7 +47,7 @@ pub(super) const PATH_FILES: TextFile = TextFile {
 pub(super) const DIRECT_URL: TextFile = TextFile {
     kind: ReferenceKind::DistInfo,
     language: Language::Quoted,
-    is_one: |entry| entry.name() == b"direct_url.json" && entry.folder_name().ends_with(b".dist-info"),
+    is_one: |entry| entry.name() == b"direct_url.json" && entry.folder_name.ends_with(b".dist-info"),
 };
 
 /// pnpm's notes of an installation. Where they name another tree, pnpm installs everything anew, or into that tree.
@@ -57,7 +56,7 @@ pub(super) const PNPM: TextFile = TextFile {
     language: Language::Quoted,
     is_one: |entry| {
         let name = entry.name();
-        entry.folder_name() == b"node_modules"
+        entry.folder_name == b"node_modules"
             && (name == b".modules.yaml" || (name.starts_with(b".pnpm-workspace-state") && name.ends_with(b".json")))
     },
 };
@@ -66,11 +65,11 @@ pub(super) const PNPM: TextFile = TextFile {
 pub(super) const NEXT: TextFile = TextFile {
     kind: ReferenceKind::WebCache,
     language: Language::Quoted,
-    is_one: |entry| entry.name() == b"required-server-files.json" && entry.folder_name() == b".next",
+    is_one: |entry| entry.name() == b"required-server-files.json" && entry.folder_name == b".next",
 };
 
 pub(super) fn is_script_folder(entry: &EntryName<'_>) -> bool {
-    matches!(entry.folder_name(), b"bin" | b".bin" | b"Scripts" | b"sbin")
+    matches!(entry.folder_name, b"bin" | b".bin" | b"Scripts" | b"sbin")
 }
 
 pub(super) fn is_activate(entry: &EntryName<'_>) -> bool {
@@ -83,5 +82,5 @@ pub(super) fn is_activate(entry: &EntryName<'_>) -> bool {
 
 /// Returns whether an entry is in a directory of Python packages.
 pub(super) fn is_site(entry: &EntryName<'_>) -> bool {
-    matches!(entry.folder_name(), b"site-packages" | b"dist-packages")
+    matches!(entry.folder_name, b"site-packages" | b"dist-packages")
 }

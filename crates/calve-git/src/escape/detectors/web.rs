@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use rustix::fs::FileType;
 
-use crate::escape::detectors::Detector;
+use crate::escape::detectors::detector::Detector;
 use crate::escape::entry::{EntryName, WalkEntry, names, open_directory, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
 use crate::escape::trees::Trees;
@@ -33,7 +33,7 @@ impl Detector for Web {
             return;
         }
         let Ok(name) = std::ffi::CString::new(entry.name()) else { return };
-        let Ok(directory) = open_directory(entry.directory(), name.as_c_str()) else { return };
+        let Ok(directory) = open_directory(entry.directory, name.as_c_str()) else { return };
         if matches!(entry.name(), b"webpack" | b"turbopack") {
             // Packed, so that it cannot be searched; and every key is an absolute path, so that it is of no use here.
             if !names(&directory).is_empty() {
@@ -51,14 +51,14 @@ impl Detector for Web {
 }
 
 fn is_cache(entry: &EntryName<'_>) -> bool {
-    let (folder, name) = (entry.folder_name(), entry.name());
+    let (folder, name) = (entry.folder_name, entry.name());
     match name {
         b".parcel-cache" => true,
         b".vite" | b".vite-temp" => folder == b"node_modules",
         b"cache" if folder == b".angular" => true,
-        // `.next/cache`, `.next/dev/cache`, `node_modules/.cache`: each of what is in them by itself.
+        // `.next/cache`, `.next/dev/cache`, `node_modules/.cache`: each of their entries by itself.
         _ => match folder {
-            b"cache" => entry.folder_above() == b".next" || entry.folder().ends_with(".next/dev/cache"),
+            b"cache" => entry.folder_above() == b".next" || entry.folder.ends_with(".next/dev/cache"),
             b".cache" => entry.folder_above() == b"node_modules",
             _ => false,
         },

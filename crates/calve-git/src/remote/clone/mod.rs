@@ -1,5 +1,6 @@
 //! The plot of a clone from a URL: choose, stage, begin, verify, check out, publish, report.
 
+pub(crate) mod property;
 pub(crate) mod purpose;
 pub(crate) mod recipe;
 pub(crate) mod verify;
@@ -7,11 +8,13 @@ pub(crate) mod verify;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{BuildPaths, CancelToken, ShownPath, build_tree};
+use calve_core::CancelToken;
+use calve_core::internal::{BuildPaths, ShownPath, build_tree, check_buildable};
 
 use crate::git::Git;
+use crate::remote::clone::property::Property;
 use crate::remote::clone::purpose::Purpose;
-use crate::remote::clone::recipe::{Property, Recipe, RecipeRequest, Step, Tip, choose};
+use crate::remote::clone::recipe::{Recipe, RecipeRequest, Step, Tip, choose};
 use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
@@ -20,28 +23,23 @@ use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{RepositoryUrl, Transport};
 use crate::remote::{Notice, NoticeCode};
 
-/// The options of a clone.
 #[derive(Debug, Clone)]
 pub struct GitCloneOptions {
     pub url: RepositoryUrl,
     /// Exactly what will be there; an empty directory may be.
     pub dst: PathBuf,
     pub purpose: Purpose,
-    /// The commit to check out.
     pub tip: Tip,
     /// The directories of the repository to check out; all when there are none.
     pub sparse: Vec<String>,
     /// The properties that must hold, or nothing is made.
     pub require: Vec<Property>,
-    /// Whether git may ask for a password.
     pub prompts: Prompts,
-    /// How long the objects left on the server are counted.
     pub count_for: Duration,
     pub cancel: CancelToken,
 }
 
 impl GitCloneOptions {
-    /// Returns options with everything else as it is by default.
     pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
         Self {
             url,
@@ -57,50 +55,42 @@ impl GitCloneOptions {
     }
 }
 
-/// How long the parts took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PhaseSeconds {
     /// From the beginning to the published clone.
     pub total: f64,
-    /// Until the history was there.
     pub clone: f64,
     /// Checking out, with what that had to fetch.
     pub checkout: f64,
 }
 
-/// The report of a clone.
 #[derive(Debug, Clone)]
 pub struct GitCloneReport {
-    /// How it was made, and why so.
     pub recipe: Recipe,
-    /// The git that made it.
     pub git: Features,
     /// The commit that is checked out; none in an empty repository.
     pub head: Option<String>,
     pub traffic: Traffic,
-    /// How long it took.
     pub seconds: PhaseSeconds,
-    /// The objects that are still on the server.
     pub missing: MissingObjects,
-    /// Whether the server did what it was asked.
     pub verdicts: Vec<(Property, Verdict)>,
-    /// Facts that the user should know.
     pub notices: Vec<Notice>,
 }
 
-/// Returns the recipe that [`clone_repository`] would follow. Asks the installed git what it can do, and no server.
-///
-/// # Errors
-/// As [`clone_repository`], for what can be known before.
+/// Returns the recipe that [`clone_repository`] would follow, and fails as that where it can know. Asks the installed git, and no server.
 pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), RemoteError> {
     let features = Features::ask(&Git::at("/"))?;
     let GitCloneOptions { purpose, url, tip, sparse, .. } = options;
     let is_shallow = is_shallow_directory(url);
     let recipe = choose(&RecipeRequest { purpose: *purpose, url, tip, sparse, is_shallow }, &features)?;
-    if is_shallow && recipe.filter.is_none() && options.require.contains(&Property::Filter) {
-        let why = format!("`{url}` is shallow, and git can make no partial clone of a shallow repository");
-        return Err(RemoteError::Refused { property: Property::Filter, why });
+    if let Some(&property) = options.require.iter().find(|property| !recipe.asks_for(**property)) {
+        let wanted = recipe.depth.is_none() && (*purpose != Purpose::Dev || !sparse.is_empty());
+        return Err(match is_shallow && wanted && property == Property::Filter {
+            true => RemoteError::ShallowSource(url.to_string()),
+            false => RemoteError::NotAsked { property, purpose: *purpose },
+        });
     }
+    check_buildable(&options.dst)?;
     Ok((recipe, features))
 }
 
@@ -136,7 +126,7 @@ pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Re
 
 fn in_build(
     options: &GitCloneOptions,
-    recipe: Recipe,
+    mut recipe: Recipe,
     git: Features,
     build: &BuildPaths,
     listener: Listener<'_>,
@@ -145,8 +135,8 @@ fn in_build(
     let traces = Traces::new(directory, recipe.url.kind())?;
     let session = Session {
         url: &options.url,
-        origin: options.url.origin(),
-        credentials: options.url.credentials(),
+        origin: &options.url.origin,
+        credentials: options.url.credentials.as_ref(),
         prompts: options.prompts,
         cancel: &options.cancel,
         listener,
@@ -170,9 +160,9 @@ fn in_build(
     }
     let cloned = begun.elapsed();
     let begun = Instant::now();
-    let head = check_out(&recipe, tree, &run, &mut notices)?;
+    let head = check_out(&mut recipe, tree, &run, &mut notices)?;
     let checked_out = begun.elapsed();
-    let missing = match recipe.filter {
+    let missing = match recipe.filter.filter(|_| head.is_some()) {
         Some(_) => count_missing(tree, options.count_for)?,
         None => MissingObjects { objects: 0, counted: true },
     };
@@ -182,7 +172,7 @@ fn in_build(
     Ok(GitCloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices })
 }
 
-/// Refuses a partial clone as the source of a local clone: git links what is there, and says nothing of what is not.
+/// Refuses a partial clone as the source of a local clone: git links existing objects, and says nothing of missing ones.
 fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
     if !recipe.is_local() {
         return Ok(());
@@ -198,21 +188,19 @@ fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
     Err(RemoteError::Senseless { why })
 }
 
-/// Adds `--progress` to the steps that transfer objects. git shows progress only when it is told to, unless it has a terminal; and without
-/// progress, it does not count bytes.
+/// Adds `--progress` to the steps that transfer objects: without a terminal git shows it only on request, and without it counts no bytes.
 fn with_progress(mut steps: Vec<Step>) -> Vec<Step> {
     for step in &mut steps {
-        let transfers = step.arguments.first().is_some_and(|word| word == "clone" || word == "fetch");
-        if transfers {
+        if step.asks_server() {
             step.arguments.insert(1, "--progress".into());
         }
     }
     steps
 }
 
-/// Checks out, and returns the commit that is checked out then. `None` where there is none to check out.
+/// Checks out, and returns the commit that is checked out then. `None` if the repository has no commit.
 fn check_out(
-    recipe: &Recipe,
+    recipe: &mut Recipe,
     tree: &Path,
     run: &impl Fn(&Step) -> Result<String, RemoteError>,
     notices: &mut Vec<Notice>,
@@ -220,9 +208,9 @@ fn check_out(
     let git = Git::at(tree);
     if let Tip::Revision(id) = &recipe.tip {
         // Without `--missing`, a partial clone would go and ask for it.
-        let here = git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])?;
-        if !here {
-            run(&Step::inside(["fetch", "--progress", "origin"]).with(id))?;
+        recipe.fetched_tip = !git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])?;
+        for step in with_progress(recipe.fetch_tip().into_iter().collect()) {
+            run(&step)?;
         }
     } else if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
         notices.push(match is_empty(&git, run)? {
@@ -239,11 +227,13 @@ fn check_out(
     }
     for path in &recipe.sparse {
         // Lists the path itself, and asks no server about it.
-        let listed = git.run(&["ls-tree", "-d", "HEAD", "--", path.trim_matches('/')])?;
+        let name = path.trim_matches('/');
+        let listed = git.run(&["ls-tree", "-d", "HEAD", "--", name])?;
         if listed.is_empty() {
+            let is_file = !git.run(&["ls-tree", "HEAD", "--", name])?.is_empty();
+            let effect = if is_file { "it is here with the files beside it" } else { "nothing of it is here" };
             let path = ShownPath(Path::new(path));
-            let text =
-                format!("`{path}` is not a directory of the commit that is checked out, so nothing of it is here");
+            let text = format!("`{path}` is not a directory of the commit that is checked out, so {effect}");
             notices.push(Notice::new(NoticeCode::SparseMissing, text));
         }
     }
@@ -277,7 +267,7 @@ fn told_beforehand(options: &GitCloneOptions, recipe: &Recipe) -> Vec<Notice> {
             "a path: git links or copies the repository's files, and no server is asked",
         ));
     }
-    if options.url.credentials().is_some() {
+    if options.url.credentials.is_some() {
         let text = "the credentials in the URL were used and not stored";
         notices.push(Notice::new(NoticeCode::CredentialsNotStored, text));
     }
@@ -295,8 +285,7 @@ fn told_beforehand(options: &GitCloneOptions, recipe: &Recipe) -> Vec<Notice> {
     notices
 }
 
-/// Fails if a server has ignored something that is required, and warns otherwise. A full clone instead of a partial one works, and costs
-/// what was to be saved: that is not passed over in silence.
+/// Fails if a server ignored something required, and warns otherwise: a full clone in place of a partial one works, and costs the promised saving.
 fn judge(
     options: &GitCloneOptions,
     verdicts: &[(Property, Verdict)],
@@ -317,14 +306,10 @@ fn judge(
         );
         notices.push(Notice::new(code, text));
     }
-    let present = |wanted: &Property| verdicts.iter().any(|(property, _)| property == wanted);
-    if let Some(property) = options.require.iter().find(|property| !present(property)) {
-        return Err(RemoteError::NotAsked { property: *property, purpose: options.purpose });
-    }
     Ok(())
 }
 
-/// Replaces the place where the clone is made by `dst` in git's output. Nobody has asked for that place, and it is gone.
+/// Replaces the place where the clone is made by `dst` in git's output. The user did not name that place, and it is gone.
 fn in_words_of_the_user(error: RemoteError, tree: &Path, dst: &Path) -> RemoteError {
     match error {
         RemoteError::Git { what, trouble, said } => {

@@ -1,5 +1,3 @@
-//! Purposes of clones.
-
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 /// The purpose of a clone, which decides how it is made.
@@ -17,7 +15,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// The words of all, in the order of the documentation.
     pub const NAMES: &[&str] = Self::VARIANTS;
 
     /// Returns the word on the command line and in the repository's configuration (`calve.purpose`).

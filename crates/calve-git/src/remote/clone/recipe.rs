@@ -1,10 +1,12 @@
-//! Which `git clone` is the right one for a purpose. Pure: what is known goes in, the commands come out.
+//! Which `git clone` is the right one for a purpose. Pure: facts go in, commands come out.
 
-use std::ffi::OsString;
-use std::fmt;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use calve_core::internal::ansi_c;
+
 use crate::redact;
+use crate::remote::clone::property::Property;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
@@ -18,7 +20,6 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// Returns the filter in git's words.
     pub fn spec(self) -> &'static str {
         match self {
             Self::Blobs => "blob:none",
@@ -26,40 +27,19 @@ impl Filter {
     }
 }
 
-/// A requirement that the server has to honour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Property {
-    Filter,
-    Depth,
-}
-
-impl fmt::Display for Property {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Filter => "filter",
-            Self::Depth => "depth",
-        })
-    }
-}
-
-/// The commit to check out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Tip {
     /// The commit that the repository's own HEAD names.
     #[default]
     Default,
-    /// A branch or a tag.
     Branch(String),
     /// A commit, by its whole id.
     Revision(String),
 }
 
-/// How the clone begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// `git clone`.
     Clone,
-    /// `git clone --revision`.
     CloneRevision,
     /// `git init` and `git fetch` of one commit, for a git without `--revision`.
     InitAndFetch,
@@ -70,16 +50,15 @@ pub enum Start {
 pub struct Recipe {
     pub purpose: Purpose,
     pub start: Start,
-    /// The objects that are left on the server.
     pub filter: Option<Filter>,
-    /// How many commits of history come; all when there is none.
+    /// How many commits of history come; `None` for all.
     pub depth: Option<u32>,
-    /// The commit to check out.
     pub tip: Tip,
     /// The directories that are checked out; all when there are none.
     pub sparse: Vec<String>,
     pub url: RepositoryUrl,
-    /// Why this recipe suits the purpose.
+    /// True if the commit was fetched by itself, because no branch leads to it. False before the clone is made.
+    pub fetched_tip: bool,
     pub reason: &'static str,
 }
 
@@ -89,11 +68,9 @@ pub struct Step {
     pub arguments: Vec<OsString>,
     /// Whether it runs in the new repository instead of beside it.
     pub inside: bool,
-    /// The standard input of git.
     pub input: Vec<u8>,
 }
 
-/// The options of a recipe.
 #[derive(Debug, Clone)]
 pub(crate) struct RecipeRequest<'w> {
     pub(crate) purpose: Purpose,
@@ -104,7 +81,6 @@ pub(crate) struct RecipeRequest<'w> {
     pub(crate) is_shallow: bool,
 }
 
-/// Chooses the recipe for a purpose, with the git that is there.
 pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<Recipe, RemoteError> {
     check(wanted)?;
     let RecipeRequest { purpose, url, tip, sparse, is_shallow } = wanted.clone();
@@ -131,6 +107,7 @@ pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<
         tip: tip.clone(),
         sparse: sparse.to_vec(),
         url: if by_protocol { url.over_the_protocol() } else { url.clone() },
+        fetched_tip: false,
         reason: reason(purpose, sparsely),
     })
 }
@@ -172,7 +149,8 @@ fn check(wanted: &RecipeRequest<'_>) -> Result<(), RemoteError> {
     }
     for path in wanted.sparse {
         let outside = path.split('/').any(|part| part == "..");
-        if path.trim_matches('/').is_empty() || outside || path.contains(char::is_control) {
+        let is_whole = path.split('/').all(|part| matches!(part, "" | "."));
+        if is_whole || outside || path.contains(char::is_control) {
             return senseless(format!("{path:?} is not a directory of the repository"));
         }
     }
@@ -222,10 +200,16 @@ impl Recipe {
                 }
                 steps.push(fetch.with("origin").with(id));
                 // A branch that is not there yet would be the only thing that names nothing.
-                steps.push(Step::inside(["update-ref", "--no-deref", "HEAD"]).with(id));
+                steps.push(Step::inside(["update-ref", "--no-deref", "HEAD"]).with(format!("{id}^{{commit}}")));
                 steps
             }
         }
+    }
+
+    /// Returns the command that fetches the commit by itself.
+    pub(crate) fn fetch_tip(&self) -> Option<Step> {
+        let Tip::Revision(id) = &self.tip else { return None };
+        self.fetched_tip.then(|| Step::inside(["fetch", "origin"]).with(id))
     }
 
     /// Returns the commands that check out, in the new repository.
@@ -239,9 +223,10 @@ impl Recipe {
             }
             steps.extend([Step::inside(["sparse-checkout", "init", "--cone"]), set]);
         }
+        // Without `--force`, git ends well although it could not write a file.
         steps.push(match &self.tip {
-            Tip::Revision(id) => Step::inside(["checkout", "--detach"]).with(id),
-            _ => Step::inside(["checkout"]),
+            Tip::Revision(id) => Step::inside(["checkout", "--force", "--detach"]).with(id),
+            _ => Step::inside(["checkout", "--force"]),
         });
         steps
     }
@@ -251,9 +236,16 @@ impl Recipe {
         self.url.kind() == Transport::Local
     }
 
+    pub(crate) fn asks_for(&self, property: Property) -> bool {
+        match property {
+            Property::Filter => self.filter.is_some(),
+            Property::Depth => self.depth.is_some(),
+        }
+    }
+
     /// Returns all commands as a user would type them.
     pub fn spoken(&self, directory: &Path) -> Vec<String> {
-        let steps = self.begin(directory).into_iter().chain(self.check_out());
+        let steps = self.begin(directory).into_iter().chain(self.fetch_tip()).chain(self.check_out());
         steps.map(|step| step.spoken(directory)).collect()
     }
 }
@@ -267,10 +259,14 @@ impl Step {
         Step { inside: true, ..Step::beside(words) }
     }
 
-    /// Returns its name for messages.
     pub(crate) fn name(&self) -> String {
         let word = self.arguments.first().map(|word| word.to_string_lossy().into_owned());
         format!("git {}", word.unwrap_or_default())
+    }
+
+    pub(crate) fn asks_server(&self) -> bool {
+        let word = self.arguments.first();
+        word.is_some_and(|word| ["clone", "fetch", "ls-remote"].iter().any(|asking| word == asking))
     }
 
     pub(crate) fn with(mut self, argument: impl Into<OsString>) -> Step {
@@ -281,29 +277,30 @@ impl Step {
     fn spoken(&self, directory: &Path) -> String {
         let mut words = vec!["git".to_owned()];
         if self.inside {
-            words.extend(["-C".into(), quoted(&directory.as_os_str().to_string_lossy())]);
+            words.extend(["-C".into(), quoted(directory.as_os_str())]);
         }
-        words.extend(self.arguments.iter().map(|argument| quoted(&argument.to_string_lossy())));
+        words.extend(self.arguments.iter().map(|argument| quoted(argument)));
         if !self.input.is_empty() {
-            let lines: Vec<_> = String::from_utf8_lossy(&self.input).lines().map(quoted).collect();
+            let lines: Vec<_> =
+                String::from_utf8_lossy(&self.input).lines().map(|line| quoted(line.as_ref())).collect();
             return format!("printf '%s\\n' {} | {}", lines.join(" "), words.join(" "));
         }
         words.join(" ")
     }
 }
 
-/// Quotes a line that begins with a quote, which git takes to be quoted as in C.
+/// Puts slashes round a name that git would read as another: one in quotes as in C, one with spaces at its ends as one without.
 fn line_for_git(path: &str) -> String {
-    if path.starts_with('"') {
-        format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
-    } else {
-        path.to_owned()
-    }
+    let is_other = path.starts_with(['"', ' ']) || path.ends_with(' ');
+    if is_other { format!("/{path}/") } else { path.to_owned() }
 }
 
 /// Quotes a word for a shell, and for a terminal: what could drive it is escaped.
-fn quoted(word: &str) -> String {
-    let shown = redact::word(&calve_core::ShownPath(Path::new(word)).to_string());
+fn quoted(word: &OsStr) -> String {
+    let Some(text) = word.to_str().filter(|text| !text.contains(char::is_control)) else {
+        return redact::word(&ansi_c(word.as_encoded_bytes()));
+    };
+    let shown = redact::word(text);
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     if !shown.is_empty() && shown.chars().all(plain) { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
 }
@@ -311,7 +308,6 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
 
     const ID: &str = "0123456789012345678901234567890123456789";
 
@@ -330,7 +326,7 @@ mod tests {
     fn each_purpose_has_its_recipe() {
         let url = "https://example.org/a%20b.git";
         let to = format!("-- {url} 'it'\\''s'");
-        let check_out = "git -C 'it'\\''s' checkout";
+        let check_out = "git -C 'it'\\''s' checkout --force";
         assert_eq!(
             lines(Purpose::Dev, Tip::Default, &[], false),
             [format!("git clone --no-checkout -c calve.purpose=dev {to}"), check_out.into()]
@@ -365,7 +361,7 @@ mod tests {
         let old = lines(Purpose::Ci, Tip::Revision(ID.into()), &[], false);
         assert!(old.iter().any(|line| line.ends_with(&format!("fetch --no-tags --depth=1 origin {ID}"))), "{old:?}");
         for lines in [new, old, lines(Purpose::Dev, Tip::Revision(ID.into()), &[], true)] {
-            assert!(lines.last().unwrap().ends_with(&format!("checkout --detach {ID}")), "{lines:?}");
+            assert!(lines.last().unwrap().ends_with(&format!("checkout --force --detach {ID}")), "{lines:?}");
             assert!(!lines.concat().contains("secret"), "{lines:?}");
         }
     }
@@ -380,7 +376,7 @@ mod tests {
         refused(Purpose::Ci, &Tip::Revision("HEAD".into()), &[]);
         refused(Purpose::Ci, &Tip::Revision(ID[1..].into()), &[]);
         refused(Purpose::Ci, &Tip::Branch("--upload-pack=x".into()), &[]);
-        for path in ["", "/", "../x", "a/../b", "a\nb"] {
+        for path in ["", "/", ".", "./", "../x", "a/../b", "a\nb"] {
             refused(Purpose::Dev, &Tip::Default, &[path.into()]);
         }
     }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::git::Git;
-use crate::remote::clone::recipe::{Property, Recipe};
+use crate::remote::clone::property::Property;
+use crate::remote::clone::recipe::Recipe;
 use crate::remote::error::RemoteError;
 
 /// The finding about one property of the recipe.
@@ -20,10 +21,8 @@ pub enum Verdict {
     Untold,
 }
 
-/// The objects that are still on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingObjects {
-    /// How many, as far as counted.
     pub objects: u64,
     /// Whether all were counted in the time that there was.
     pub counted: bool,

@@ -1,9 +1,6 @@
-//! The name of a worktree's entry in the repository.
-
 use std::path::Path;
 
-/// Returns the name of the directory in which git keeps a worktree's own files, made the way git makes it: a character that a reference may
-/// not have becomes a dash.
+/// Returns the name of git's own directory for a worktree, as git makes it: a character that a reference may not have becomes a dash.
 pub(crate) fn identifier(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut id: String =

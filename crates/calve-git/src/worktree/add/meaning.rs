@@ -2,18 +2,16 @@
 
 use std::time::Duration;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::{RemoteBranch, Repository};
-use crate::worktree::add::target::{commit, pull_request};
+use crate::worktree::add::revision::{commit, pull_request};
 
-/// The meaning of a name that the user gave.
 #[derive(Debug)]
 pub(crate) enum Meaning<'n> {
-    /// `pr/123`.
     PullRequest(u64),
     /// A local branch, and its commit.
     Local(&'n str, String),
@@ -28,7 +26,7 @@ pub(crate) enum Meaning<'n> {
 impl<'n> Meaning<'n> {
     /// Finds out what a name means. Refuses those that git would refuse, and that are no name for a new branch: more than one remote has the
     /// branch, or it reads like a reference or a commit that is not there.
-    pub(crate) fn of(repository: &'n Repository, git: &Git, asked: &'n str) -> Result<Meaning<'n>> {
+    pub(crate) fn find(repository: &'n Repository, git: &Git, asked: &'n str) -> Result<Meaning<'n>> {
         if let Some(number) = pull_request(asked) {
             return Ok(Meaning::PullRequest(number));
         }
@@ -93,8 +91,7 @@ fn is_reserved(repository: &Repository, name: &str) -> bool {
     is_id(name) || is_below || name.ends_with("_HEAD") || of_remote(repository, name).is_some()
 }
 
-/// Returns whether a name reads like the id of a commit, or the beginning of one. A short one needs a digit and a letter: `defaced` is a
-/// word, and `20261129` a date.
+/// Returns whether a name reads like a commit's id or its beginning. A short one needs digit and letter: `defaced` is a word, `20261129` a date.
 fn is_id(name: &str) -> bool {
     let has = |is_such: fn(&u8) -> bool| name.as_bytes().iter().any(is_such);
     let is_short = (7..40).contains(&name.len()) && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
@@ -150,7 +147,6 @@ pub(crate) fn check_servers(repository: &Repository, name: &str) -> Result<Optio
     Ok(unasked)
 }
 
-/// Refuses a name that no branch can have.
 pub(crate) fn check_name(git: &Git, name: &str) -> Result<()> {
     let full = format!("refs/heads/{name}");
     let is_plain = !name.starts_with('-') && name != "HEAD" && name != "@";

@@ -5,14 +5,13 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use rustix::io::Errno;
 
 use crate::error::Result;
 use crate::git::Git;
 use crate::repository::Repository;
 
-/// The result of git's `post-checkout` hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookRun {
@@ -22,8 +21,7 @@ pub struct HookRun {
     pub output: Vec<u8>,
 }
 
-/// Runs the hook, if there is one: in the new worktree, with the null commit, the new one, and 1. The worktree is there already, so
-/// that a hook which cannot be started is no reason to fail.
+/// Runs the hook, if there is one, with the null commit, the new one, and 1. The worktree is there already: one that cannot start fails nothing.
 pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
     let git = Git::at(worktree);
     let hook = match repository.hooks() {

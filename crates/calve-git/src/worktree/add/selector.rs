@@ -3,22 +3,24 @@
 use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use calve_core::{Decision, EntryDecider, EntrySelector};
+use calve_core::Selection;
+use calve_core::options::{Decision, EntryDecider, EntrySelector};
 
+use crate::worktree::add::ignored::CarriedRoot;
+use crate::worktree::add::ignored::left_behind::LeftBehindReason;
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::ignored::{CarriedRoot, LeftBehindReason};
+use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::status::{GitPath, split};
 
 /// The decision about one name in a directory of which not everything is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameDecision {
-    /// This file, which git tracks.
     File,
-    /// This directory; what is in it is decided one by one.
+    /// This directory; its entries are decided one by one.
     Inside,
-    /// This and all that is in it, as far as the rules let it.
+    /// This and all entries in it that the rules allow.
     Whole,
 }
 
@@ -39,7 +41,6 @@ pub(crate) struct Selector {
     whole: HashSet<GitPath>,
     rules: Rules,
     nested: HashSet<PathBuf>,
-    /// Directories that come from elsewhere.
     replaced: HashSet<PathBuf>,
     /// `.git` files that were met.
     pointers: Mutex<Vec<PathBuf>>,
@@ -62,7 +63,11 @@ impl Selector {
         }
     }
 
-    /// Takes a tracked file.
+    /// Takes only these paths of what there is.
+    pub(crate) fn limit(&mut self, only: &Arc<InputPaths>) {
+        self.rules.only = Some(Arc::clone(only));
+    }
+
     pub(crate) fn file(&mut self, path: &[u8]) {
         self.insert(path, NameDecision::File);
     }
@@ -90,7 +95,7 @@ impl Selector {
         self.known.len() - 1
     }
 
-    /// Returns what is known about a directory: nothing, if all that is in it is taken as far as the rules let it.
+    /// Returns the selection of a directory: `None` if all entries are taken that the rules allow.
     fn directory(&self, directory: &[u8]) -> Option<&Directory> {
         self.directories.get(directory).map(|&at| &self.known[at])
     }
@@ -108,7 +113,10 @@ impl Selector {
         match take {
             NameDecision::File if is_directory => Decision::Leave,
             NameDecision::Inside if !is_directory => Decision::Leave,
-            NameDecision::File | NameDecision::Inside => Decision::Take,
+            NameDecision::File | NameDecision::Inside => match &self.rules.only {
+                Some(only) if !only.may_have(path, is_directory) => Decision::Leave,
+                _ => Decision::Take,
+            },
             NameDecision::Whole => self.by_rules(path, is_directory),
         }
     }
@@ -138,7 +146,7 @@ impl Selector {
 }
 
 impl EntrySelector for Selector {
-    fn of(&self, path: &Path, is_directory: bool) -> Decision {
+    fn choose(&self, path: &Path, is_directory: bool) -> Decision {
         let (above, name) = split(path.as_os_str().as_bytes());
         self.decide(self.directory(above), path, name, is_directory)
     }
@@ -147,6 +155,18 @@ impl EntrySelector for Selector {
         let known = self.directory(directory.as_os_str().as_bytes());
         Box::new(move |path, is_directory| self.decide(known, path, split(path.as_os_str().as_bytes()).1, is_directory))
     }
+}
+
+pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
+    Selection::from(Arc::clone(plan) as Arc<dyn EntrySelector>)
+}
+
+/// Returns a selection by the rules alone, for a directory that is cloned to `at`.
+pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
+    let (rules, at) = (rules.clone(), at.to_path_buf());
+    Selection::new(move |path, is_directory| {
+        rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftBehindReason::decision)
+    })
 }
 
 #[cfg(test)]
@@ -165,7 +185,7 @@ mod tests {
         plan.file(b"cache/deep/tracked");
         let taken = |path: &str, is_directory| {
             let path = Path::new(path);
-            let decision = plan.of(path, is_directory);
+            let decision = plan.choose(path, is_directory);
             assert_eq!(plan.inside(path.parent().unwrap())(path, is_directory), decision, "{path:?}");
             decision == Decision::Take
         };

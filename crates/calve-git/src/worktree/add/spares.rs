@@ -1,32 +1,35 @@
 //! Spares: of a whole worktree, or of ignored directories. One is handed over instead of cloning.
 //!
 //! A spare of a worktree is everything in it but `.git`. Handed over and brought up to date, it is what the donor is; then the rules that
-//! choose what is cloned choose what stays in it, git checks out what the commit has otherwise, and it is registered as any other.
+//! choose the cloned files choose those that stay in it, git checks out files that differ in the commit, and it is registered as any other.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{
-    Choice, CloneOptions, CloneReport, Descent, EntryKind, Folder, ScanOptions, SpareOptions, SpareUse, Spares,
-    StagedTree, Strategy, Visitor, clone_tree, scan_tree,
-};
+use calve_core::internal::{Descent, EntryKind, Folder, ScanOptions, StagedTree, Visitor, scan_tree};
+use calve_core::options::SpareUse;
+use calve_core::spares::{SpareOptions, Spares};
+use calve_core::{Choice, CloneOptions, CloneReport, Strategy, clone_tree};
 
 use crate::config::SparesRequest;
 use crate::error::Result;
 use crate::repository::Repository;
+use crate::worktree::add::ignored::CarriedRoot;
+use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::ignored::{CarriedRoot, LeftBehindReason, LeftEntry};
-use crate::worktree::add::survey::{AddRequest, no_donor, rules_below};
-use crate::worktree::add::{is_worktree, take_notes};
+use crate::worktree::add::notes::{is_worktree, take_notes};
+use crate::worktree::add::request::{AddRequest, no_donor};
+use crate::worktree::add::selector::rules_below;
 
 /// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";
 
 /// Returns the root of the worktree around `start`, the source of spares for new worktrees, and sets in `options` what these need.
 pub fn of_worktree(start: &Path, options: &mut SpareOptions) -> Result<PathBuf> {
-    let root = Repository::open(start)?.here.ok_or_else(no_donor)?;
+    let repository = Repository::open(start)?;
+    let root = repository.here.clone().ok_or_else(|| no_donor(&repository))?;
     options.staged = true;
     options.like.exclude = vec![WITHOUT.to_owned()];
     Ok(root)
@@ -58,7 +61,7 @@ pub(crate) fn with_spares(
 ) -> Result<Vec<PathBuf>> {
     let Some(using) = &options.spares else { return Ok(Vec::new()) };
     // A snapshot has the directory too, and no spare can be moved into a subvolume.
-    if calve_core::is_subvolume(donor)? {
+    if calve_core::internal::is_subvolume(donor)? {
         return Ok(Vec::new());
     }
     let spares = Spares::at(&using.home);
@@ -71,14 +74,11 @@ pub(crate) fn with_spares(
     Ok(found)
 }
 
-/// The fate of the directories with spares.
 #[derive(Debug, Default)]
 pub(crate) struct SpareRoots {
-    /// The clones that are spares.
     pub(crate) used: Vec<CloneReport>,
     /// There is room for another spare.
     pub(crate) wanted: bool,
-    /// The entries that changed while they were cloned.
     pub(crate) changed: Vec<PathBuf>,
 }
 
@@ -134,7 +134,7 @@ fn leave_out(
     for entry in found {
         let beside = entry.path.parent().filter(|_| entry.reason == LeftBehindReason::Pointer);
         let entry = match beside {
-            // A `.git` file of a worktree: what is beside it is that worktree.
+            // A `.git` file of a worktree: the files beside it are that worktree.
             Some(beside) if is_worktree(&donor.join(&entry.path)) => {
                 LeftEntry { path: beside.to_path_buf(), reason: LeftBehindReason::NestedWorktree }
             }

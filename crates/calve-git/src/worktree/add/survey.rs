@@ -4,131 +4,35 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Decision, EntrySelector, Patterns, Selection, ShownPath, SpareUse};
+use calve_core::internal::ShownPath;
+use calve_core::options::SpareUse;
 
-use crate::config::{Config, Secrets};
+use crate::config::Secrets;
 use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{path_of, plain};
-use crate::place::Place;
+use crate::paths::path_of;
 use crate::remedy::Remedy;
-use crate::repository::{Repository, joined};
-use crate::trust::{self, ForeignPart, Provenance};
+use crate::threads::joined;
 use crate::worktree::add::ignored::dependencies::{Choice, Dependency};
-use crate::worktree::add::ignored::rules::{self, Rules};
-use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts, LeftBehindReason, LeftEntry};
-use crate::worktree::add::known::KnownDonor;
+use crate::worktree::add::ignored::dependency_names::dependency;
+use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
+use crate::worktree::add::ignored::rules::Rules;
+use crate::worktree::add::ignored::secrets::is_secret;
+use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts};
+use crate::worktree::add::input_paths::InputPaths;
+use crate::worktree::add::options::{AddOptions, AddWarning, IgnoredEntries, UncommittedChanges};
+use crate::worktree::add::report::CarriedFiles;
+use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::spares;
-use crate::worktree::add::target::{self, Target, TargetRequest};
 use crate::worktree::add::unfiltered::unfiltered;
-use crate::worktree::add::{AddOptions, AddWarning, IgnoredEntries, Trust, UncommittedChanges};
+use crate::worktree::add::watched_donor::WatchedDonor;
 use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::TrackedFiles;
-use crate::worktree::tracked::conversion::{Conversion, conversions};
+use crate::worktree::tracked::conversion::conversions_if_asked;
 use crate::worktree::tracked::index::Index;
 
-/// The request, in terms of one repository.
-pub(crate) struct AddRequest {
-    pub(crate) repository: Repository,
-    /// The worktree that files come from.
-    pub(crate) donor: PathBuf,
-    pub(crate) target: Target,
-    pub(crate) place: Place,
-    /// Absolute; its parent exists unless this is a dry run.
-    pub(crate) path: PathBuf,
-    pub(crate) config: Config,
-    pub(crate) leaves_secrets: bool,
-    /// Whose the new worktree will be. It is a pull request's if its commit or the donor is.
-    pub(crate) provenance: Provenance,
-    /// Whose the commit is.
-    pub(crate) of_commit: Provenance,
-    /// The worktree whose lists say what is carried.
-    pub(crate) listed_in: Option<PathBuf>,
-    /// The donor has only a part of what is tracked, and so will the new worktree.
-    pub(crate) is_sparse: bool,
-    /// The word of the worktree from whose data the new one is to get its own.
-    pub(crate) data_source: Option<String>,
-}
-
-impl AddRequest {
-    /// Refuses what makes no sense. Makes nothing but, for a pull request, what fetching it makes.
-    pub(crate) fn new(repository: Repository, options: &AddOptions) -> Result<AddRequest> {
-        let donor = match &options.from {
-            Some(from) => repository.find_usable(from)?.path.clone(),
-            None => repository.here.clone().ok_or_else(no_donor)?,
-        };
-        repository.check()?;
-        let mut is_sparse = repository.is_sparse();
-        if repository.here.as_ref() != Some(&donor) {
-            // Settings may be a worktree's own.
-            let at_donor = Repository::open(&donor)?;
-            if at_donor.here.is_none() {
-                return Err(no_donor());
-            }
-            at_donor.check()?;
-            is_sparse = at_donor.is_sparse();
-        }
-        let of_donor = match options.trust {
-            Trust::No => trust::recorded(&donor)?,
-            Trust::Yes => Provenance::TrustedByUser,
-        };
-        let listed_in = match of_donor.is_untrusted() {
-            // Its own list is that of the pull request.
-            true => repository.main().map(Path::to_path_buf),
-            false => Some(donor.clone()),
-        };
-        let config = listed_in.as_deref().map(Config::load).transpose()?.unwrap_or_default();
-        let branch = match options.branch.as_str() {
-            "-" => target::previous(&repository.git())?,
-            branch => branch.to_owned(),
-        };
-        let asked = TargetRequest { branch: &branch, base: options.base.as_deref(), is_detached: options.is_detached };
-        let target = target::resolve(&repository, &asked)?;
-        let place = match &options.path {
-            Some(path) => Place::Anywhere(plain(&options.start.join(path))),
-            None => config.place(&repository, target.branch.as_deref().unwrap_or(&branch))?,
-        };
-        place.check()?;
-        let path = place.path();
-        if fs_err::symlink_metadata(&path).is_ok() {
-            return Err(calve_core::Error::DestinationExists(path).into());
-        }
-        let of_commit = match options.trust {
-            Trust::No => target::provenance(&repository, &target)?,
-            Trust::Yes => Provenance::TrustedByUser,
-        };
-        let provenance = of_commit.with_files_of(of_donor);
-        let leaves_secrets = provenance.is_untrusted() || config.secrets == Some(Secrets::Leave);
-        let data_source = None;
-        Ok(AddRequest {
-            repository,
-            donor,
-            target,
-            place,
-            path,
-            config,
-            leaves_secrets,
-            provenance,
-            of_commit,
-            listed_in,
-            is_sparse,
-            data_source,
-        })
-    }
-
-    /// Returns the part of the worktree that makes it untrusted.
-    pub(crate) fn foreign_part(&self) -> ForeignPart {
-        if self.of_commit.is_untrusted() { ForeignPart::Commit } else { ForeignPart::Files }
-    }
-}
-
-pub(crate) fn no_donor() -> Error {
-    Error::refused("there is no worktree here to take files from", Remedy::NameSource)
-}
-
-/// The parts that it will consist of.
 pub(crate) struct Survey {
     pub(crate) tracked: TrackedFiles,
     pub(crate) plan: Arc<Selector>,
@@ -149,8 +53,32 @@ pub(crate) struct Survey {
     pub(crate) warnings: Vec<AddWarning>,
 }
 
-/// Finds the parts that the new worktree consists of. `index` returns the commit's index, and `git` asks for the conversion of its files;
-/// both run while git looks at the donor.
+impl Survey {
+    /// Returns the donor's untracked entries: which are carried, and which are not.
+    pub(crate) fn carried(&self, donor: &Path) -> CarriedFiles {
+        let mut carried: Vec<PathBuf> = self.roots.iter().map(|root| root.path.clone()).collect();
+        carried.extend(self.dependencies.iter().filter(|one| one.from != donor).map(|one| one.path.clone()));
+        CarriedFiles {
+            carried,
+            env_files: self.env_files.clone(),
+            left: self.left.clone(),
+            dependencies: self.dependencies.clone(),
+        }
+    }
+
+    /// Limits all of it to some paths.
+    pub(crate) fn limit(&mut self, only: Arc<InputPaths>) {
+        self.tracked.leave_changed(|path| !only.may_have(&path_of(path), false));
+        self.roots.retain(|root| only.may_have(&root.path, root.is_directory));
+        self.dependencies.retain(|one| only.may_have(&one.path, true));
+        if let Some(plan) = Arc::get_mut(&mut self.plan) {
+            plan.limit(&only);
+        }
+        self.rules.only = Some(only);
+    }
+}
+
+/// Finds the parts of the new worktree. `index` returns the commit's index, `git` tells its files' conversion: both run while git looks at the donor.
 pub(crate) fn survey(
     request: &AddRequest,
     options: &AddOptions,
@@ -173,10 +101,10 @@ pub(crate) fn survey(
         warnings.extend(unfiltered(git, &names.collect::<Vec<u8>>())?);
     }
 
-    let rules = Rules { exclude: Patterns::new(&request.config.exclude)?, leaves_secrets: request.leaves_secrets };
+    let rules = Rules::new(&request.config, request.secrets())?;
     let nested = nested(request);
     let include = ignored::included(request.listed_in.as_deref(), &request.config.include)?;
-    let collides = |path: &Path| path.ancestors().any(|above| tracked.has(above.as_os_str().as_encoded_bytes()));
+    let collides = |path: &Path| collides(&tracked, &changed, path);
     let carry = CarryFacts { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };
     let mut roots = match options.ignored {
         IgnoredEntries::Carry => carry.ignored(&status.ignored, &mut left)?,
@@ -231,6 +159,12 @@ pub(crate) fn survey(
     })
 }
 
+/// Returns whether the new worktree will have a file of the commit at a path, or above it: not where the donor's change takes its place.
+fn collides(tracked: &TrackedFiles, changed: &HashSet<GitPath>, path: &Path) -> bool {
+    let mut above = path.ancestors().map(|above| above.as_os_str().as_encoded_bytes());
+    above.any(|above| tracked.has(above) && !changed.contains(above))
+}
+
 /// Compares the commit's index with the donor, whose state git tells meanwhile.
 fn compared(
     request: &AddRequest,
@@ -241,19 +175,19 @@ fn compared(
 ) -> Result<(TrackedFiles, Status)> {
     let repository = &request.repository;
     if let Some(spare) = spare
-        && let Some(known) = KnownDonor::of(request, spare)?
+        && let Some(known) = WatchedDonor::find(request, spare)?
     {
-        spare.knowing(&known.source);
+        spare.with_record_of(&known.source);
         return known.compared(request, at_donor, index, git);
     }
     let look = || {
         let index = index()?;
-        let donor_index = Index::read(&donor_index(request)?, repository.hash_bytes())?;
-        let conversions = converted(repository, git, &index, &donor_index)?;
+        let donor_index = Index::read(&request.donor_index()?, repository.hash_bytes())?;
+        let conversions = conversions_if_asked(repository, git, &index, &donor_index)?;
         Ok::<_, Error>((index, donor_index, conversions))
     };
     let (status, found) = std::thread::scope(|scope| {
-        let status = scope.spawn(|| Status::of(at_donor));
+        let status = scope.spawn(|| Status::read(at_donor));
         let found = look();
         (joined(status), found)
     });
@@ -261,27 +195,7 @@ fn compared(
     Ok((TrackedFiles::compare(repository, index, &donor_index, &status, &conversions), status))
 }
 
-/// Returns where the donor's index is.
-pub(crate) fn donor_index(request: &AddRequest) -> Result<PathBuf> {
-    match request.repository.own_directory(&request.donor) {
-        Some(own) => Ok(own.join("index")),
-        None => Git::at(&request.donor).own_file("index"),
-    }
-}
-
-pub(crate) fn converted(
-    repository: &Repository,
-    git: Option<&Git>,
-    index: &Index,
-    donor: &Index,
-) -> Result<Vec<Conversion>> {
-    match git {
-        Some(git) => conversions(repository, git, index, donor),
-        None => Ok(vec![Conversion::None; index.entries.len()]),
-    }
-}
-
-/// Counts what is not committed, without the worktrees inside.
+/// Counts uncommitted entries, without the worktrees inside.
 fn uncommitted(status: &Status, nested: &HashSet<PathBuf>) -> u64 {
     let changed: HashSet<&GitPath> = status.changed.iter().chain(&status.staged).collect();
     let is_own = |path: &GitPath| !nested.iter().any(|inside| inside.starts_with(path_of(path)));
@@ -293,8 +207,7 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
     fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir())
 }
 
-/// Returns the tracked files that differ from the donor's commit, but for secrets that stay there. Fails where the new worktree's commit has
-/// them otherwise too.
+/// Returns the tracked files that differ from the donor's commit, but for secrets that stay. Fails where the new commit has them otherwise too.
 fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<LeftEntry>) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
         return Err(Error::refused(
@@ -303,9 +216,9 @@ fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<Left
         ));
     }
     let mut changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
-    if request.leaves_secrets {
+    if request.secrets() == Secrets::Leave {
         // As it is committed, it is none.
-        let secret = changed.extract_if(|path| rules::is_secret(&path_of(path), false));
+        let secret = changed.extract_if(|path| is_secret(&path_of(path), false));
         left.extend(secret.map(|path| LeftEntry { path: path_of(&path), reason: LeftBehindReason::Secret }));
     }
     let oid = &request.target.oid;
@@ -329,8 +242,7 @@ fn nested(request: &AddRequest) -> HashSet<PathBuf> {
     inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_path_buf).collect()
 }
 
-/// Returns the donor's directories of dependencies that come from another worktree, or that belong to a lockfile whose others do, and
-/// removes them from `roots`.
+/// Takes from `roots` the directories of dependencies that come from another worktree, or whose lockfile's others do, and returns them.
 fn replaced(
     donor: &Path,
     dependencies: &[Dependency],
@@ -340,7 +252,7 @@ fn replaced(
     let foreign: Vec<&Dependency> = dependencies.iter().filter(|one| one.from != donor).collect();
     let mut replaced: HashSet<PathBuf> = foreign.iter().map(|one| one.path.clone()).collect();
     for root in roots.iter() {
-        let Some(dependency) = rules::dependency(&root.path) else { continue };
+        let Some(dependency) = dependency(&root.path) else { continue };
         if foreign.is_empty() || replaced.contains(dependency) || dependencies.iter().any(|one| one.path == dependency)
         {
             continue;
@@ -365,18 +277,5 @@ fn hidden_in_untracked(status: &Status) -> bool {
         let inside =
             |path: &[u8]| path.strip_prefix(&untracked.path[..]).is_some_and(|rest| rest.first() == Some(&b'/'));
         is_rules || untracked.is_directory && status.ignored.iter().any(|ignored| inside(&ignored.path))
-    })
-}
-
-/// Returns the engine's view of a plan.
-pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
-    Selection::from(Arc::clone(plan) as Arc<dyn EntrySelector>)
-}
-
-/// Returns a selection by the rules alone, for a directory that is cloned to `at`.
-pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
-    let (rules, at) = (rules.clone(), at.to_path_buf());
-    Selection::new(move |path, is_directory| {
-        rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftBehindReason::decision)
     })
 }

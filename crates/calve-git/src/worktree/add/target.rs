@@ -1,22 +1,20 @@
-//! The commit of a new worktree.
-
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
+use crate::repository::standing::WorktreeState;
 use crate::repository::{Repository, Worktree};
 use crate::transfer_failure::TransferFailure;
 use crate::trust::{Provenance, note_fetch};
 use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers};
+use crate::worktree::add::revision::{commit, pull_request};
 
-/// A commit, and how HEAD names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct AddTarget {
     pub(crate) oid: String,
     /// Without `refs/heads/`; none for a detached HEAD.
     pub(crate) branch: Option<String>,
-    /// The branch is to be made.
     pub(crate) is_new: bool,
     /// The start of the new branch; a pull request says it by itself.
     pub(crate) start: Option<BranchStart>,
@@ -26,7 +24,6 @@ pub(crate) struct Target {
     pub(crate) pull_request: Option<u64>,
 }
 
-/// The start of a new branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BranchStart {
@@ -36,15 +33,14 @@ pub struct BranchStart {
     pub unasked: Option<String>,
 }
 
-impl Target {
-    /// Returns a commit without a branch.
-    fn at(oid: String) -> Target {
-        Target { oid, branch: None, is_new: false, start: None, upstream: None, pull_request: None }
+impl AddTarget {
+    fn at(oid: String) -> AddTarget {
+        AddTarget { oid, branch: None, is_new: false, start: None, upstream: None, pull_request: None }
     }
 
-    fn new_branch(branch: &str, oid: String, start: &str) -> Target {
+    fn new_branch(branch: &str, oid: String, start: &str) -> AddTarget {
         let start = Some(BranchStart { name: start.to_owned(), unasked: None });
-        Target { branch: Some(branch.to_owned()), is_new: true, start, ..Target::at(oid) }
+        AddTarget { branch: Some(branch.to_owned()), is_new: true, start, ..AddTarget::at(oid) }
     }
 }
 
@@ -54,14 +50,14 @@ pub(crate) struct TargetRequest<'a> {
     pub(crate) is_detached: bool,
 }
 
-pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Result<Target> {
+pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Result<AddTarget> {
     let git = repository.git();
     let head = head(repository, &git)?;
     if head.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
         return Err(Error::refused("the repository has no commit yet", Remedy::CommitFirst));
     }
     if let Some(number) = pull_request(asked.branch) {
-        return of_pull_request(repository, &git, asked, number);
+        return from_pull_request(repository, &git, asked, number);
     }
     if asked.is_detached {
         return detached(&git, asked);
@@ -69,30 +65,30 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
     if let Some(base) = asked.base {
         return with_base(repository, &git, branch_name(asked.branch), base);
     }
-    match Meaning::of(repository, &git, asked.branch)? {
-        Meaning::PullRequest(number) => of_pull_request(repository, &git, asked, number),
+    match Meaning::find(repository, &git, asked.branch)? {
+        Meaning::PullRequest(number) => from_pull_request(repository, &git, asked, number),
         Meaning::Local(branch, oid) => {
             check_free(&repository.worktrees, branch)?;
-            Ok(Target { branch: Some(branch.to_owned()), ..Target::at(oid) })
+            Ok(AddTarget { branch: Some(branch.to_owned()), ..AddTarget::at(oid) })
         }
         Meaning::Remote(found) => {
             let upstream = found.is_followed.then(|| found.name.to_owned());
-            Ok(Target { upstream, ..Target::new_branch(found.branch, found.oid.to_owned(), found.name) })
+            Ok(AddTarget { upstream, ..AddTarget::new_branch(found.branch, found.oid.to_owned(), found.name) })
         }
-        Meaning::Commit(oid) => Ok(Target::at(oid)),
+        Meaning::Commit(oid) => Ok(AddTarget::at(oid)),
         Meaning::Unused(name) => {
             let oid = head.ok_or_else(|| no_commit("HEAD"))?;
             let unasked = check_servers(repository, name)?;
             let here = repository.worktrees.iter().find(|worktree| Some(&worktree.path) == repository.here.as_ref());
             let start = here.and_then(|here| here.branch.clone());
             let start = BranchStart { name: start.unwrap_or_else(|| oid[..oid.len().min(12)].to_owned()), unasked };
-            Ok(Target { start: Some(start), ..Target::new_branch(name, oid, "HEAD") })
+            Ok(AddTarget { start: Some(start), ..AddTarget::new_branch(name, oid, "HEAD") })
         }
     }
 }
 
 /// Returns the target of a new branch that begins at `base`.
-fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Result<Target> {
+fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Result<AddTarget> {
     check_name(git, name)?;
     if repository.object_of("refs/heads/", name).is_some() {
         return Err(Error::refused(
@@ -101,20 +97,20 @@ fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Resu
         ));
     }
     let oid = commit(git, base)?.ok_or_else(|| no_commit(base))?;
-    Ok(Target::new_branch(name, oid, base))
+    Ok(AddTarget::new_branch(name, oid, base))
 }
 
 /// Returns the branch that [`resolve`] would take a name for, without a base. `None`: it is a tag or a commit.
 pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result<Option<&'n str>> {
-    Ok(Meaning::of(repository, &repository.git(), name)?.branch(name))
+    Ok(Meaning::find(repository, &repository.git(), name)?.branch(name))
 }
 
-fn detached(git: &Git, asked: &TargetRequest<'_>) -> Result<Target> {
+fn detached(git: &Git, asked: &TargetRequest<'_>) -> Result<AddTarget> {
     if asked.base.is_some() {
         let text = "a detached worktree has no new branch, so it takes no base";
         return Err(Error::refused(text, Remedy::NameCommitAsBranch));
     }
-    Ok(Target::at(commit(git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?))
+    Ok(AddTarget::at(commit(git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?))
 }
 
 /// Returns the commit that is checked out where the user asks from. The list of worktrees has it already, but for a bare repository.
@@ -142,7 +138,7 @@ fn no_commit(revision: &str) -> Error {
 /// Where the head of a pull request is until it is known: its number and the process that asks for it follow.
 const FETCHED: &str = "refs/calve/pull/";
 
-/// Removes the references of processes that were killed. Says nothing: nobody could have known of them.
+/// Removes the references of processes that were killed. Reports nothing: the user could not have known of them.
 pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
     let all = git.run(&["for-each-ref", "--format=%(refname)", FETCHED])?;
     for reference in String::from_utf8_lossy(&all).lines() {
@@ -155,33 +151,28 @@ pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
     Ok(())
 }
 
-/// Parses the number in `pr/123`.
-pub(crate) fn pull_request(branch: &str) -> Option<u64> {
-    let digits = branch.strip_prefix("pr/")?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
-}
-
 /// Says in plain words why a pull request could not be fetched.
 fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
     let Error::Git { said, .. } = error else { return error };
-    if said.contains("couldn't find remote ref") {
+    let failure = TransferFailure::from_message(&said);
+    if failure == TransferFailure::NoBranch {
         let reason = format!("the remote `{}` has no pull request {number}", ShownPath(remote));
         return Error::refused(reason, Remedy::ListPullRequests(remote.to_owned()));
     }
     let first = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ");
     let reason = format!("cannot fetch pull request {number} from `{}`: {first}", ShownPath(remote));
-    Error::refused(reason, Remedy::Transfer(TransferFailure::of(&said)))
+    Error::refused(reason, Remedy::Transfer(failure))
 }
 
 /// Returns whose the commit is that is asked for, whatever name it was given.
-pub(crate) fn provenance(repository: &Repository, target: &Target) -> Result<Provenance> {
+pub(crate) fn provenance(repository: &Repository, target: &AddTarget) -> Result<Provenance> {
     if target.pull_request.is_some() {
         return Ok(Provenance::Untrusted);
     }
     repository.provenance_of(&target.oid, target.branch.as_deref())
 }
 
-fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>, number: u64) -> Result<Target> {
+fn from_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>, number: u64) -> Result<AddTarget> {
     if asked.base.is_some() {
         return Err(Error::refused("a pull request has its own head, so it takes no base", Remedy::DropBase));
     }
@@ -197,7 +188,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
     if !asked.is_detached {
         check_free(&repository.worktrees, &name)?;
     }
-    // A reference of this process alone, for a moment: FETCH_HEAD is shared with whoever else fetches.
+    // A reference of this process alone, for a moment: FETCH_HEAD is shared with other fetches.
     let kept = format!("{FETCHED}{number}-{}", std::process::id());
     let fetch = |from: &str| {
         let refspec = format!("+refs/{from}/{number}/head:{kept}");
@@ -214,7 +205,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
     let oid = commit(git, &kept)?.ok_or_else(|| no_commit(&kept))?;
     git.run(&["update-ref", "-d", &kept])?;
     if asked.is_detached {
-        return Ok(Target { pull_request: Some(number), ..Target::at(oid) });
+        return Ok(AddTarget { pull_request: Some(number), ..AddTarget::at(oid) });
     }
     let local = repository.object_of("refs/heads/", &name);
     if let Some(local) = local
@@ -231,13 +222,14 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
         }
         git.run(&["update-ref", "-m", "calve: fetched", &format!("refs/heads/{name}"), &oid, local])?;
     }
-    Ok(Target { branch: Some(name), is_new: local.is_none(), pull_request: Some(number), ..Target::at(oid) })
+    Ok(AddTarget { branch: Some(name), is_new: local.is_none(), pull_request: Some(number), ..AddTarget::at(oid) })
 }
 
 /// Refuses a branch that a worktree has checked out already: it can be checked out in one worktree only.
 pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
     match worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(name)) {
         None => Ok(()),
+        Some(other) if matches!(other.standing, WorktreeState::Moved(_)) => Err(other.standing.refusal(&other.path)),
         Some(other) if fs_err::symlink_metadata(&other.path).is_err() => Err(Error::refused(
             format!(
                 "the branch `{}` is checked out in the worktree `{}`, which is gone",
@@ -246,27 +238,14 @@ pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
             ),
             Remedy::Prune,
         )),
-        Some(other) => Err(Error::refused(
-            format!("the branch `{}` is checked out in `{}`", ShownPath(name), ShownPath(&other.path)),
-            Remedy::ChooseAnotherBranch,
-        )),
+        Some(other) => {
+            let (unfinished, remedy) = match other.is_unfinished {
+                true => (", which is unfinished", Remedy::FinishWorktree),
+                false => ("", Remedy::ChooseAnotherBranch),
+            };
+            let path = ShownPath(&other.path);
+            let text = format!("the branch `{}` is checked out in `{path}`{unfinished}", ShownPath(name));
+            Err(Error::refused(text, remedy))
+        }
     }
-}
-
-/// Returns the commit that a local branch has now. `git rev-parse` would take `refs/heads/x-0-gab12` for a commit that begins with `ab12`.
-pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
-    let reference = format!("refs/heads/{branch}");
-    // Those below it match, too.
-    let listed = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", &reference])?;
-    let listed = String::from_utf8_lossy(&listed);
-    let mut tips = listed.lines().filter_map(|line| line.split_once(' '));
-    Ok(tips.find(|(_, name)| *name == reference).map(|(oid, _)| oid.to_owned()))
-}
-
-/// Returns the commit that a revision names.
-pub(crate) fn commit(git: &Git, revision: &str) -> Result<Option<String>> {
-    let revision = format!("{revision}^{{commit}}");
-    let answer = git.answer(&["rev-parse", "--verify", "--quiet", "--end-of-options", &revision])?;
-    // `^x` is an answer too: all but `x`.
-    Ok(answer.filter(|oid| !oid.starts_with('^')))
 }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::git::Git;
 use crate::trust::programs::{RefusedFilter, refused_filters};
-use crate::worktree::AddWarning;
+use crate::worktree::add::options::AddWarning;
 
 /// Returns a warning for each filter that would run code of the tree, about the files in the index that stay as they are stored.
 pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<AddWarning>> {

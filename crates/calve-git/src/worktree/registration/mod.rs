@@ -5,57 +5,55 @@
 //! worktree gets its name first and its `gitdir` after that. In between it is complete and works; after a kill, the next command adds
 //! the file. Killed before the name, nothing is listed, and nothing has the new name.
 //!
-//! As long as its maker lives, the file `calve` in the entry is under flock(2). It says what is being made, for whoever cleans up.
+//! As long as its maker lives, the file `calve` in the entry is under flock(2). It names the new worktree, for the next run that cleans up.
 
 mod journal;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty};
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
-use rustix::fs::{FlockOperation, flock};
+use calve_core::internal::ShownPath;
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation};
 
-use crate::environment::SOURCE;
 use crate::error::{Error, Result};
+use crate::file_lock;
 use crate::git::Git;
-use crate::paths::path_of;
+use crate::paths::{if_there, path_of};
 use crate::remedy::{Remedy, UnfinishedOperation};
 use crate::repository;
 use crate::repository::Repository;
-use crate::repository::entries::{self, GITDIR};
+use crate::repository::entries::{self, DATA_SOURCE, GITDIR, NO_SOURCE};
 use crate::repository::references::BRANCH_MARK;
 use crate::repository::state::LinkedWorktree;
 use crate::trust::{self, Provenance};
 use crate::worktree::add::location;
-use crate::worktree::add::survey::AddRequest;
-use crate::worktree::add::target::{Target, check_free};
+use crate::worktree::add::request::AddRequest;
+use crate::worktree::add::target::{AddTarget, check_free};
 use crate::worktree::agent_turn;
 use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
 use crate::worktree::unsaved::sweep_kept;
 
 const LOCKED: &str = "locked";
-/// The file in an entry that names the worktree which the files were cloned from.
-const DONOR: &str = "calve-donor";
 /// The reason that the file `locked` gives as long as an entry is being made.
 const BEING_MADE: &str = "calve: being made\n";
 /// How the names of entries begin that are being removed. git refuses to make such a name.
 const LEAVING: &str = ".calve-";
 
-/// The right to change the list of worktrees. Held for moments, and by git where that changes a reference: whoever cleans up after a
+/// The right to change the list of worktrees. Held for moments, and by git where that changes a reference: a clean-up after a
 /// killed run waits for the git that it has started.
 ///
-/// git does not wait for the lock of a configuration file, but fails; so whoever makes or deletes a branch has his turn as well.
+/// git does not wait for the lock of a configuration file, but fails; so making or deleting a branch takes a turn as well.
 pub(crate) struct RepositoryLock(File);
 
 impl RepositoryLock {
     pub(crate) fn take(common: &Path) -> Result<RepositoryLock> {
         // The directory itself: a lock file would have to stay for ever.
         let directory = File::from(fs_err::File::open(common)?);
-        flock(&directory, FlockOperation::LockExclusive).map_err(std::io::Error::from)?;
+        file_lock::lock(&directory, common, FlockOperation::LockExclusive)?;
         Ok(RepositoryLock(directory))
     }
 }
@@ -67,22 +65,18 @@ pub(crate) struct Registration {
     worktree: PathBuf,
     journal: Option<File>,
     made_branch: Option<(String, String)>,
-    /// A new branch gets a mark, because it outlives the worktree's.
-    marks_branch: bool,
+    /// A new branch gets a mark of an untrusted commit, because it outlives the worktree's.
+    of_commit: Provenance,
 }
 
 impl Registration {
-    /// Makes the entry of a worktree. Checks that no other run has claimed the branch, and that no rebase or bisection holds it. git was asked
-    /// just before whether it is free, and [`Registration::seal`] asks again.
+    /// Makes a worktree's entry, if no run, rebase or bisection has the branch. git called it free just before; [`Registration::seal`] asks again.
     pub(crate) fn begin(request: &AddRequest) -> Result<Registration> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
         let _turn = RepositoryLock::take(common)?;
         clean_up(common)?;
-        if let Some(branch) = &target.branch {
-            check_unclaimed(common, branch)?;
-            check_at_rest(common, branch)?;
-        }
+        check_branch(common, target.branch.as_deref())?;
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
         let directory = new_directory(&all, &location::identifier(path))?;
@@ -92,36 +86,65 @@ impl Registration {
             worktree: path.to_path_buf(),
             journal: None,
             made_branch: None,
-            marks_branch: request.of_commit.is_untrusted(),
+            of_commit: request.of_commit,
         };
         // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
         write_at_once(&entry.directory, LOCKED, BEING_MADE.as_bytes())?;
-        match request.provenance {
-            Provenance::Untrusted => trust::mark(&entry.directory, request.foreign_part(), Some(&target.oid))?,
-            Provenance::TrustedByUser => trust::note_trust(&entry.directory, &target.oid)?,
-            Provenance::Own => {}
-        }
+        entry.note_provenance(request)?;
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
-        flock(journal.file(), FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from)?;
+        file_lock::lock(journal.file(), journal.path(), FlockOperation::NonBlockingLockExclusive)?;
         journal.write_all(path.as_os_str().as_bytes())?;
         journal.write_all(b"\n")?;
         entry.journal = Some(File::from(journal));
-        fs_err::write(entry.directory.join("commondir"), "../..\n")?;
-        let head = match &target.branch {
-            Some(branch) => format!("ref: refs/heads/{branch}\n"),
-            None => format!("{}\n", target.oid),
-        };
-        fs_err::write(entry.directory.join("HEAD"), head)?;
-        note_donor(&entry.directory, &request.donor)?;
-        if let Some(source) = &request.data_source {
-            fs_err::write(entry.directory.join(SOURCE), source)?;
-        }
-        entry.copy_settings(request)?;
+        entry.fill(request, OsStr::new("../.."))?;
         Ok(entry)
     }
 
-    /// Copies the settings of the worktree that the new one is made from where `extensions.worktreeConfig` is set, as git does, but for
-    /// those that are about where that one is. Copies the list of a sparse checkout, too.
+    /// Makes the entry of a worktree that is only planned in `directory`, which is outside of the repository, after the checks of
+    /// [`Registration::begin`].
+    pub(crate) fn planned(request: &AddRequest, directory: PathBuf) -> Result<Registration> {
+        let common = &request.repository.common;
+        {
+            let _turn = RepositoryLock::take(common)?;
+            check_branch(common, request.target.branch.as_deref())?;
+        }
+        fs_err::create_dir(&directory)?;
+        let entry = Registration {
+            directory,
+            common: common.clone(),
+            worktree: PathBuf::new(),
+            journal: None,
+            made_branch: None,
+            of_commit: request.of_commit,
+        };
+        entry.note_provenance(request)?;
+        entry.fill(request, common.as_os_str())?;
+        Ok(entry)
+    }
+
+    fn note_provenance(&self, request: &AddRequest) -> Result<()> {
+        let oid = &request.target.oid;
+        match request.provenance {
+            Provenance::Untrusted => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
+            Provenance::TrustedByUser => trust::note_trust(&self.directory, oid),
+            Provenance::Own => Ok(()),
+        }
+    }
+
+    /// Writes what git and Calve read in an entry. `common`: the repository's directory, as seen from there.
+    fn fill(&self, request: &AddRequest, common: &OsStr) -> Result<()> {
+        fs_err::write(self.directory.join("commondir"), [common.as_bytes(), b"\n"].concat())?;
+        let head = match &request.target.branch {
+            Some(branch) => format!("ref: refs/heads/{branch}\n"),
+            None => format!("{}\n", request.target.oid),
+        };
+        fs_err::write(self.directory.join("HEAD"), head)?;
+        entries::note_donor(&self.directory, &request.donor)?;
+        fs_err::write(self.directory.join(DATA_SOURCE), request.data_source.as_deref().unwrap_or(NO_SOURCE))?;
+        self.copy_settings(request)
+    }
+
+    /// Copies the donor's own settings (`extensions.worktreeConfig`) as git does, without those about its place, and its sparse checkout's list.
     fn copy_settings(&self, request: &AddRequest) -> Result<()> {
         if request.is_sparse {
             fs_err::create_dir_all(self.directory.join("info"))?;
@@ -148,12 +171,8 @@ impl Registration {
 
     /// Copies one of the donor's own files in the repository, if there is one.
     fn copy_file(&self, name: &str, request: &AddRequest) -> Result<bool> {
-        match fs_err::read(Git::at(&request.donor).own_file(name)?) {
-            Ok(bytes) => fs_err::write(self.directory.join(name), bytes)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
-        Ok(true)
+        let found = if_there(fs_err::read(Git::at(&request.donor).own_file(name)?))?;
+        Ok(found.map(|bytes| fs_err::write(self.directory.join(name), bytes)).transpose()?.is_some())
     }
 
     /// Returns git on this entry with its files elsewhere for now.
@@ -166,7 +185,7 @@ impl Registration {
     }
 
     /// Makes the branch and points the worktree's `.git` here, as the last step before the worktree gets its name.
-    pub(crate) fn seal(&mut self, repository: &Repository, target: &Target, files: &Path) -> Result<()> {
+    pub(crate) fn seal(&mut self, repository: &Repository, target: &AddTarget, files: &Path) -> Result<()> {
         let turn = RepositoryLock::take(&self.common)?;
         if let Some(branch) = &target.branch {
             let git = repository.git();
@@ -185,7 +204,7 @@ impl Registration {
                     let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
                     git.run_holding(&turn.0, &["branch", "--quiet", &follow, branch])?;
                 }
-                if self.marks_branch {
+                if self.of_commit.is_untrusted() {
                     git.run_holding(&turn.0, &["config", &format!("branch.{branch}.{BRANCH_MARK}"), "true"])?;
                 }
             }
@@ -198,8 +217,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Returns whether another worktree may have a branch checked out, by its `HEAD`. git then says whether that is so, and takes longer to
-    /// start than to answer.
+    /// Returns whether another worktree may have a branch checked out, by its `HEAD`: git, which knows, takes longer to start than to answer.
     fn may_be_checked_out(&self, branch: &str) -> Result<bool> {
         may_be_checked_out(&self.common, &self.directory, branch)
     }
@@ -240,19 +258,9 @@ fn show(directory: &Path, worktree: &Path) -> Result<()> {
     path.push(b'\n');
     write_at_once(directory, GITDIR, &path)?;
     for name in [LOCKED, JOURNAL] {
-        gone(fs_err::remove_file(directory.join(name)))?;
+        if_there(fs_err::remove_file(directory.join(name)))?;
     }
     Ok(())
-}
-
-/// Notes which worktree the files of the worktree with this entry were cloned from.
-pub(crate) fn note_donor(entry: &Path, donor: &Path) -> Result<()> {
-    Ok(fs_err::write(entry.join(DONOR), donor.as_os_str().as_bytes())?)
-}
-
-/// Returns that worktree. Something else may be there by now.
-pub(crate) fn donor_of(entry: &Path) -> Option<PathBuf> {
-    fs_err::read(entry.join(DONOR)).ok().map(|path| path_of(&path))
 }
 
 /// Writes a file of an entry that is never seen without its text.
@@ -262,7 +270,7 @@ fn write_at_once(directory: &Path, name: &str, text: &[u8]) -> Result<()> {
     Ok(fs_err::rename(&staged, directory.join(name))?)
 }
 
-/// Makes a directory with a name that nobody has; git, too, adds numbers.
+/// Makes a directory with a new name; git, too, adds numbers.
 fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
     let mut number = 0;
     loop {
@@ -290,9 +298,23 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
     Ok(found)
 }
 
+fn check_branch(common: &Path, branch: Option<&str>) -> Result<()> {
+    let Some(branch) = branch else { return Ok(()) };
+    check_unclaimed(common, branch)?;
+    check_at_rest(common, branch)
+}
+
 fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
     let head = format!("ref: refs/heads/{branch}");
-    for (directory, _) in unfinished(common)? {
+    for (directory, journal) in unfinished(common)? {
+        if let Some(mut journal) = journal {
+            let mut text = Vec::new();
+            journal.read_to_end(&mut text)?;
+            // The next run removes it.
+            if !is_complete(&directory, &worktree_in(&text)) {
+                continue;
+            }
+        }
         if fs_err::read_to_string(directory.join("HEAD")).is_ok_and(|text| text.trim_end() == head) {
             return Err(Error::refused(
                 format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
@@ -303,8 +325,7 @@ fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a branch that is being rebased or bisected. A rebase and a bisection detach HEAD, and come back to their branch in the end. git,
-/// too, keeps it for them.
+/// Refuses a branch that is being rebased or bisected: both detach HEAD, and come back to their branch. git, too, keeps it for them.
 fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
     let full = format!("refs/heads/{branch}");
     for directory in entries::all(common)?.into_iter().chain([common.to_path_buf()]) {
@@ -333,16 +354,13 @@ fn may_be_there(common: &Path, branch: &str) -> Result<bool> {
         return Ok(true);
     }
     let line = format!(" refs/heads/{branch}\n");
-    match fs_err::read(common.join("packed-refs")) {
-        Ok(packed) => Ok(memchr::memmem::find(&packed, line.as_bytes()).is_some()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    let packed = if_there(fs_err::read(common.join("packed-refs")))?;
+    Ok(packed.is_some_and(|packed| memchr::memmem::find(&packed, line.as_bytes()).is_some()))
 }
 
 /// Fails unless the branch is as it was when it was looked up: another run may have made it, or taken its own away again.
-fn check_unmoved(git: &Git, branch: &str, target: &Target) -> Result<()> {
-    let now = crate::worktree::add::target::branch_tip(git, branch)?;
+fn check_unmoved(git: &Git, branch: &str, target: &AddTarget) -> Result<()> {
+    let now = crate::worktree::add::revision::branch_tip(git, branch)?;
     let expected = (!target.is_new).then_some(&target.oid);
     if now.as_ref() == expected {
         return Ok(());
@@ -362,15 +380,15 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
         let Some(mut journal) = journal else { continue };
         let mut text = Vec::new();
         journal.read_to_end(&mut text)?;
-        let mut lines = text.split(|&byte| byte == b'\n');
-        let worktree = path_of(lines.next().unwrap_or_default());
+        let worktree = worktree_in(&text);
+        let mut lines = text.split(|&byte| byte == b'\n').skip(1);
         let branch = lines.next().zip(lines.next()).filter(|(branch, oid)| !branch.is_empty() && !oid.is_empty());
-        if worktree.is_absolute() && LinkedWorktree::open(&directory, &worktree).is_ok() {
+        if is_complete(&directory, &worktree) {
             show(&directory, &worktree)?;
         } else {
             if let Some((branch, oid)) = branch {
                 let branch = String::from_utf8_lossy(branch);
-                // Somebody may have checked it out meanwhile.
+                // It may have been checked out meanwhile.
                 if !may_be_checked_out(common, &directory, &branch)? {
                     delete_branch(common, &branch, &String::from_utf8_lossy(oid))?;
                 }
@@ -382,6 +400,16 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
     places.sort();
     places.dedup();
     Ok(places)
+}
+
+/// Returns the worktree that a journal names.
+fn worktree_in(journal: &[u8]) -> PathBuf {
+    path_of(journal.split(|&byte| byte == b'\n').next().unwrap_or_default())
+}
+
+/// Returns whether the worktree of an unfinished entry has its name.
+fn is_complete(directory: &Path, worktree: &Path) -> bool {
+    worktree.is_absolute() && LinkedWorktree::open(directory, worktree).is_ok()
 }
 
 /// Returns true for an entry whose maker was killed before it had a journal. A living maker holds the repository's lock until it has one.
@@ -401,17 +429,15 @@ pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
     };
     let mut swept = SweepReport { places, trees: Vec::new() };
     for place in &swept.places {
-        // Nobody's work depends on it: a git that has outlived such a run may still write into its tree. The next one tries again.
-        swept.trees.extend(calve_core::sweep(place).unwrap_or_default());
+        // No work depends on it: a git that has outlived such a run may still write into its tree. The next one tries again.
+        swept.trees.extend(calve_core::internal::sweep(place).unwrap_or_default());
     }
     Ok(swept)
 }
 
-/// The leftovers that were cleaned up.
 pub(crate) struct SweepReport {
     /// Where entries were finished or removed: the directories of their worktrees.
     pub(crate) places: Vec<PathBuf>,
-    /// Staged trees that are gone.
     pub(crate) trees: Vec<PathBuf>,
 }
 
@@ -440,7 +466,7 @@ pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<b
     delete_branch(common, branch, oid)
 }
 
-/// Deletes a branch only as long as it is where it was made: somebody may have begun to use it.
+/// Deletes a branch only as long as it is where it was made: it may be in use.
 fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
@@ -452,13 +478,27 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     Ok(deleted)
 }
 
+/// Fails if this user may not remove an entry.
+pub(crate) fn check_removable(directory: &Path) -> Result<()> {
+    let failed = |error: io::Error| {
+        let text = format!("git's entry `{}` of the worktree cannot be removed: {error}", ShownPath(directory));
+        io::Error::new(error.kind(), text)
+    };
+    rustix::fs::accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(|errno| failed(errno.into()))?;
+    calve_core::internal::check_renamable(directory).map_err(|error| match error {
+        calve_core::Error::Io { source, .. } => failed(source).into(),
+        error => error.into(),
+    })
+}
+
 /// Removes an entry. First git stops showing it. Then it gets a name that no git knows: one that a killed run has started, and that
 /// is still at work, finds its directory gone and can put nothing more into it.
 ///
 /// `locked` goes first: an entry with it and no `gitdir` would be kept for ever if this process were killed in between.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
     for name in [LOCKED, GITDIR] {
-        gone(fs_err::remove_file(directory.join(name)))?;
+        if_there(fs_err::remove_file(directory.join(name)))?;
     }
     let (Some(all), Some(id)) = (directory.parent(), directory.file_name()) else { return Ok(()) };
     let mut number = 0;
@@ -474,17 +514,17 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
             Err(error) => return Err(error.into()),
         }
     };
-    gone(fs_err::remove_dir_all(leaving))
+    if_there(fs_err::remove_dir_all(leaving))?;
+    Ok(())
 }
 
-/// Removes entries that are nobody's: those on their way out when their remover was killed, and what git, too, takes for broken
-/// (`git worktree prune` removes what has neither `gitdir` nor `locked`). `may_go` is asked about the latter.
+/// Removes entries half removed by a killed run, and, if `may_go`, those with neither `gitdir` nor `locked`, as `git worktree prune` does.
 pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool) -> Result<()> {
     let _turn = RepositoryLock::take(common)?;
     for directory in entries::all(common)? {
         let is_leaving = directory.file_name().is_some_and(|name| name.as_bytes().starts_with(LEAVING.as_bytes()));
         if is_leaving {
-            gone(fs_err::remove_dir_all(directory))?;
+            if_there(fs_err::remove_dir_all(directory))?;
         } else if [GITDIR, LOCKED, JOURNAL].iter().all(|name| fs_err::symlink_metadata(directory.join(name)).is_err())
             && may_go(&directory)
         {
@@ -492,11 +532,4 @@ pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool
         }
     }
     Ok(())
-}
-
-fn gone(result: std::io::Result<()>) -> Result<()> {
-    match result {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
 }

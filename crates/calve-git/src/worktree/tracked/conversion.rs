@@ -12,7 +12,6 @@ use crate::repository::Repository;
 use crate::worktree::tracked::index::Index;
 use crate::worktree::tracked::lfs;
 
-/// For each entry of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conversion {
     /// Files are stored as they are.
@@ -20,11 +19,9 @@ pub(crate) enum Conversion {
     /// A file of this size, in bytes, is what git would write: line endings may be changed on the way in, and are not on the way
     /// out; or it is the size that a pointer of Git LFS names.
     Size(u64),
-    /// git has to write it.
     ByGit,
 }
 
-/// The attributes of a path, as far as they matter here.
 #[derive(Debug, Clone, Default)]
 struct Attributes {
     text: Option<Vec<u8>>,
@@ -33,9 +30,22 @@ struct Attributes {
     is_in_lfs: bool,
 }
 
+/// Returns how git converts each file, or that it converts none if there is no git to ask.
+pub(crate) fn conversions_if_asked(
+    repository: &Repository,
+    git: Option<&Git>,
+    index: &Index,
+    donor: &Index,
+) -> Result<Vec<Conversion>> {
+    match git {
+        Some(git) => conversions(repository, git, index, donor),
+        None => Ok(vec![Conversion::None; index.entries.len()]),
+    }
+}
+
 /// Asks how git converts each file. `git` must use the index that is asked about. Asks only about files that `donor` may have: git writes
 /// the others anyway, and in a partial clone each question about one of those would bring it, and each by a request of its own.
-pub(crate) fn conversions(repository: &Repository, git: &Git, index: &Index, donor: &Index) -> Result<Vec<Conversion>> {
+fn conversions(repository: &Repository, git: &Git, index: &Index, donor: &Index) -> Result<Vec<Conversion>> {
     let in_donor = index.also_in(donor);
     let mut paths = Vec::new();
     for (entry, _) in index.entries.iter().zip(&in_donor).filter(|(_, in_donor)| **in_donor) {
@@ -57,7 +67,7 @@ pub(crate) fn conversions(repository: &Repository, git: &Git, index: &Index, don
             _ => {}
         }
     }
-    let settings = Settings::of(repository);
+    let settings = Settings::read(repository);
     let plain = Attributes::default();
     let mut found: Vec<Conversion> = Vec::with_capacity(index.entries.len());
     let mut pointers = Vec::new();
@@ -87,7 +97,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(repository: &Repository) -> Settings {
+    fn read(repository: &Repository) -> Settings {
         let is_input = repository.setting("core.autocrlf").is_some_and(|value| value.eq_ignore_ascii_case("input"));
         let writes_crlf = !is_input && repository.is_set("core.autocrlf");
         let eol_is_crlf = repository.setting("core.eol").is_some_and(|value| value.eq_ignore_ascii_case("crlf"));

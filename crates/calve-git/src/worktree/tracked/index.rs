@@ -7,12 +7,17 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use calve_core::KnownState;
+use calve_core::internal::RecordedState;
 use rustix::fs::Stat;
 use sha1::{Digest as _, Sha1};
 
 use crate::error::{Error, Result};
+use crate::paths::if_there;
 use crate::remedy::Remedy;
+
+/// Settings under which git writes an index in one file, with an entry for each file, and starts no daemon for a place to be renamed.
+pub(crate) const PLAIN: [&str; 6] =
+    ["-c", "core.splitIndex=false", "-c", "index.sparse=false", "-c", "core.fsmonitor=false"];
 
 const FIXED_BYTES: usize = 40;
 /// PATH_MAX of Linux: nothing longer can be checked out. In version 4 a path costs no more bytes than it differs from the one before.
@@ -29,10 +34,11 @@ pub(crate) const SYMLINK: u32 = 0o120_000;
 const DIRECTORY: u32 = 0o040_000;
 pub(crate) const GITLINK: u32 = 0o160_000;
 
-/// An index file in memory.
+/// An index file in memory. By default that of a worktree in which nothing was checked out yet.
+#[derive(Default)]
 pub(crate) struct Index {
     bytes: Vec<u8>,
-    hash_bytes: usize,
+    pub(crate) hash_bytes: usize,
     pub(crate) entries: Vec<IndexEntry>,
     /// Entries are in another file (`core.splitIndex`).
     pub(crate) is_partial: bool,
@@ -44,14 +50,14 @@ pub(crate) struct Index {
     written: (u32, u32),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     at: usize,
     pub(crate) path: Vec<u8>,
     pub(crate) mode: u32,
     /// 0, unless a merge is not finished.
     pub(crate) stage: u8,
-    /// git is told not to look at the file, or there is no content yet.
+    /// git does not look at the file (a bit in the index), or there is no content yet.
     pub(crate) is_special: bool,
     /// There is to be no file: a sparse checkout leaves it out.
     pub(crate) is_skipped: bool,
@@ -66,7 +72,6 @@ impl IndexEntry {
         (self.mode == DIRECTORY).then(|| self.path.strip_suffix(b"/").unwrap_or(&self.path))
     }
 
-    /// Returns the object's name in hexadecimal digits.
     pub(crate) fn hex(&self) -> String {
         hex(&self.oid)
     }
@@ -90,11 +95,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 impl Index {
     /// Reads an index file. `hash_bytes`: 20 with SHA-1, 32 with SHA-256.
     pub(crate) fn read(path: &Path, hash_bytes: usize) -> Result<Index> {
-        let mut file = match fs_err::File::open(path) {
-            // git makes it when there is something to put into it.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::empty()),
-            opened => opened?,
-        };
+        // git makes it when there is something to put into it.
+        let Some(mut file) = if_there(fs_err::File::open(path))? else { return Ok(Self::default()) };
         let found = file.metadata()?;
         let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0));
         file.read_to_end(&mut bytes)?;
@@ -102,7 +104,7 @@ impl Index {
         let parsed = Self::parse(bytes, hash_bytes).map(|index| Index { written, ..index });
         parsed.ok_or_else(|| {
             Error::refused(
-                format!("cannot parse the git index `{}`", calve_core::ShownPath(path)),
+                format!("cannot parse the git index `{}`", calve_core::internal::ShownPath(path)),
                 Remedy::AskGitStatus,
             )
         })
@@ -116,35 +118,16 @@ impl Index {
             let (mode, oid) = (text.split(' ').next()?, text.split(' ').nth(2)?);
             let digits = |at: usize| u8::from_str_radix(oid.get(at..at + 2)?, 16).ok();
             Some(IndexEntry {
-                at: 0,
                 path: line[tab + 1..].to_vec(),
                 mode: u32::from_str_radix(mode, 8).ok()?,
-                stage: 0,
-                is_special: false,
-                is_skipped: false,
                 oid: (0..oid.len()).step_by(2).map(digits).collect::<Option<_>>()?,
-                mtime: (0, 0),
-                size: 0,
+                ..IndexEntry::default()
             })
         });
-        Index { entries: entries.collect(), ..Self::empty() }
+        Index { entries: entries.collect(), ..Self::default() }
     }
 
-    /// Returns an index of nothing: of a worktree that nothing was checked out in yet.
-    pub(crate) fn empty() -> Index {
-        Index {
-            bytes: Vec::new(),
-            hash_bytes: 0,
-            entries: Vec::new(),
-            is_partial: false,
-            tree: None,
-            entries_end: 0,
-            written: (0, 0),
-        }
-    }
-
-    /// Returns an index of the tree that this one is of, as `git read-tree` writes it: nothing is known of files. `None` where only git can
-    /// write it.
+    /// Returns an index of this one's tree, as `git read-tree` writes it: nothing is known of files. `None` where only git can write it.
     pub(crate) fn of_its_tree(&self) -> Option<Index> {
         let is_plain = |entry: &IndexEntry| entry.stage == 0 && !entry.is_special && entry.directory().is_none();
         if self.hash_bytes != 20 || self.is_partial || !self.entries.iter().all(is_plain) {
@@ -164,8 +147,8 @@ impl Index {
         Some(Index { bytes, entries: entries.collect(), tree: self.tree.clone(), written: (0, 0), ..*self })
     }
 
-    /// Returns whether git would call an entry's file unchanged, going by what is known of the file, without reading it.
-    pub(crate) fn is_unchanged(&self, entry: usize, state: &KnownState) -> bool {
+    /// Returns whether git would call an entry's file unchanged, by the file's metadata, without reading it.
+    pub(crate) fn is_unchanged(&self, entry: usize, state: &RecordedState) -> bool {
         let IndexEntry { at, mode, mtime, size, ref oid, .. } = self.entries[entry];
         let (Some(seconds), Some(nanoseconds), Some(inode)) =
             (number(&self.bytes, at), number(&self.bytes, at + 4), number(&self.bytes, at + 20))
@@ -250,11 +233,6 @@ impl Index {
         }
     }
 
-    /// Returns how many bytes the names of objects have.
-    pub(crate) fn hash_bytes(&self) -> usize {
-        self.hash_bytes
-    }
-
     /// Writes the index to its file in one step. Returns false, and writes nothing, where its checksum is not SHA-1.
     pub(crate) fn save(self, path: &Path) -> Result<bool> {
         let Some(bytes) = self.into_bytes() else { return Ok(false) };
@@ -337,8 +315,7 @@ fn whole_tree(extension: &[u8], count: usize, hash_bytes: usize) -> Option<Vec<u
     (entries == count).then(|| name.to_vec())
 }
 
-/// Parses git's variable-length numbers: seven bits at a time, the highest first, each continuation adding one. Returns the number and the
-/// position after it.
+/// Parses git's variable-length numbers: 7 bits at a time, the highest first, each continuation adding one. Returns also the position after it.
 fn variable(body: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let mut byte = *body.get(at)?;
     let mut value = usize::from(byte & 0x7f);

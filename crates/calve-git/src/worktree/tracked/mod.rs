@@ -10,16 +10,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use strum::IntoStaticStr;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::repository::Repository;
-use crate::worktree::add::PLAIN;
 use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::conversion::Conversion;
-use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, SYMLINK};
+use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, PLAIN, SYMLINK};
 
-/// The files of the commit, and what is done about each.
+/// The files of the commit, each with the way to make it.
 pub(crate) struct TrackedFiles {
     pub(crate) index: Index,
     /// Entries that are cloned, with the donor's record of each.
@@ -35,7 +35,8 @@ pub(crate) struct TrackedFiles {
 }
 
 /// Why git writes a tracked file instead of Calve cloning it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum NotClonedReason {
     /// The donor's commit has another version of it, or none.
@@ -46,47 +47,37 @@ pub enum NotClonedReason {
     Converted,
     /// The donor's index is in two files (`core.splitIndex`), of which Calve reads one.
     SplitIndex,
-    /// It is a submodule, or the donor's git is told not to look at it.
+    /// It is a submodule, or the donor's index hides it.
     Special,
-    /// It is not as the donor's index says.
     StaleIndex,
 }
 
 impl NotClonedReason {
-    /// Returns its name in JSON.
     pub fn code(self) -> &'static str {
-        match self {
-            Self::OtherVersion => "other_version",
-            Self::Uncommitted => "uncommitted",
-            Self::Converted => "converted",
-            Self::SplitIndex => "split_index",
-            Self::Special => "special",
-            Self::StaleIndex => "stale_index",
-        }
+        self.into()
     }
 }
 
 /// How many tracked files were cloned, and how many git wrote for each reason.
-pub(crate) struct TrackedCounts {
-    pub(crate) cloned: u64,
-    pub(crate) written: BTreeMap<NotClonedReason, u64>,
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct TrackedCounts {
+    pub cloned: u64,
+    pub written: BTreeMap<NotClonedReason, u64>,
     /// What git and its filters said of those that it wrote.
-    pub(crate) said: Option<String>,
+    pub said: Option<String>,
 }
 
 /// The files to complete, and where.
 #[derive(Clone, Copy)]
 pub(crate) struct Checkout<'a> {
-    /// The files that were cloned.
     pub(crate) files: &'a Path,
-    /// The index of the commit.
     pub(crate) index_path: &'a Path,
     pub(crate) commit: &'a str,
     /// Only a part of the commit is to be there.
     pub(crate) is_sparse: bool,
     /// The remote that has the objects which are missing here.
     pub(crate) promisor: Option<&'a str>,
-    /// The git that fetches them.
     pub(crate) fetching: &'a Git,
     pub(crate) threads: usize,
 }
@@ -99,8 +90,7 @@ struct FileRecord {
 }
 
 impl TrackedFiles {
-    /// Compares the commit's index with the donor's. A file is cloned when both have the same object under its path, git finds it
-    /// unchanged in the donor, and no conversion stands between the object and the file.
+    /// Compares the commit's index with the donor's. A file is cloned if both have its object, git finds it unchanged, and nothing converts it.
     pub(crate) fn compare(
         repository: &Repository,
         index: Index,
@@ -167,17 +157,14 @@ impl TrackedFiles {
         tracked
     }
 
-    /// Returns the paths of the files that are cloned.
     pub(crate) fn cloned(&self) -> impl Iterator<Item = &GitPath> {
         self.clean.iter().map(|(at, _)| &self.index.entries[*at].path)
     }
 
-    /// Returns whether the commit has a file at a path.
     pub(crate) fn has(&self, path: &[u8]) -> bool {
         self.index_of(path).is_some()
     }
 
-    /// Returns the paths of the commit's files at a path and below it.
     pub(crate) fn at_or_below(&self, path: &[u8]) -> impl Iterator<Item = &GitPath> {
         let entries = &self.index.entries;
         let from = |end: u8| {
@@ -188,7 +175,6 @@ impl TrackedFiles {
         self.index_of(path).map(|at| &entries[at]).into_iter().chain(below).map(|entry| &entry.path)
     }
 
-    /// Returns whether the file at a path is cloned.
     pub(crate) fn is_cloned(&self, path: &[u8]) -> bool {
         self.index_of(path).is_some_and(|at| self.clean.binary_search_by_key(&at, |(clean, _)| *clean).is_ok())
     }
@@ -206,11 +192,11 @@ impl TrackedFiles {
     }
 
     /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index.
-    pub(crate) fn settle(mut self, git: &Git, at: &Checkout<'_>) -> Result<TrackedCounts> {
+    pub(crate) fn check_out(mut self, git: &Git, at: &Checkout<'_>) -> Result<TrackedCounts> {
         let Checkout { files, index_path, commit, is_sparse, promisor, fetching, threads } = *at;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
-        let created = CreatedModes::of(index_path)?;
+        let created = CreatedModes::read(index_path)?;
         let paths: Vec<&[u8]> = self.cloned().map(Vec::as_slice).collect();
         let mut stats = stat_all(root.as_fd(), &paths, threads);
         for ((at, _), stat) in self.clean.iter().zip(&mut stats) {
@@ -235,7 +221,7 @@ impl TrackedFiles {
         let entries = &self.index.entries;
         let mut by_git: Vec<(GitPath, String, NotClonedReason)> =
             self.by_git.iter().map(|&(at, why)| (entries[at].path.clone(), entries[at].hex(), why)).collect();
-        let hash_bytes = self.index.hash_bytes();
+        let hash_bytes = self.index.hash_bytes;
         if !self.index.save(index_path)? && cloned > 0 {
             git.output(&["update-index", "-q", "--refresh"])?;
         }
@@ -273,7 +259,7 @@ impl TrackedFiles {
         Ok(TrackedCounts { cloned, written, said })
     }
 
-    /// Returns how many files are cloned, and how many git writes, as far as can be told ahead.
+    /// Returns how many files will be cloned, and how many git will write.
     pub(crate) fn counts(&self, is_sparse: bool) -> (u64, u64) {
         let left_out = if is_sparse { self.left_out } else { 0 };
         (self.clean.len() as u64, (self.by_git.len() as u64).saturating_sub(left_out))
@@ -307,7 +293,7 @@ struct CreatedModes {
 
 impl CreatedModes {
     /// Reads them from the entry's own directory and files, which were made a moment ago.
-    fn of(index_path: &Path) -> Result<Self> {
+    fn read(index_path: &Path) -> Result<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let directory = index_path.parent().unwrap_or(index_path);
         Ok(Self {
@@ -334,8 +320,7 @@ impl CreatedModes {
         }
     }
 
-    /// Takes from the directories of tracked files what the umask takes. They get no more than they have in the donor, who may have
-    /// closed them to others because of what git ignores there.
+    /// Takes from directories of tracked files what the umask takes. They get no more than in the donor, who may hide ignored files in them.
     fn limit_directories(&self, root: BorrowedFd<'_>, files: &[&[u8]]) {
         let mut done: HashSet<&[u8]> = HashSet::new();
         for file in files {
@@ -350,7 +335,7 @@ impl CreatedModes {
                 if found.is_ok_and(|found| limited(found.st_mode, self.directory).is_none()) {
                     continue;
                 }
-                // Below, a checkout by git makes its own; what is no directory any more is none to close.
+                // Below, a checkout by git makes its own; an entry that is no directory any more cannot be closed.
                 if let Ok(directory) = rustix::fs::openat(root, path, DIRECTORY, Mode::empty()) {
                     let _ = limit_mode(directory.as_fd(), self.directory);
                 }
@@ -378,20 +363,20 @@ fn limited(mode: rustix::fs::RawMode, permitted: u32) -> Option<Mode> {
 
 /// Takes what the umask takes from the root of a new worktree, which has the donor's mode.
 pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
-    let permitted = CreatedModes::of(index_path)?.directory;
+    let permitted = CreatedModes::read(index_path)?.directory;
     let opened = rustix::fs::openat(CWD, worktree, DIRECTORY, Mode::empty());
     let limited = opened.and_then(|directory| limit_mode(directory.as_fd(), permitted));
     limited.map_err(|errno| {
         let error = std::io::Error::from(errno);
         std::io::Error::new(
             error.kind(),
-            format!("failed to set the mode of `{}`: {error}", calve_core::ShownPath(worktree)),
+            format!("failed to set the mode of `{}`: {error}", calve_core::internal::ShownPath(worktree)),
         )
         .into()
     })
 }
 
-/// Returns the state of each of these files, `None` where there is none.
+/// Returns the state of each of these files, `None` for a missing one.
 fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option<Stat>> {
     let share = paths.len().div_ceil(threads.max(1)).max(1);
     std::thread::scope(|scope| {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -18,7 +18,6 @@ pub(crate) struct StillMissing {
 }
 
 impl StillMissing {
-    /// Describes why the files could not be written.
     pub(crate) fn error(&self) -> Error {
         let (remote, said) = (ShownPath(Path::new(&self.remote)), self.said.trim());
         let what = if self.files == 1 {

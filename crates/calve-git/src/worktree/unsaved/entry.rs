@@ -33,8 +33,7 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
     Ok(items)
 }
 
-/// Returns the commits that `tips` lead to and `others` do not. git looks at the main worktree only: HEAD and references of linked ones
-/// may go, too.
+/// Returns the commits that `tips` lead to and `others` and the main worktree do not: HEAD and references of linked ones may go, too.
 fn loose(common: &Path, tips: &[String], others: &[&str]) -> Result<Option<LooseCommits>> {
     let git = Git::at(common).with("GIT_DIR", common);
     let asked = ["rev-list", "--ignore-missing", "--single-worktree", "--max-count=1000", "--stdin", "--not"];
@@ -51,8 +50,7 @@ impl LooseCommits {
     }
 }
 
-/// Returns the references of the worktree's own (`refs/worktree`, `refs/bisect`, `refs/rewritten`) that lead to something that those of the
-/// repository do not.
+/// Returns the worktree's own references (`refs/worktree`, `refs/bisect`, `refs/rewritten`) to something that the repository's do not lead to.
 fn references(common: &Path, entry: &Path) -> Result<Vec<UnsavedItem>> {
     if fs_err::read_dir(entry.join("refs")).map_or(true, |mut all| all.next().is_none()) {
         return Ok(Vec::new());

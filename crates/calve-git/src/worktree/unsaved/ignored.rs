@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use calve_core::is_trash;
+use calve_core::internal::is_trash;
 
 use crate::environment::is_own_env_file;
-use crate::paths::{path_of, pointed_to};
+use crate::paths::{path_of, plain, pointed_to};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
@@ -19,7 +19,6 @@ use crate::worktree::status::UntrackedEntry;
 pub(super) struct IgnoredSearch<'w> {
     root: &'w Path,
     donors: Vec<PathBuf>,
-    /// When the worktree was made.
     made: Option<SystemTime>,
     /// Directories of donors, and whether they are there without a link on the way.
     is_real: HashMap<PathBuf, bool>,
@@ -36,19 +35,19 @@ struct PlainName {
     beside: &'static [&'static str],
 }
 
-const fn plain(name: &'static str, inside: &'static [&'static str], beside: &'static [&'static str]) -> PlainName {
+const fn plain_name(name: &'static str, inside: &'static [&'static str], beside: &'static [&'static str]) -> PlainName {
     PlainName { name, inside, beside }
 }
 
 const PLAIN_NAMES: &[PlainName] = &[
-    plain("bin", &[], BUILT_BESIDE),
-    plain("build", &[], BUILT_BESIDE),
-    plain("coverage", &["lcov.info", "coverage-final.json", "clover.xml"], &[]),
-    plain("dist", &[], &["package.json", "pyproject.toml", "setup.py"]),
-    plain("obj", &["project.assets.json"], &[]),
-    plain("out", &[], BUILT_BESIDE),
-    plain("target", &[], &["Cargo.toml", "pom.xml", "build.sbt"]),
-    plain("vendor", &["autoload.php", "modules.txt"], &["composer.json", "go.mod", "Gemfile", "Cargo.toml"]),
+    plain_name("bin", &[], BUILT_BESIDE),
+    plain_name("build", &[], BUILT_BESIDE),
+    plain_name("coverage", &["lcov.info", "coverage-final.json", "clover.xml"], &[]),
+    plain_name("dist", &[], &["package.json", "pyproject.toml", "setup.py"]),
+    plain_name("obj", &["project.assets.json"], &[]),
+    plain_name("out", &[], BUILT_BESIDE),
+    plain_name("target", &[], &["Cargo.toml", "pom.xml", "build.sbt"]),
+    plain_name("vendor", &["autoload.php", "modules.txt"], &["composer.json", "go.mod", "Gemfile", "Cargo.toml"]),
 ];
 
 const BUILT_BESIDE: &[&str] = &[
@@ -169,8 +168,7 @@ impl<'w> IgnoredSearch<'w> {
         Ok(())
     }
 
-    /// Returns whether a donor has the same file at the same path. Equal size and time of change count as equal contents, if that time is
-    /// before the worktree was made: two files that are written at a time may get the same.
+    /// Returns whether a donor has the same file. Equal size and time count as equal contents if older than the worktree: later files may share a time.
     fn has_same(&mut self, donor: usize, path: &Path, there: &Path, found: &Metadata) -> bool {
         if !self.is_really_in(donor, path.parent().unwrap_or(Path::new(""))) {
             return false;
@@ -178,7 +176,8 @@ impl<'w> IgnoredSearch<'w> {
         let other = self.donors[donor].join(path);
         let Ok(kept) = fs_err::symlink_metadata(&other) else { return false };
         if found.is_symlink() || kept.is_symlink() {
-            return matches!((fs_err::read_link(there), fs_err::read_link(&other)), (Ok(a), Ok(b)) if a == b);
+            let (Ok(ours), Ok(theirs)) = (fs_err::read_link(there), fs_err::read_link(&other)) else { return false };
+            return ours == theirs || leads_alike((there, &ours, self.root), (&other, &theirs, &self.donors[donor]));
         }
         let is_unchanged = || {
             let changed = found.modified().ok()?;
@@ -207,10 +206,17 @@ impl<'w> IgnoredSearch<'w> {
 }
 
 /// Returns whether a directory has a repository's `.git`, or is one itself.
-fn is_repository(directory: &Path) -> bool {
+pub(super) fn is_repository(directory: &Path) -> bool {
     let is_there = |name: &str| fs_err::metadata(directory.join(name)).is_ok();
     let has_pointer = || fs_err::read(directory.join(".git")).is_ok_and(|text| pointed_to(&text).is_some());
     is_there(".git/HEAD") || has_pointer() || is_there("HEAD") && is_there("objects") && is_there("refs")
+}
+
+/// Returns whether two links (target, root) lead to one place, or to the same place in each worktree: `calve worktree add` redirects the donor's.
+fn leads_alike(ours: (&Path, &Path, &Path), theirs: (&Path, &Path, &Path)) -> bool {
+    let leads_to = |(link, target, _): (&Path, &Path, &Path)| plain(&link.parent().unwrap_or(link).join(target));
+    let (here, there) = (leads_to(ours), leads_to(theirs));
+    here == there || here.strip_prefix(ours.2).is_ok_and(|below| there.strip_prefix(theirs.2) == Ok(below))
 }
 
 /// Returns the paths of the files that are of no use without this one, nor it without them: an SQLite database and its journals.

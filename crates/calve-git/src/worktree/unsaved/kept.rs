@@ -1,17 +1,21 @@
 //! Ignored files of removed worktrees, which stay for a while in git's own directory.
 //!
-//! They get a second name there (or a copy, where a link is not possible) before the worktree goes: whatever fails in between, the worktree is whole.
+//! They get a second name there (or a clone, where a link is not possible) before the worktree goes: whatever fails in between, the worktree is whole.
 
-use std::fs::File;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::collections::{BTreeMap, HashSet};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use calve_core::ShownPath;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps};
+use calve_core::internal::ShownPath;
+use calve_core::options::Decision;
+use calve_core::report::Warning;
+use calve_core::{CloneOptions, Selection, clone_tree};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{IgnoredFile, bytes};
 
 /// How long they stay.
@@ -20,7 +24,6 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PRIVATE: Mode = Mode::RWXU;
 
-/// Ignored files of a removed worktree that nothing else has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptFiles {
@@ -28,39 +31,33 @@ pub struct KeptFiles {
     pub directory: PathBuf,
     /// Relative to that.
     pub files: Vec<PathBuf>,
-    /// The size of all.
     pub bytes: u64,
+    /// Metadata that the clones of them do not have.
+    pub losses: Vec<Warning>,
 }
 
-/// Files that have a second name now.
+/// Files that have a second name now, or a clone.
 pub(crate) struct Keeping<'w> {
     kept: KeptFiles,
     root: BorrowedFd<'w>,
 }
 
-/// Gives files of the worktree with the open directory `root` a second name in git's own directory.
+/// Gives files of the worktree a second name in git's own directory.
 pub(crate) fn keep<'w>(
     common: &Path,
-    name: &Path,
-    root: BorrowedFd<'w>,
+    linked: &'w LinkedWorktree,
     files: &[IgnoredFile],
 ) -> Result<Option<Keeping<'w>>> {
     if files.is_empty() {
         return Ok(None);
     }
-    let directory = new_directory(&place(common), name)?;
-    let mut keeping = Keeping { kept: KeptFiles { directory, files: Vec::new(), bytes: bytes(files) }, root };
-    let done = files.iter().try_for_each(|file| {
-        let to = keeping.kept.directory.clone();
-        match add(root, &to, &file.path) {
-            Ok(()) => keeping.kept.files.push(file.path.clone()),
-            // A program has removed it since: a journal, a lock.
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(failed("keep", &to.join(&file.path), errno)),
-        }
-        Ok(())
-    });
-    match done {
+    let directory = new_directory(&place(common), linked.path())?;
+    let kept = KeptFiles { directory, files: Vec::new(), bytes: bytes(files), losses: Vec::new() };
+    let mut keeping = Keeping { kept, root: linked.root() };
+    match keeping
+        .link_all(files)
+        .and_then(|is_linked| if is_linked { Ok(()) } else { keeping.clone_all(linked, files) })
+    {
         Ok(()) => Ok(Some(keeping)),
         Err(error) => {
             keeping.undo();
@@ -70,6 +67,60 @@ pub(crate) fn keep<'w>(
 }
 
 impl Keeping<'_> {
+    /// Returns false where files cannot have a second name.
+    fn link_all(&mut self, files: &[IgnoredFile]) -> Result<bool> {
+        for IgnoredFile { path, .. } in files {
+            match link(self.root, &self.kept.directory, path) {
+                Ok(()) => self.kept.files.push(path.clone()),
+                // A program has removed it since: a journal, a lock.
+                Err(Errno::NOENT) => {}
+                // Another file system or subvolume, one without hard links, or another user's file.
+                Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::ACCESS) => return Ok(false),
+                Err(errno) => return Err(failed("keep", &self.kept.directory.join(path), errno)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Clones the files, with their metadata, in place of those that have a second name.
+    fn clone_all(&mut self, linked: &LinkedWorktree, files: &[IgnoredFile]) -> Result<()> {
+        let directory = &self.kept.directory;
+        self.kept.files.clear();
+        fs_err::remove_dir_all(directory)?;
+        rustix::fs::mkdir(directory, PRIVATE).map_err(|errno| failed("make", directory, errno))?;
+        // Each entry of the root by itself: the directory stays closed to others.
+        let mut entries: BTreeMap<&Path, HashSet<PathBuf>> = BTreeMap::new();
+        for IgnoredFile { path, .. } in files {
+            let mut above: Vec<&Path> = path.ancestors().filter(|above| !above.as_os_str().is_empty()).collect();
+            let Some(entry) = above.pop() else { continue };
+            let below = above.into_iter().filter_map(|path| path.strip_prefix(entry).ok()).map(Path::to_path_buf);
+            entries.entry(entry).or_default().extend(below);
+        }
+        for (entry, below) in entries {
+            let mut options = CloneOptions::default();
+            if !below.is_empty() {
+                let takes = move |path: &Path, _| if below.contains(path) { Decision::Take } else { Decision::Leave };
+                options.select = Some(Selection::new(takes));
+            }
+            match clone_tree(&linked.path().join(entry), &directory.join(entry), &options) {
+                Ok(report) => {
+                    self.kept.losses.extend(report.warnings.into_iter().filter(|warning| warning.code.is_loss()))
+                }
+                Err(calve_core::Error::Missing(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        for IgnoredFile { path, .. } in files {
+            let is_in = |root: &Path| fs_err::symlink_metadata(root.join(path)).is_ok();
+            if is_in(directory) {
+                self.kept.files.push(path.clone());
+            } else if is_in(linked.path()) {
+                return Err(failed("keep", &directory.join(path), Errno::NOENT));
+            }
+        }
+        Ok(())
+    }
+
     /// Leaves them there, because the worktree is gone.
     pub(crate) fn finish(self) -> KeptFiles {
         self.kept
@@ -101,6 +152,17 @@ fn place(common: &Path) -> PathBuf {
     common.join("calve/kept")
 }
 
+/// Fails if [`keep`] could make no directory.
+pub(crate) fn check_place(common: &Path) -> Result<()> {
+    let place = place(common);
+    let there = place.ancestors().find(|above| fs_err::symlink_metadata(above).is_ok()).unwrap_or(common);
+    match rustix::fs::accessat(CWD, there.join("."), Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        // Systems before Linux 5.8 cannot ask for the effective user.
+        Ok(()) | Err(Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(failed("make", &place, errno)),
+    }
+}
+
 /// Makes a directory whose name says which worktree, and when.
 fn new_directory(place: &Path, name: &Path) -> Result<PathBuf> {
     fs_err::create_dir_all(place)?;
@@ -118,8 +180,8 @@ fn new_directory(place: &Path, name: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Adds one file. Follows no link, neither in the worktree, which others may be changing, nor here.
-fn add(root: BorrowedFd<'_>, directory: &Path, path: &Path) -> std::result::Result<(), Errno> {
+/// Gives one file a second name. Follows no link, neither in the worktree, which others may be changing, nor here.
+fn link(root: BorrowedFd<'_>, directory: &Path, path: &Path) -> std::result::Result<(), Errno> {
     let mut from = root.try_clone_to_owned().map_err(|_| Errno::MFILE)?;
     let mut to = rustix::fs::openat(CWD, directory, DIRECTORY, Mode::empty())?;
     for above in path.parent().unwrap_or(Path::new("")).components() {
@@ -131,27 +193,7 @@ fn add(root: BorrowedFd<'_>, directory: &Path, path: &Path) -> std::result::Resu
         to = rustix::fs::openat(&to, above.as_os_str(), DIRECTORY, Mode::empty())?;
     }
     let name = Path::new(path.file_name().unwrap_or_default());
-    match rustix::fs::linkat(&from, name, &to, name, AtFlags::empty()) {
-        // Another file system or subvolume, one without hard links, or somebody else's file.
-        Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::ACCESS) => copy(&from, &to, name),
-        linked => linked,
-    }
-}
-
-fn copy(from: &OwnedFd, to: &OwnedFd, name: &Path) -> std::result::Result<(), Errno> {
-    let stat = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-        let target = rustix::fs::readlinkat(from, name, Vec::new())?;
-        return rustix::fs::symlinkat(target, to, name);
-    }
-    let source = rustix::fs::openat(from, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let target = rustix::fs::openat(to, name, new, Mode::from_raw_mode(stat.st_mode & 0o700))?;
-    let (mut source, mut target) = (File::from(source), File::from(target));
-    std::io::copy(&mut source, &mut target).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let changed = Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ };
-    let times = Timestamps { last_access: changed, last_modification: changed };
-    rustix::fs::futimens(target.as_fd(), &times)
+    rustix::fs::linkat(&from, name, &to, name, AtFlags::empty())
 }
 
 fn failed(operation: &str, path: &Path, errno: Errno) -> Error {

@@ -1,4 +1,4 @@
-//! Lists what exists only in a worktree, and would go with it. Whoever removes, forgets or replaces a worktree asks this list.
+//! Lists what exists only in a worktree, and would go with it. Everything that removes, forgets or replaces a worktree asks this list.
 
 mod entry;
 mod hidden;
@@ -9,27 +9,27 @@ pub(crate) mod reflog;
 mod submodules;
 mod unpushed;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, SkippedEntry};
+use calve_core::CancelToken;
+use calve_core::report::SkippedEntry;
 
 pub use kept::KeptFiles;
-pub(crate) use kept::{Keeping, keep, sweep_kept};
+pub(crate) use kept::{Keeping, check_place, keep, sweep_kept};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{path_of, real};
-use crate::repository::state::{LinkedWorktree, WorktreeState};
-use crate::repository::{Repository, Worktree, joined};
+use crate::paths::real;
+use crate::repository::entries::donor_of;
+use crate::repository::standing::WorktreeState;
+use crate::repository::state::LinkedWorktree;
+use crate::repository::{Repository, Worktree};
+use crate::threads::joined;
 use crate::unsaved_item::UnsavedItem;
-use crate::worktree::merged::made;
-use crate::worktree::registration::donor_of;
 use crate::worktree::status::Status;
 use crate::worktree::unsaved::ignored::IgnoredSearch;
 use crate::worktree::unsaved::nested::Nested;
 
-/// The items that exist nowhere else.
 #[derive(Default)]
 pub(crate) struct Listing {
     items: Vec<UnsavedItem>,
@@ -96,10 +96,9 @@ pub(crate) fn of_worktree(
     });
     let mut listing = Listing::default();
     let (mut items, status, mut nested) = (listing.take(entry), listing.take(status), listing.take(nested));
-    let changed = status.changed.iter().chain(&status.staged).map(|path| path_of(path));
-    let changed: BTreeSet<PathBuf> = changed.chain(status.untracked.iter().map(|found| path_of(&found.path))).collect();
+    let changed = status.uncommitted();
     if !changed.is_empty() {
-        items.push(UnsavedItem::Uncommitted(changed.into_iter().collect()));
+        items.push(UnsavedItem::Uncommitted(changed));
     }
     items.extend(listing.take(hidden));
     items.append(&mut nested.items);
@@ -107,7 +106,7 @@ pub(crate) fn of_worktree(
     let donors = [repository.main().map(Path::to_path_buf), donor_of(linked.entry())];
     let donors =
         donors.into_iter().flatten().map(|donor| real(&donor)).filter(|donor| others.contains(donor)).collect();
-    let mut search = IgnoredSearch::new(&root, donors, made(worktree));
+    let mut search = IgnoredSearch::new(&root, donors, worktree.made());
     search.add_all(&status.ignored, Path::new(""));
     for (path, ignored) in &nested.ignored {
         search.add_all(ignored, path);
@@ -141,7 +140,6 @@ pub(crate) fn of_broken(repository: &Repository, entry: &Path) -> Result<Vec<Uns
     of_entry(repository, &worktree, entry)
 }
 
-/// Refuses if one of these is lost with the worktree at `path`.
 pub(crate) fn check_none_lost(path: &Path, is_gone: bool, items: &[UnsavedItem]) -> Result<()> {
     match items.iter().any(UnsavedItem::needs_force) {
         true => Err(Error::Unsaved { path: path.to_path_buf(), is_gone, items: items.to_vec() }),
@@ -149,7 +147,7 @@ pub(crate) fn check_none_lost(path: &Path, is_gone: bool, items: &[UnsavedItem])
     }
 }
 
-/// Returns the places inside at which another worktree is registered, and something else is: nobody knows whose that is.
+/// Returns the places inside at which another worktree is registered, and something else is, whose owner is unknown.
 fn misplaced(repository: &Repository, worktree: &Worktree) -> Vec<UnsavedItem> {
     let outer = real(&worktree.path);
     let others = repository.worktrees.iter().filter(|other| other.path != worktree.path && !other.is_bare);

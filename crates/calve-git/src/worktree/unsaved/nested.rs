@@ -3,18 +3,20 @@
 use std::ffi::{CStr, OsStr};
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, Descent, EntryKind, Folder, ScanOptions, SkippedEntry, Visitor, is_trash, scan_tree};
+use calve_core::CancelToken;
+use calve_core::internal::{Descent, EntryKind, Folder, ScanOptions, Visitor, is_trash, scan_tree};
+use calve_core::report::SkippedEntry;
 use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{path_of, plain, pointed_to, real};
+use crate::paths::{plain, pointed_to, real};
 use crate::repository::operation::{UNFINISHED, unfinished};
 use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
-use crate::worktree::status::UntrackedEntry;
+use crate::worktree::status::{Status, UntrackedEntry};
 use crate::worktree::unsaved::hidden;
-use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
+use crate::worktree::unsaved::unpushed::{careful, only_here, without_kept};
 
 /// Something inside that git works on, by its path below the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +34,7 @@ struct Finder {
 
 impl Visitor for Finder {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
-        // Through a link too: some tools share what is in them.
+        // Through a link too: some tools share their contents.
         let is = |name: &CStr, expected: FileType| {
             rustix::fs::statat(folder.directory(), name, AtFlags::empty())
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == expected)
@@ -66,8 +68,7 @@ impl Visitor for Finder {
 /// The repositories and worktrees inside a worktree.
 #[derive(Default)]
 pub(super) struct Nested {
-    /// Their work that exists nowhere outside. Commits that a repository at the same path in another worktree keeps do not count:
-    /// `calve worktree add` copied it from there.
+    /// Their work that exists nowhere outside, nor in a repository at the same path in another worktree, from which it was copied.
     pub(super) items: Vec<UnsavedItem>,
     /// Their ignored entries, relative to the path before them.
     pub(super) ignored: Vec<(PathBuf, Vec<UntrackedEntry>)>,
@@ -141,17 +142,17 @@ impl OuterWorktree<'_> {
             others.iter().any(|other| fs_err::read(other.join(name)).is_ok_and(|there| there == contents))
         };
         items.extend(hidden::find(&git, &files, &is_kept)?);
-        let listed = git.run(&IGNORED)?;
-        let entries = listed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed);
-        ignored.push((path.to_path_buf(), entries.collect()));
-        // A submodule: git has looked at its files, and its commits are looked at with the entry.
-        if repository.starts_with(&self.entry) {
-            return Ok(items);
-        }
-        let said = git.run(&STATUS)?;
-        let changed: Vec<_> = said.split(|&byte| byte == 0).filter_map(|record| record.get(3..)).map(path_of).collect();
-        if !changed.is_empty() {
+        let status = Status::read(&git)?;
+        let changed = status.uncommitted();
+        ignored.push((path.to_path_buf(), status.ignored));
+        let is_submodule = repository.starts_with(&self.entry);
+        // git has looked at a submodule's files, unless it was told not to.
+        if !changed.is_empty() && (!is_submodule || self.is_skipped(path)?) {
             items.push(UnsavedItem::Uncommitted(changed));
+        }
+        // Its commits are looked at with the entry.
+        if is_submodule {
+            return Ok(items);
         }
         if !repository.starts_with(self.root) && fs_err::symlink_metadata(repository.join("commondir")).is_ok() {
             items.extend(registered(&git, &repository)?);
@@ -159,8 +160,7 @@ impl OuterWorktree<'_> {
         Ok(items)
     }
 
-    /// Returns whether git's own files of all operations are the same in a repository at that path in a worktree that stays, as far as they are
-    /// single files.
+    /// Returns whether a repository at that path in a staying worktree has the same files of all operations, as far as they are single files.
     fn is_unfinished_elsewhere(&self, path: &Path, repository: &Path) -> bool {
         let same = |other: &PathBuf| {
             UNFINISHED.iter().all(|(name, _)| match fs_err::read(repository.join(name)) {
@@ -190,6 +190,12 @@ impl OuterWorktree<'_> {
         Ok(git.output(&[&words[..], &[path.as_os_str()]].concat())?.status.success())
     }
 
+    /// Returns whether git was told not to look at a submodule (`git update-index --skip-worktree`).
+    fn is_skipped(&self, path: &Path) -> Result<bool> {
+        let words = ["--literal-pathspecs", "ls-files", "-v", "--"].map(OsStr::new);
+        Ok(Git::at(self.root).run(&[&words[..], &[path.as_os_str()]].concat())?.first() == Some(&b'S'))
+    }
+
     /// Returns the places of that path in worktrees that stay, as far as no link leads there.
     fn others_at(&self, path: &Path) -> Vec<PathBuf> {
         let places = self.others.iter().map(|other| other.join(path));
@@ -205,7 +211,7 @@ impl OuterWorktree<'_> {
         let git = careful(&repository, &repository)?;
         let mut items = Vec::new();
         if let Some(commits) = only_here(&git, &repository)?
-            && !is_kept_by(&git, &self.others_at(path))?
+            && let Some(commits) = without_kept(&git, commits, &self.others_at(path))?
         {
             items.push(UnsavedItem::Unpushed(commits));
         }
@@ -228,10 +234,6 @@ fn registered(git: &Git, entry: &Path) -> Result<Vec<UnsavedItem>> {
     items.extend(LooseCommits::listed(&loose.stdout).map(UnsavedItem::Commits));
     Ok(items)
 }
-
-const STATUS: [&str; 6] =
-    ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"];
-const IGNORED: [&str; 6] = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ pub(in crate::worktree) fn all(log: &Path) -> Vec<String> {
     named.into_iter().filter(|oid| oid.bytes().any(|byte| byte != b'0')).map(str::to_owned).collect()
 }
 
-/// Returns those of [`made_here`] that nobody has replaced by an amended one, or made in the course of a rebase.
+/// Returns those of [`made_here`] that were neither replaced by an amended one nor made in the course of a rebase.
 pub(super) fn made_and_left(log: &Path) -> Vec<String> {
     let text = read(log);
     let amended: HashSet<&str> =

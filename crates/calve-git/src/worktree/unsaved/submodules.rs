@@ -1,4 +1,4 @@
-//! Commits and changes of a worktree's submodules that nobody else has.
+//! Commits and changes of a worktree's submodules that exist nowhere else.
 //!
 //! git keeps the repositories of a linked worktree's submodules in the worktree's entry (gitrepository-layout(5), `modules`), and they
 //! go with it. git refuses to remove any worktree with submodules; here it is looked whether something would be lost.
@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::paths::path_of;
+use crate::paths::{if_there, path_of};
 use crate::repository::operation::unfinished;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::UnsavedItem;
@@ -19,7 +19,7 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
     let modules = entry.join("modules");
     collect(&modules, &modules, &mut found)?;
     for submodule in Index::read(&entry.join("index"), repository.hash_bytes())?.entries {
-        // A repository that nobody has moved out of the way (`git submodule absorbgitdirs`).
+        // A repository that was not moved out of the way (`git submodule absorbgitdirs`).
         let path = path_of(&submodule.path);
         let inside = worktree.path.join(&path).join(".git");
         if submodule.mode == GITLINK && inside.is_dir() {
@@ -37,11 +37,7 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
 
 /// Collects the repositories below a directory, each with its name. A name may have slashes in it, and a submodule has submodules.
 fn collect(all: &Path, directory: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
-    let entries = match fs_err::read_dir(directory) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
+    for entry in if_there(fs_err::read_dir(directory))?.into_iter().flatten() {
         let path = entry?.path();
         if !fs_err::symlink_metadata(&path)?.is_dir() {
             continue;

@@ -9,8 +9,7 @@ use crate::git::Git;
 use crate::unsaved_item::LooseCommits;
 use crate::worktree::unsaved::reflog::{is_oid, made_here};
 
-/// Returns a git for a repository that the user may never have inspected. It runs no program that the repository's configuration names,
-/// and fetches nothing.
+/// Returns a git for a repository that the user may never have inspected: it runs no program of its configuration, and fetches nothing.
 pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
     let git = Git::at(at).with("GIT_DIR", repository);
     git.with("GIT_ALLOW_PROTOCOL", "none").with("GIT_NO_LAZY_FETCH", "1").without_own_programs()
@@ -55,19 +54,19 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
     Ok(newest.map(|commit| LooseCommits { commit, count: 1 + tagged.count() as u64 }))
 }
 
-/// Returns whether `others` keep all that the references of this repository lead to by theirs, and what only a reflog leads to by their
-/// reflogs at least. What a remote had when it was last asked counts as well.
+/// Returns those of the `commits` of a repository that `others` do not keep: all that its references lead to by theirs, and what only a
+/// reflog leads to by their reflogs at least. What a remote had when it was last asked counts as well.
 ///
 /// Only a repository with all its history counts, in objects of its own. What pretends another history (replacements, grafts, a commit
 /// graph) is not read.
-pub(super) fn is_kept_by(git: &Git, others: &[PathBuf]) -> Result<bool> {
+pub(super) fn without_kept(git: &Git, commits: LooseCommits, others: &[PathBuf]) -> Result<Option<LooseCommits>> {
     let plain = |git: &Git| git.clone().with("GIT_NO_REPLACE_OBJECTS", "1").with("GIT_GRAFT_FILE", "/dev/null");
     let ours = plain(git);
     let others: Vec<Git> =
         others.iter().filter(|other| is_whole(other)).filter_map(|other| careful(other, other).ok()).collect();
     let others: Vec<Git> = others.iter().map(plain).collect();
     if others.is_empty() {
-        return Ok(false);
+        return Ok(Some(commits));
     }
     let has_remotes = !git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?.stdout.is_empty();
     for which in [&["--all"][..], &["--all", "--reflog"]] {
@@ -88,23 +87,25 @@ pub(super) fn is_kept_by(git: &Git, others: &[PathBuf]) -> Result<bool> {
             false => lines(&ours, &["rev-list", "--no-walk"])?,
         };
         if !other_objects(&ours)?.is_subset(&kept) {
-            return Ok(false);
+            return Ok(Some(commits));
         }
         let missing: Vec<&str> = tips.difference(&kept).map(String::as_str).collect();
-        let is_kept = missing.is_empty() || has_remotes && is_at_remotes(&ours, &missing)?;
-        if !is_kept {
-            return Ok(false);
+        if missing.is_empty() {
+            continue;
+        }
+        let at_remotes: &[&str] = if has_remotes { &["--not", "--remotes"] } else { &[] };
+        let listed =
+            ours.fed(&[&PLAIN[..], &["rev-list", "--stdin"], at_remotes].concat(), missing.join("\n").as_bytes())?;
+        let listed = String::from_utf8_lossy(&listed);
+        let not_kept: Vec<&str> = listed.lines().filter(|commit| !kept.contains(*commit)).take(1000).collect();
+        if !listed.is_empty() {
+            return Ok(Some(LooseCommits::listed(not_kept.join("\n").as_bytes()).unwrap_or(commits)));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
-fn is_at_remotes(git: &Git, commits: &[&str]) -> Result<bool> {
-    let arguments = [&PLAIN[..], &["rev-list", "--max-count=1", "--stdin", "--not", "--remotes"]].concat();
-    Ok(git.fed(&arguments, commits.join("\n").as_bytes())?.is_empty())
-}
-
-/// Returns what references name that is no commit: annotated tags, and whatever else somebody has kept by a name.
+/// Returns what references name that is no commit: annotated tags, and other objects that were kept by a name.
 fn other_objects(git: &Git) -> Result<HashSet<String>> {
     let said = git.run(&["for-each-ref", "--format=%(objecttype) %(objectname)"])?;
     let said = String::from_utf8_lossy(&said);

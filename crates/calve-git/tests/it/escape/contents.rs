@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use calve_git::escape::{Action, ReferenceKind};
+use calve_git::escape::{Action, Explanation, ReferenceKind};
 
 use super::{Pair, outline};
 
@@ -79,6 +79,43 @@ fn files_that_name_the_old_tree_name_the_new_one() {
         let now = fs_err::metadata(pair.new_tree().join(path)).unwrap().modified().unwrap();
         // Python would take what it compiled of a module for current.
         assert_eq!(now == time, !path.ends_with("finder.py"), "{kind:?}: {path}");
+    }
+}
+
+/// A first line that names a tree with a long path, whatever it has beside the interpreter.
+#[test]
+fn scripts_with_long_first_lines_run() {
+    const NEW: &str = "main.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+    if !calve_testkit::require_program("python3") {
+        return;
+    }
+    let pair = Pair::at("main", NEW);
+    pair.link(".venv/bin/python", "/usr/bin/python3");
+    let body = "import sys; print(sys.executable, sys.flags.isolated, sys.argv[1:], len('\u{e9}'))\n";
+    let scripts = [
+        ("a", "#!{old}/.venv/bin/python\n", "0"),
+        ("b", "#!{old}/.venv/bin/python -I\n", "1"),
+        ("c", "#!/usr/bin/env -S {old}/.venv/bin/python -I\n", "1"),
+        ("d", "#!{old}/.venv/bin/python\n# -*- coding: latin-1 -*-\n", "0"),
+    ];
+    for (name, head, _) in scripts {
+        let latin: Vec<u8> = body.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+        let body = if name == "d" { latin } else { body.into() };
+        for tree in [pair.old(), pair.new_tree()] {
+            let script = [pair.spelled(head).into_bytes(), body.clone()].concat();
+            calve_testkit::Tree::new(tree).file(format!(".venv/bin/{name}"), &script);
+        }
+    }
+    pair.file("node_modules/.bin/r", "#!{old}/ruby\n");
+    let found = pair.fixed();
+    let left = |found: &calve_git::escape::Finding| found.action == Action::Reported;
+    let left: Vec<_> = found.iter().filter(|one| left(one)).map(|one| (&*one.path, &one.explanation)).collect();
+    assert_eq!(left, [(std::path::Path::new("node_modules/.bin/r"), &Explanation::LineTooLong)]);
+    for (name, _, isolated) in scripts {
+        let script = pair.new_tree().join(".venv/bin").join(name);
+        let ran = std::process::Command::new("sh").arg(&script).args(["x y", "z"]).output().unwrap();
+        let expected = format!("{} {isolated} ['x y', 'z'] 1\n", pair.new_tree().join(".venv/bin/python").display());
+        assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{name}: {ran:?}");
     }
 }
 

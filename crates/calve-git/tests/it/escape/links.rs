@@ -8,12 +8,10 @@ use super::{Pair, outline};
 fn absolute_links_lead_to_the_new_tree() {
     let pair = Pair::new();
     pair.file("packages/a/index.js", "").link("node_modules/a", "{old}/packages/a").link("root", "{old}");
-    pair.link("node_modules/gone", "{old}/packages/gone").link("outside", "/usr/bin").link("near", "{old}-2/x");
-    let expected = ["node_modules/a", "node_modules/gone", "root"]
-        .map(|path| (ReferenceKind::AbsoluteLink, path, Action::Repaired));
+    pair.link("outside", "/usr/bin").link("near", "{old}-2/x");
+    let expected = ["node_modules/a", "root"].map(|path| (ReferenceKind::AbsoluteLink, path, Action::Repaired));
     assert_eq!(outline(&pair.fixed()), expected);
     pair.leads("node_modules/a", "{new}/packages/a");
-    pair.leads("node_modules/gone", "{new}/packages/gone");
     pair.leads("root", "{new}");
     pair.leads("near", "{old}-2/x");
 }
@@ -28,6 +26,19 @@ fn a_link_to_what_only_the_old_tree_has_is_reported() {
     assert_eq!(found[0].names, pair.old().join("big"));
     assert_eq!(found[0].explanation, Explanation::TargetMissing("big".into()));
     pair.leads("data", "{old}/big");
+}
+
+#[test]
+fn a_link_to_what_no_tree_has_is_reported() {
+    let pair = Pair::new();
+    pair.link("node_modules/.bin/n", "{old}/nope").link("up", "../main/nope");
+    let expected = [
+        (ReferenceKind::AbsoluteLink, "node_modules/.bin/n", Action::Reported),
+        (ReferenceKind::LeavingLink, "up", Action::Reported),
+    ];
+    assert_eq!(outline(&pair.fixed()), expected);
+    pair.leads("node_modules/.bin/n", "{old}/nope");
+    pair.leads("up", "../main/nope");
 }
 
 #[test]

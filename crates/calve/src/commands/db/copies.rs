@@ -1,7 +1,7 @@
 //! Describes the files that overlays copy as a whole.
 
-use calve_core::ShownPath;
-use calve_db::Record;
+use calve_core::internal::ShownPath;
+use calve_db::Server;
 use calve_receipt::human;
 
 use crate::output;
@@ -10,18 +10,18 @@ use crate::output;
 const NAMED: usize = 5;
 
 /// Announces the copies that will make somebody wait.
-pub(super) fn announce(server: &Record) {
-    let files = &server.copy_up;
-    if files.is_empty() || output::is_quiet() {
+pub(super) fn announce(server: &Server) {
+    let files = &server.launch.copied_on_first_open;
+    if files.is_empty() {
         return;
     }
     let bytes = files.iter().map(|file| file.bytes).sum();
-    output::say(&format!(
+    output::note(&format!(
         "an overlay without reflinks copies a file as a whole when the server first opens it. Large files: {}, {}",
         human::count(files.len() as u64),
         human::size(bytes)
     ));
     for file in files.iter().take(NAMED) {
-        output::say(&format!("  {}  {}", ShownPath(&file.path), human::size(file.bytes)));
+        output::note(&format!("  {}  {}", ShownPath(&file.path), human::size(file.bytes)));
     }
 }

@@ -2,42 +2,44 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 use calve_db::{Home, Service, WrittenDataRule};
-use calve_git::environment::Keeper;
+use calve_env::last_root;
+use calve_git::environment::WorktreeId;
 use calve_receipt::human::size;
 use calve_receipt::{DbServiceData, ServiceDataState, path};
 
-use crate::commands::du;
+use crate::commands::trees::du;
+use crate::commands::worktree::services;
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::output;
 
 /// The first thing to try with data whose worktree is not found.
 const IF_MOVED: &str = "if you moved the repository, run `calve env` in it";
 
-/// The data of a service, and whose it is.
 pub(super) struct KeptData {
     service: Service,
     /// The root of its worktree, if that is where it was; an error is not known to be gone.
     worktree: calve_git::Result<Option<PathBuf>>,
     runs: bool,
-    disk_bytes: u64,
+    disk_bytes: Option<u64>,
 }
 
-/// Returns all of it, by name.
 pub(super) fn all(home: &Home) -> Result<Vec<KeptData>, Failure> {
     Ok(calve_db::services(home)?.into_iter().map(|service| KeptData::of(home, service)).collect())
 }
 
 fn root_of(service: &Service) -> calve_git::Result<Option<PathBuf>> {
-    Keeper::root(Path::new(&service.keeper), &service.keeper_id)
+    WorktreeId::root(Path::new(&service.worktree.entry), &service.worktree.id)
 }
 
 impl KeptData {
     fn of(home: &Home, service: Service) -> Self {
-        let (worktree, runs) = (root_of(&service), service.server(home).is_some());
+        // One whose record cannot be read is there.
+        let (worktree, runs) = (root_of(&service), !matches!(service.server(home), Ok(None)));
         // Files come and go while it is looked at.
-        let disk_bytes = du::taken(&[service.data_directory()], &CancelToken::default()).unwrap_or_default();
+        let disk_bytes = du::taken(&[service.data_directory()], &CancelToken::default()).ok();
         Self { service, worktree, runs, disk_bytes }
     }
 
@@ -66,7 +68,7 @@ impl KeptData {
             template: service.template.clone(),
             state: self.state(),
             worktree: self.worktree.as_ref().ok().and_then(Option::as_ref).map(path),
-            keeper: path(Path::new(&service.keeper)),
+            keeper: path(Path::new(&service.worktree.entry)),
             data_directory: path(service.data_directory()),
             disk_bytes: self.disk_bytes,
         }
@@ -80,11 +82,12 @@ impl KeptData {
             Ok(None) => ", not found",
             Err(_) => ", which cannot be read",
         };
-        format!("{}  {}{found}, {}", self.state(), self.whose(), size(self.disk_bytes))
+        let taken = self.disk_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
+        format!("{}  {}{found}{taken}", self.state(), self.whose())
     }
 
     fn whose(&self) -> String {
-        format!("service `{}` of {}", self.service.service, shown(Path::new(&self.service.keeper)))
+        services::whose(&self.service)
     }
 
     /// Fails if its worktree is there, or may be.
@@ -115,33 +118,20 @@ impl KeptData {
         if self.runs && !lose_data {
             return Err(refused(format!("the server of `{}` runs ({})", self.name(), self.whose())));
         }
-        let doomed = match calve_db::doom(home, self.name(), WrittenDataRule::of(lose_data)) {
+        let removal = match calve_db::begin_removal(home, self.name(), WrittenDataRule::from_consent(lose_data)) {
             Err(calve_db::Error::ServiceWritten { .. }) => {
                 let text = format!("`{}` may have changes that are nowhere else ({})", self.name(), self.whose());
                 return Err(refused(text));
             }
-            doomed => doomed?,
+            removal => removal?,
         };
         // Its worktree may have come back, until no other process could note that.
         let now = calve_db::find_service(home, self.name()).map(|service| Self::of(home, service));
         if let Err(failure) = now.map_err(Failure::from).and_then(|now| now.check_orphaned()) {
-            doomed.spare()?;
+            removal.cancel()?;
             return Err(failure);
         }
-        Ok(doomed.remove(home)?)
-    }
-}
-
-/// Describes the worktree with this entry: "`PATH`", or "the worktree `topic` of `PATH`" if only git's name for it is known.
-fn shown(entry: &Path) -> String {
-    let root = Keeper::last_root(entry);
-    let entries = root.parent().filter(|parent| root == entry && parent.ends_with("worktrees"));
-    match (entries.and_then(Path::parent), root.file_name()) {
-        (Some(common), Some(name)) => {
-            let repository = Keeper::last_root(common);
-            format!("the worktree `{}` of `{}`", ShownPath(Path::new(name)), ShownPath(&repository))
-        }
-        _ => format!("`{}`", ShownPath(&root)),
+        Ok(removal.commit(home)?)
     }
 }
 
@@ -158,7 +148,7 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
     for data in named {
         match data.remove(home, lose_data) {
             Ok(()) => {
-                output::say(&format!("removed `{}`, the data of the {}", data.name(), data.whose()));
+                output::note(&format!("removed `{}`, the data of the {}", data.name(), data.whose()));
                 removed.push(data.service.name);
             }
             Err(failure) => {
@@ -178,10 +168,10 @@ pub(super) fn orphans(home: &Home) -> Result<Vec<KeptData>, Failure> {
 /// Names such data, and what can be done with it.
 pub(super) fn say_orphans(orphans: &[KeptData]) {
     for data in orphans {
-        output::say(&format!("`{}`  {}", data.name(), data.line()));
+        output::note(&format!("`{}`  {}", data.name(), data.line()));
     }
     if !orphans.is_empty() {
-        output::say(&format!(
+        output::note(&format!(
             "{IF_MOVED}; `calve worktree add --data-from NAME` gives such data to a new worktree, and `calve db gc NAME` removes it"
         ));
     }
@@ -191,9 +181,9 @@ pub(super) fn say_orphans(orphans: &[KeptData]) {
 pub(super) fn say_users(home: &Home, template: &str) -> Result<(), Failure> {
     let mut users = calve_db::services(home)?;
     users.retain(|service| service.template == template && !matches!(root_of(service), Ok(None)));
-    let users: Vec<String> = users.iter().map(|service| shown(Path::new(&service.keeper))).collect();
+    let users: Vec<String> = users.iter().map(|user| format!("`{}`", ShownPath(&last_root(user)))).collect();
     if !users.is_empty() {
-        output::say(&format!("`calve reset` needs the template `{template}` in {}", users.join(", ")));
+        output::note(&format!("`calve reset` needs the template `{template}` in {}", users.join(", ")));
     }
     Ok(())
 }

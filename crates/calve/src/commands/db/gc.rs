@@ -1,12 +1,13 @@
-//! `calve db gc`.
+use calve_core::CancelToken;
 
-use super::{data, unswept_home};
+use super::data;
+use super::home::unswept_home;
 use crate::cli::db::GcArguments;
 use crate::failure::{Failure, USAGE};
 use crate::output;
 use calve_receipt::DbGcReceipt;
 
-pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), Failure> {
     // A repository that was only moved looks the same, so nothing is lost that was not named.
     if arguments.lose_data && arguments.names.is_empty() {
         let text = "`--lose-data` loses only data that you name";
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
         data::say_orphans(&orphans);
     }
     let swept = calve_db::sweep(&home)?;
-    calve_db::delete_trash(&swept)?;
+    calve_db::delete_trash(&swept, cancel)?;
     for name in &swept.servers {
         output::note(&format!("removed what was left of `{name}`"));
     }
@@ -27,7 +28,7 @@ pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
         output::note(&format!("removed what was left of a build of the template `{name}`"));
     }
     for (name, why) in swept.kept {
-        output::say(&format!("{name} is still there: {why}"));
+        output::warn(&format!("{name} is still there: {why}"));
     }
     if arguments.json {
         let orphans = orphans.iter().map(data::KeptData::receipt).collect();

@@ -7,10 +7,10 @@ use calve_core::CancelToken;
 use calve_db::{Home, Pool, PoolLifetime, PoolOptions, StartOptions};
 use calve_git::Config;
 
-use super::{home, supervisor};
+use super::home::{home, supervisor};
 use crate::cli::db::PoolArguments;
 use crate::failure::Failure;
-use crate::{db_receipt, output, sys};
+use crate::{output, sys};
 use calve_receipt::DbPoolsReceipt;
 
 pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -22,16 +22,12 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
             options.idle = arguments.idle.0;
             options.lifetime = if arguments.keep { PoolLifetime::Kept } else { PoolLifetime::Session };
             let pool = calve_db::set_pool(&home, template, &options, &supervisor()?, cancel)?;
-            if cancel.is_cancelled() {
-                return Err(calve_db::Error::Interrupted.into());
-            }
-            if !output::is_quiet() {
-                let text = pool.as_ref().map_or_else(|| format!("the template `{template}` has no pool"), told);
-                output::say(&text);
-            }
+            let text = pool.as_ref().map_or_else(|| format!("the template `{template}` has no pool"), told);
+            output::note(&text);
             pool.into_iter().collect()
         }
         _ => {
+            super::home::warn_of_unreadable(&home)?;
             let pools = calve_db::pools(&home)?;
             if !arguments.json {
                 return output::result(&pools.iter().map(|pool| format!("{}\n", told(pool))).collect::<String>());
@@ -39,10 +35,7 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
             pools
         }
     };
-    if !arguments.json {
-        return Ok(());
-    }
-    output::json(&DbPoolsReceipt { pools: pools.into_iter().map(db_receipt::pool).collect() })
+    if arguments.json { output::json(&DbPoolsReceipt { pools }) } else { Ok(()) }
 }
 
 fn told(pool: &Pool) -> String {

@@ -1,19 +1,19 @@
-//! `calve db promote`.
-
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 use calve_db::{BuildEvent, Home, Service};
+use calve_env::services_of_named;
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
-use super::{home, pool, reap_trash, supervisor};
+use super::home::{home, reap_trash, supervisor};
+use super::pool;
 use crate::cli::db::PromoteArguments;
-use crate::commands::services;
 use crate::failure::{Failure, REFUSED};
-use crate::{consent, output};
+use crate::{consent, output, real_path};
 
 pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let mut receipt = DbPromoteReceipt { templates: Vec::new() };
-    for service in services::of_named(&home, &arguments.worktree, arguments.service.as_deref())? {
+    for service in services_of_named(&home, &real_path::here()?, &arguments.worktree, arguments.service.as_deref())? {
         match promote(&home, &service, arguments, cancel) {
             Ok(done) => receipt.templates.push(done),
             Err(failure) => {
@@ -37,7 +37,7 @@ fn promote(
     let template = &service.template;
     let what = format!("the data of `{}` in `{}`", service.service.escape_default(), ShownPath(&arguments.worktree));
     if arguments.dry_run {
-        output::say(&format!("would make {what} the template `{template}`"));
+        output::note(&format!("would make {what} the template `{template}`"));
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
     if !arguments.yes && !consent::can_ask() {
@@ -49,14 +49,14 @@ fn promote(
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
     let mut say = |event: BuildEvent| match event {
-        BuildEvent::Unfinished(what) => output::say(&format!("warning: {what}")),
-        _ => output::say(&format!("waiting for another process that makes the template `{template}`")),
+        BuildEvent::Unfinished(what) => output::warn(&what),
+        _ => output::note(&format!("waiting for another process that makes the template `{template}`")),
     };
     calve_db::promote(home, &service.name, &supervisor()?, &mut say, cancel)?;
-    output::say(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
+    output::note(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
     // The template that it replaces. It may stay: the new one is made.
     if let Err(failure) = reap_trash(home) {
-        output::say("warning: the former template was not removed; `calve db gc` removes it");
+        output::warn("the former template was not removed; `calve db gc` removes it");
         output::failure(&failure);
     }
     pool::refill(home, template);

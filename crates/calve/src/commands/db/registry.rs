@@ -1,18 +1,20 @@
-//! `calve db template push` and `calve db template pull`.
-
 use std::env;
 
-use calve_core::{CancelToken, Templates};
+use calve_core::CancelToken;
+use calve_core::template::Templates;
 use calve_db::{DatabaseTemplate, ImageOrigin, NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths};
-use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Transport};
-use calve_receipt::human::{count, size};
+use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Remedy, Transport};
+use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
 
-use super::{home, pool, reap_trash};
+use super::home::{home, reap_trash};
+use super::pool;
 use crate::cli::db::{TemplatePullArguments, TemplatePushArguments};
 use crate::commands::registry::{self, Pull};
 use crate::failure::{FAILED, Failure};
-use crate::{db_receipt, output};
+use crate::host::say_building;
+use crate::progress_bar::watched;
+use crate::{output, real_path};
 
 pub(super) fn push(arguments: &TemplatePushArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let push = registry::push(&arguments.push, cancel, |reference, options| {
@@ -30,10 +32,7 @@ pub(super) fn push(arguments: &TemplatePushArguments, cancel: &CancelToken) -> R
         let source = DataSource { data, spool: held.beside(), is_current: &|| held.is_current() };
         Ok(calve_oci::push_data(&source, &about, reference, options)?)
     })?;
-    if !arguments.json {
-        return Ok(());
-    }
-    output::json(&DbTemplatePushReceipt { push })
+    if arguments.json { output::json(&DbTemplatePushReceipt { push }) } else { Ok(()) }
 }
 
 pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -41,22 +40,23 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     let home = home()?;
-    let mut say = super::template::saying(&pull.name);
+    let mut say = |event| say_building(&pull.name, event);
     // Before the image is looked up: another pull that has to be waited for may have a newer one.
     let lock = NameLock::wait(&home, &pull.name, &mut say, cancel)?;
     let templates = Templates::open(&directory);
-    let image = DataImage::open(&templates, &pull.reference, &pull.options).map_err(|error| pull.failure(error))?;
+    let image = DataImage::open(&templates, &pull.reference, &pull.options);
+    let image = image.map_err(|error| pull.failure(error, &Remedy::PushDatabaseWithKey))?;
     let receive = receive_options(arguments, &pull, &image)?;
     let may_replace = |old: &DatabaseTemplate| may_replace(old, &pull.reference);
     let mut data = ReceivedData::default();
-    let watch = pull.watch();
     let fill = |room: &ReceivePaths<'_>| {
         let old = room.old.as_ref().map(|(data, index)| OldData { data, index });
         data = image.receive(room.data, room.index, old)?;
         Ok(())
     };
-    let made = calve_db::receive(&home, &lock, &receive, (&mut say, cancel), may_replace, fill);
-    drop(watch);
+    let made = watched("pulled", &pull.options.template.progress, || {
+        calve_db::receive(&home, &lock, &receive, (&mut say, cancel), may_replace, fill)
+    });
     let (template, up_to_date) = match made? {
         ReceiveOutcome::UpToDate(template) => (template, true),
         ReceiveOutcome::New(template) => (template, false),
@@ -66,12 +66,12 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     if !up_to_date {
         pool::refill(&home, &pull.name);
     }
-    let amount = format!("{} files, {}", count(template.files), size(template.bytes));
+    let amount = format!("{}, {}", counted(template.files, "file"), size(template.bytes));
     let fields = pull.end(&amount, (receive.origin.digest, up_to_date), data.fetched_bytes, data.reused_bytes);
     if !arguments.json {
         return Ok(());
     }
-    output::json(&DbTemplatePullReceipt { template: db_receipt::template(&template), pull: fields })
+    output::json(&DbTemplatePullReceipt { template: template.into(), pull: fields })
 }
 
 fn receive_options(
@@ -79,14 +79,14 @@ fn receive_options(
     pull: &Pull<'_>,
     image: &DataImage<'_>,
 ) -> Result<ReceiveOptions, Failure> {
-    let about = image.about().clone();
-    let directory = env::current_dir()?;
+    let about = image.about.clone();
+    let directory = real_path::here()?;
     Ok(ReceiveOptions {
         engine: about.engine,
         version: about.version,
         architecture: about.architecture,
         key: about.key,
-        origin: ImageOrigin { reference: pull.reference.to_string(), digest: image.digest().to_owned() },
+        origin: ImageOrigin { reference: pull.reference.to_string(), digest: image.digest.clone() },
         server_bin: arguments.server_bin.as_ref().map(|path| directory.join(path)),
         search: env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default(),
     })

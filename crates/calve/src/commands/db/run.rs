@@ -1,9 +1,10 @@
 //! `calve db run`: a server for one command.
 
 use calve_core::CancelToken;
-use calve_db::{Error, Ownership};
+use calve_db::{Error, Ownership, Record};
 
-use super::{command_for, home, pool, start};
+use super::home::{command_for, home};
+use super::{pool, start};
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
@@ -15,8 +16,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     pool::configure(&home, &arguments.template, &options)?;
     let owned = start::started(&home, &arguments.template, &options)?;
     pool::refill(&home, &arguments.template);
-    let address = &owned.record.address;
-    let Some(mut command) = command_for(address, &arguments.command)? else {
+    let Some(mut command) = command_for(&owned.record.server, &arguments.command)? else {
         return Err(Failure::stated(FAILED, "no command is named", "name it after `--`"));
     };
     if cancel.is_cancelled() {
@@ -34,12 +34,20 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         }
     };
     let code = end.map(|(code, _)| code);
-    if arguments.keep_on_failure && code.is_some() {
-        let record = owned.keep()?;
-        output::say(&format!("the server `{}` is kept: {}", record.name, record.address.url));
-        output::say(&format!("end it with: calve db stop {}", record.name));
-    } else {
-        owned.stop()?;
+    let left =
+        if arguments.keep_on_failure && code.is_some() { owned.keep().map(Some) } else { owned.stop().map(|()| None) };
+    match left {
+        Ok(Some(Record { server, .. })) => {
+            output::note(&format!("the server `{}` is kept: {}", server.name, server.address.url));
+            output::note(&format!("end it with: calve db stop {}", server.name));
+        }
+        Ok(None) => {}
+        // It ended without this command, whose result stands.
+        Err(error @ (Error::ServerEnded { .. } | Error::SupervisorGone(_) | Error::StoppedMeanwhile(_))) => {
+            output::warn(&error.to_string());
+        }
+        Err(error) if code.is_none() => return Err(error.into()),
+        Err(error) => _ = output::failure(&error.into()),
     }
     code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
 }

@@ -1,12 +1,11 @@
-//! `calve db start`.
-
 use calve_core::CancelToken;
 use calve_db::{Home, OwnedServer, Ownership, StartOptions};
 
-use super::{copies, home, pool, supervisor, unswept_home};
+use super::home::{home, supervisor, unswept_home};
+use super::{copies, pool};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
-use crate::{db_receipt, output};
+use crate::output;
 use calve_receipt::DbServerReceipt;
 
 pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -19,9 +18,9 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<()
     pool::configure(&home, &arguments.template, &options)?;
     let owned = started(&home, &arguments.template, &options)?;
     if arguments.json {
-        output::json(&DbServerReceipt { server: db_receipt::server(&owned.record) })?;
+        output::json(&DbServerReceipt { server: owned.record.server.clone() })?;
     } else {
-        output::result(&format!("{}\n", owned.record.address.url))?;
+        output::result(&format!("{}\n", owned.record.server.address.url))?;
     }
     // Once whoever asked has the answer.
     pool::refill(&home, &arguments.template);
@@ -46,6 +45,6 @@ pub(super) fn options(server: &ServerOptions, cancel: &CancelToken) -> StartOpti
 /// Starts it, and says what an overlay will copy.
 pub(super) fn started(home: &Home, template: &str, options: &StartOptions) -> Result<OwnedServer, Failure> {
     let server = calve_db::start(home, template, options, &supervisor()?)?;
-    copies::announce(&server.record);
+    copies::announce(&server.record.server);
     Ok(server)
 }

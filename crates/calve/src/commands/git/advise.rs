@@ -1,8 +1,6 @@
-//! `calve git advise`.
-
 use std::path::Path;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use calve_git::advise::{Cost, Numbers, RepositoryCosts, Sentence, Test, advise};
 use calve_git::remote::published;
 use serde_json::Value;
@@ -60,7 +58,7 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
         serde_json::from_slice(&bytes).map_err(|error| unusable(&format!("it is no JSON ({error})")))?;
     for warning in report["warnings"].as_array().into_iter().flatten() {
         let message = warning["message"].as_str().unwrap_or_default();
-        output::say(&format!("warning: these numbers come with a warning: {}", ShownPath(Path::new(message))));
+        output::warn(&format!("these numbers come with a warning: {}", ShownPath(Path::new(message))));
     }
     let results = report["results"].as_array().ok_or_else(|| unusable("there is no list `results` in it"))?;
     let mut repositories: Vec<RepositoryCosts> = Vec::new();
@@ -85,8 +83,7 @@ fn repository(result: &Value) -> String {
     result["repository"].as_str().unwrap_or("the repository").to_owned()
 }
 
-/// Returns the entry for the operation that a test is about: the clone, or the fetch with the reset that follows it. `None` for other
-/// entries of the test. hyperfine's fields are in seconds.
+/// Returns the cost of the clone, or of the fetch with the reset after it; `None` for a test's other entries. hyperfine's fields are in seconds.
 fn cost(test: Test, result: &Value, results: &[Value]) -> Option<Cost> {
     let operation = if test <= Test::T4 { "clone" } else { "fetch" };
     if result["operation"].as_str().is_some_and(|of| of != operation) {

@@ -1,49 +1,44 @@
-//! `calve git clone`.
-
 use std::path::PathBuf;
 
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
 use calve_git::remote::{
     GitCloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
 };
 
-use super::{Line, failure, prompts};
+use super::interaction::{prompts, with_progress};
+use super::receipt;
 use crate::cli::git::GitCloneArguments;
 use crate::failure::Failure;
-use crate::{git_receipt, output, wording};
+use crate::wording::word;
+use crate::{output, wording};
 use calve_receipt::GitClonePlanReceipt;
 
 pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let request = request(arguments, cancel).map_err(failure)?;
-    let (recipe, git) = plan_clone(&request).map_err(failure)?;
+    let request = request(arguments, cancel)?;
+    let (recipe, git) = plan_clone(&request)?;
     if arguments.dry_run {
         if arguments.json {
-            return output::json(&GitClonePlanReceipt { plan: git_receipt::plan(&recipe, &git, &request.dst) });
+            return output::json(&GitClonePlanReceipt { plan: receipt::plan(&recipe, &git, &request.dst) });
         }
-        return output::result(&git_receipt::plan_text(&recipe, &request.dst));
+        return output::result(&receipt::plan_text(&recipe, &request.dst));
     }
-    output::note(&git_receipt::plan_text(&recipe, &request.dst).trim_end().replace('\n', "\n  "));
-    let line = Line::new();
-    let receipt = clone_repository(&request, &|text| line.show(text));
-    drop(line);
-    let receipt = receipt.map_err(failure)?;
+    output::note(&receipt::plan_text(&recipe, &request.dst).trim_end().replace('\n', "\n  "));
+    let receipt = with_progress(|listener| clone_repository(&request, listener))?;
     for notice in &receipt.notices {
-        let is_warning = notice.code.is_warning();
-        if is_warning || !output::is_quiet() {
-            output::say(&format!("{}: {}", if is_warning { "warning" } else { "note" }, wording::git::notice(notice)));
+        let text = wording::git::notice(notice);
+        match notice.code.is_warning() {
+            true => output::warn(&text),
+            false => output::note(&format!("note: {text}")),
         }
     }
     if receipt.notices.iter().any(|notice| notice.code == NoticeCode::SparseMissing) {
-        output::say(&format!(
-            "hint: `git -C {} ls-tree -rd --name-only HEAD` lists the directories",
-            ShownPath(&request.dst)
-        ));
+        output::hint(&format!("`git -C {} ls-tree -rd --name-only HEAD` lists the directories", word(&request.dst)));
     }
-    output::note(&git_receipt::clone_sentence(&receipt, &request.dst));
+    output::note(&receipt::clone_sentence(&receipt, &request.dst));
     if arguments.json {
-        return output::json(&git_receipt::clone(&receipt, &request.dst));
+        return output::json(&receipt::clone(&receipt, &request.dst));
     }
-    output::result(&format!("{}\n", ShownPath(&request.dst)))
+    output::path(&request.dst)
 }
 
 fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<GitCloneOptions, RemoteError> {

@@ -1,12 +1,11 @@
-//! `calve git fetch`.
-
 use calve_core::CancelToken;
 use calve_git::remote::{FetchOptions, fetch, plan_fetch};
 
-use super::{Line, failure, prompts};
+use super::interaction::{prompts, with_progress};
+use super::receipt;
 use crate::cli::git::GitFetchArguments;
 use crate::failure::Failure;
-use crate::{git_receipt, output};
+use crate::output;
 use calve_receipt::GitFetchPlanReceipt;
 
 pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -16,28 +15,20 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
         prompts: prompts(),
         cancel: cancel.clone(),
     };
-    let plan = plan_fetch(&request).map_err(failure)?;
-    let what = git_receipt::fetch_text(&plan);
+    let plan = plan_fetch(&request)?;
+    let what = receipt::fetch_text(&plan);
     if arguments.dry_run {
         if arguments.json {
-            return output::json(&GitFetchPlanReceipt { plan: git_receipt::fetch_plan(&plan) });
+            return output::json(&GitFetchPlanReceipt { plan: receipt::fetch_plan(&plan) });
         }
         return output::result(&what);
     }
     output::note(what.trim_end());
-    let line = Line::new();
-    let receipt = fetch(&request, &|text| line.show(text));
-    drop(line);
-    let receipt = receipt.map_err(failure)?;
+    let receipt = with_progress(|listener| fetch(&request, listener))?;
     for notice in &receipt.notices {
-        output::say(&format!("warning: {}", notice.message));
+        output::warn(&notice.message);
     }
-    if !output::is_quiet() {
-        receipt.updated.iter().for_each(|line| output::say(&format!("  {line}")));
-        output::say(&git_receipt::fetch_sentence(&receipt));
-    }
-    if arguments.json {
-        return output::json(&git_receipt::fetch(&receipt));
-    }
-    Ok(())
+    receipt.updated.iter().for_each(|line| output::note(&format!("  {line}")));
+    output::note(&receipt::fetch_sentence(&receipt));
+    if arguments.json { output::json(&receipt::fetch(&receipt)) } else { Ok(()) }
 }

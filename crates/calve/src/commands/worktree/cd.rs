@@ -1,13 +1,12 @@
-//! `calve worktree cd`.
-
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use calve_git::worktree::{self, WorktreeInfo};
 
 use crate::cli::worktree::CdArguments;
 use crate::failure::{Failure, INTERRUPTED, USAGE};
+use crate::real_path::here;
 use crate::{consent, output, sys};
 
 /// Programs that let one choose a line, and their options for lines of which only what is before the tab is shown.
@@ -15,7 +14,7 @@ const FINDERS: [&str; 2] = ["fzf", "sk"];
 const FINDER_OPTIONS: [&str; 4] = ["--delimiter=\t", "--with-nth=2..", "--height=40%", "--reverse"];
 
 pub(crate) fn run(arguments: &CdArguments) -> Result<(), Failure> {
-    let here = super::here()?;
+    let here = here()?;
     if let Some(what) = &arguments.what {
         let (_, mut found) = worktree::find_all(&here, std::slice::from_ref(what))?;
         let path = found.pop().transpose()?.unwrap_or_default();
@@ -58,8 +57,8 @@ fn chosen(all: &[WorktreeInfo]) -> Result<Option<usize>, Failure> {
             found => return Ok(found?),
         }
     }
-    lines.iter().enumerate().for_each(|(number, line)| output::say(&format!("{:>3}  {line}", number + 1)));
-    output::say("Which one?");
+    lines.iter().enumerate().for_each(|(number, line)| output::prompt(&format!("{:>3}  {line}", number + 1)));
+    output::prompt("Which one?");
     let answer = sys::Answers::new()?.line()?.unwrap_or_default();
     let number: Option<usize> = answer.trim().parse().ok();
     Ok(number.and_then(|number| number.checked_sub(1)).filter(|number| *number < all.len()))
@@ -71,8 +70,7 @@ fn line(listed: &WorktreeInfo) -> String {
     format!("{branch}{maker}  {}", ShownPath(&listed.worktree.path))
 }
 
-/// Asks by a finder program. Each line begins with its number, which the finder does not show: a path's contents cannot come back as the
-/// answer.
+/// Asks by a finder program. Each line begins with its number, which the finder hides: a path cannot come back as the answer.
 fn by_finder(finder: &str, lines: &[String]) -> std::io::Result<Option<usize>> {
     let mut command = Command::new(finder);
     let mut child = command.args(FINDER_OPTIONS).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

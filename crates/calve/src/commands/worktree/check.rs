@@ -1,15 +1,14 @@
-//! `calve worktree check`.
-
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 use calve_git::Remedy;
 use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, FormerPathRule};
 
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::{output, wording};
-use calve_receipt::{EscapeFinding, WorktreeCheckReceipt, human, path as receipt_path, skipped};
+use calve_receipt::{EscapeFinding, WorktreeCheckReceipt, human, path as receipt_path};
 
 pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (tree, others) = trees(arguments)?;
@@ -29,9 +28,9 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
         }
     }
     for skipped in &report.skipped {
-        output::say(&format!("warning: `{}` was not looked at: {}", ShownPath(&skipped.path), skipped.reason));
+        output::warn(&format!("`{}` was not looked at: {}", ShownPath(&skipped.path), skipped.reason));
     }
-    output::say(&summary(&tree, &report));
+    output::note(&summary(&tree, &report));
     if report.left() > 0 { Err(Failure::Reported(FAILED)) } else { Ok(()) }
 }
 
@@ -100,7 +99,6 @@ fn summary(tree: &Path, report: &AuditReport) -> String {
     }
 }
 
-/// Converts the findings of an audit.
 pub(super) fn findings(report: &AuditReport) -> Vec<EscapeFinding> {
     let one = |finding: &Finding| EscapeFinding {
         kind: finding.kind.name(),
@@ -118,7 +116,7 @@ fn document(tree: &Path, report: &AuditReport) -> WorktreeCheckReceipt {
         fixed: report.fixed,
         findings: findings(report),
         entries: report.entries,
-        skipped: skipped(&report.skipped),
+        skipped: report.skipped.clone(),
         elapsed_ms: report.elapsed.into(),
     }
 }

@@ -1,36 +1,40 @@
-//! `calve worktree convert`.
-
 use std::sync::Arc;
 
-use calve_core::{CancelToken, CloneOptions, Progress, ShownPath};
+use calve_core::internal::ShownPath;
+use calve_core::{CancelToken, CloneOptions, Progress};
+use calve_git::environment::{LeasingWorktree, root_of};
 use calve_git::worktree;
 
 use crate::cli::worktree::ConvertArguments;
-use crate::commands::{protected, reap};
 use crate::failure::{FAILED, Failure};
-use crate::output;
-use crate::progress_bar::Watch;
+use crate::host::Program;
+use crate::progress_bar::watched;
+use crate::real_path::here;
+use crate::{home, output, reaper};
 use calve_receipt::human::duration;
 use calve_receipt::{WorktreeConvertReceipt, path as receipt_path};
 
 pub(crate) fn run(arguments: &ConvertArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = CloneOptions::default();
-    options.protect = protected();
+    options.protect = home::protected();
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
-    let start = super::here()?.join(&arguments.path);
-    let watch = Watch::start("cloned", &options.progress);
-    let converted = worktree::convert(&start, &options);
-    drop(watch);
-    let converted = converted?;
+    let start = here()?.join(&arguments.path);
+    let former = root_of(&start).and_then(|root| LeasingWorktree::find(&root));
+    let converted = watched("cloned", &options.progress, || worktree::convert(&start, &options))?;
     if let Some(trashed) = &converted.trashed {
-        reap::start(&trashed.parent);
+        reaper::start(&trashed.parent);
+    }
+    if let Ok(former) = former
+        && let Err(error) = calve_env::carry_ports(&Program, &former, &converted.path)
+    {
+        output::warn(&format!("the worktree may get other ports: {error}"));
     }
     let path = ShownPath(&converted.path);
     if converted.was_one {
-        output::say(&format!("`{path}` is a subvolume already"));
+        output::note(&format!("`{path}` is a subvolume already"));
     } else {
-        output::say(&format!("`{path}` is a subvolume now, made in {}", duration(converted.elapsed)));
+        output::note(&format!("`{path}` is a subvolume now, made in {}", duration(converted.elapsed)));
     }
     if arguments.json {
         output::json(&WorktreeConvertReceipt {

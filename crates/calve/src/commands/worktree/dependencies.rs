@@ -2,26 +2,26 @@
 
 use std::path::Path;
 
-use calve_core::ShownPath;
+use calve_core::internal::ShownPath;
 use calve_git::worktree::Dependency;
 use calve_receipt::{WorktreeDependency, path};
 
-use crate::output;
-
 /// Says which directories are from another worktree than the donor, and which do not fit their lockfile: of those with one lockfile, the first.
-pub(crate) fn say(dependencies: &[Dependency], donor: &Path) {
+pub(crate) fn lines(dependencies: &[Dependency], donor: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
     for (at, Dependency { path, from, lockfile, command, .. }) in dependencies.iter().enumerate() {
         if dependencies[..at].iter().any(|other| other.lockfile == *lockfile) {
             continue;
         }
-        if from != donor {
-            output::say(&format!("`{}` comes from `{}`", ShownPath(path), ShownPath(from)));
-        }
         if let Some(command) = command {
             let (path, lockfile) = (ShownPath(path), ShownPath(lockfile));
-            output::say(&format!("`{path}` does not fit `{lockfile}`: run `{command}`"));
+            lines.push(format!("warning: `{path}` does not fit `{lockfile}`: run `{command}`"));
+        }
+        if from != donor {
+            lines.push(format!("`{}` comes from `{}`", ShownPath(path), ShownPath(from)));
         }
     }
+    lines
 }
 
 pub(super) fn receipts(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {

@@ -1,25 +1,24 @@
-//! `calve worktree list`.
-
 use std::time::Duration;
 
-use calve_core::ShownPath;
-use calve_git::environment::Port;
+use calve_core::internal::ShownPath;
+use calve_git::environment::LeasedPort;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 
 use crate::cli::worktree::ListArguments;
-use crate::commands::{env, services, up};
+use crate::commands::worktree::{env, services, up};
 use crate::failure::Failure;
+use crate::real_path::here;
 use crate::wording::fitting::fitting;
 use crate::{output, wording};
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
 
 pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
-    let all = worktree::list(&super::here()?)?;
+    let all = worktree::list(&here()?)?;
     let ports = env::of_worktrees(&all);
     let services = services::of_worktrees(&all);
     let with_both = all.iter().zip(ports.iter().zip(services));
     if arguments.json {
-        let worktrees = with_both.map(|(listed, (ports, services))| one(listed, ports, services)).collect();
+        let worktrees = with_both.map(|(listed, (ports, services))| listed_receipt(listed, ports, services)).collect();
         return output::json(&WorktreesReceipt { worktrees });
     }
     let lines: Vec<[String; 5]> =
@@ -33,16 +32,15 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     }
     output::result(&text)?;
     for listed in &all {
-        let worktree = &listed.worktree;
-        if let Some(problem) = worktree.standing.problem(&worktree.path) {
+        if let Some(problem) = listed.worktree.problem() {
             let hint = problem.remedy().map(|remedy| fitting(wording::git::hint(&remedy))).unwrap_or_default();
-            output::say(&format!("{problem}; {hint}"));
+            output::warn(&format!("{problem}; {hint}"));
         }
     }
     Ok(())
 }
 
-fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -> [String; 5] {
+fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceReceipt]) -> [String; 5] {
     let worktree = &listed.worktree;
     let here = if listed.is_here { "* " } else { "  " };
     let branch = match (&worktree.branch, &worktree.head) {
@@ -54,6 +52,9 @@ fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -
     let mut state = Vec::new();
     if worktree.standing != WorktreeState::Intact {
         state.push(worktree.standing.name().to_owned());
+    }
+    if worktree.is_unfinished {
+        state.push("unfinished".to_owned());
     }
     if worktree.locked.is_some() {
         state.push("locked".to_owned());
@@ -89,7 +90,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-fn one(listed: &WorktreeInfo, ports: &[Port], services: Vec<ServiceReceipt>) -> ListedWorktree {
+fn listed_receipt(listed: &WorktreeInfo, ports: &[LeasedPort], services: Vec<ServiceReceipt>) -> ListedWorktree {
     let worktree = &listed.worktree;
     ListedWorktree {
         path: path(&worktree.path),

@@ -1,23 +1,23 @@
-//! `calve worktree`.
-
-pub(crate) mod add;
-mod agent;
+mod add;
 mod cd;
 mod check;
 mod convert;
 pub(crate) mod dependencies;
+pub(crate) mod env;
+pub(crate) mod facts;
 mod gone_data;
+mod here;
 mod list;
 mod processes;
 mod prune;
 mod remove;
-
-use std::path::PathBuf;
+pub(crate) mod services;
+pub(crate) mod up;
 
 use calve_core::CancelToken;
 
 use crate::cli::worktree::WorktreeCommand;
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 
 pub(crate) fn run(command: &WorktreeCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
@@ -29,15 +29,4 @@ pub(crate) fn run(command: &WorktreeCommand, cancel: &CancelToken) -> Result<(),
         WorktreeCommand::Prune(arguments) => prune::run(arguments, cancel),
         WorktreeCommand::Convert(arguments) => convert::run(arguments, cancel),
     }
-}
-
-/// Returns where the user is.
-fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|error| {
-        Failure::stated(
-            FAILED,
-            format!("the current directory cannot be told: {error}"),
-            "change to a directory that exists",
-        )
-    })
 }

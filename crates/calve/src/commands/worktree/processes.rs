@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 use calve_git::worktree::{Meanwhile, Worktree, WorktreeProcess, processes};
 
-use crate::commands::env;
+use crate::commands::worktree::env;
 use crate::{consent, output};
 
 /// Programs may need a moment to end.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Names the processes in a worktree, as in "process 25357 (node) goes on in it, and listens on 3001".
-pub(super) fn say(worktree: &Worktree) -> Vec<WorktreeProcess> {
+pub(super) fn say(worktree: &Worktree, print: fn(&str)) -> Vec<WorktreeProcess> {
     let ports: Vec<u16> = env::of_worktree(worktree).iter().map(|port| port.number).collect();
     let found = processes(&worktree.path, &ports);
     for process in &found {
@@ -22,21 +23,22 @@ pub(super) fn say(worktree: &Worktree) -> Vec<WorktreeProcess> {
             (true, ports) => format!("goes on in it, and listens on {ports}"),
             (false, ports) => format!("listens on {ports}"),
         };
-        output::say(&format!("`{}`: process {} {does}", ShownPath(&worktree.path), named(process)));
+        print(&format!("`{}`: process {} {does}", ShownPath(&worktree.path), named(process)));
     }
     found
 }
 
 /// Names the processes in a worktree. On a terminal, ends them if the user wants that and `may_ask`.
 pub(super) fn offer_to_end(worktree: &Worktree, may_ask: bool, cancel: &CancelToken) -> Meanwhile {
-    let found = say(worktree);
-    if found.is_empty() || !may_ask || !consent::can_ask() {
+    let asks = may_ask && consent::can_ask();
+    let found = say(worktree, output::prompt_if(asks));
+    if found.is_empty() || !asks {
         return Meanwhile::Nothing;
     }
     let them = if found.len() == 1 { "it" } else { "them" };
     if consent::yes(&format!("End {them}? The worktree is removed in any case.")) {
         for process in WorktreeProcess::end(found, WAIT, cancel) {
-            output::say(&format!("process {} has not ended", named(&process)));
+            output::warn(&format!("process {} has not ended", named(&process)));
         }
     }
     Meanwhile::Changes

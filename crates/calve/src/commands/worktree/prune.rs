@@ -1,42 +1,41 @@
-//! `calve worktree prune`.
-
-use std::io::Write as _;
 use std::path::Path;
 
-use calve_core::{CancelToken, ShownPath};
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 use calve_db::WrittenDataRule;
 use calve_git::Error;
 use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
 use calve_receipt::human::{age, counted};
-use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
+use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, PrunedData, WorktreePruneReceipt, path, paths};
 
 use super::{gone_data, remove};
 use crate::cli::worktree::PruneArguments;
-use crate::commands::reap;
 use crate::failure::{Failure, INTERRUPTED, REFUSED};
+use crate::host::Program;
+use crate::real_path::here;
 use crate::wording::fitting::fitting;
 use crate::wording::unsaved;
-use crate::{consent, output, wording};
+use crate::{consent, output, reaper, wording};
 
 pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let start = super::here()?;
-    if !arguments.merged {
+    let start = here()?;
+    if !arguments.merged && !arguments.dry_run {
         let receipt = forget(&start, arguments)?;
         return if arguments.json { output::json(&receipt) } else { Ok(()) };
     }
     let gone = worktree::plan_prune(&start)?;
     for path in &gone.forgotten {
         let words = if arguments.dry_run { "would forget" } else { "to forget:" };
-        output::say(&format!("{words} `{}`, which is gone", ShownPath(path)));
+        output::note(&format!("{words} `{}`, which is gone", ShownPath(path)));
     }
-    gone_data::say(&gone.common, &gone.entries, arguments.lose_data)?;
-    let (found, kept) = find_merged(&start, arguments, cancel)?;
+    let data = gone_data::say(&gone.common, &gone.entries, arguments.lose_data)?;
+    let (found, kept) = if arguments.merged { find_merged(&start, arguments, cancel)? } else { Default::default() };
     // Worktrees that are gone are forgotten unasked, but not if the question about the others is answered with no.
     let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || asked(found.len())?);
     let mut receipt = match (is_agreed, arguments.dry_run) {
         (true, _) => forget(&start, arguments)?,
-        (false, true) => receipt_of(&gone),
-        (false, false) => WorktreePruneReceipt { forgotten: vec![], ..receipt_of(&gone) },
+        (false, true) => receipt_of(&gone, data),
+        (false, false) => WorktreePruneReceipt { forgotten: vec![], ..receipt_of(&gone, vec![]) },
     };
     receipt.kept.extend(kept);
     receipt.merged.extend(found.iter().map(merged_receipt));
@@ -51,22 +50,23 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
 fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneReceipt, Failure> {
     let pruned = worktree::prune(start)?;
     for place in &pruned.places {
-        reap::start(place);
+        reaper::start(place);
     }
     for path in &pruned.forgotten {
-        output::say(&format!("forgot `{}`, which is gone", ShownPath(path)));
+        let is = if path.symlink_metadata().is_ok() { "in whose place is something else" } else { "which is gone" };
+        output::note(&format!("forgot `{}`, {is}", ShownPath(path)));
     }
     for kept in &pruned.kept {
-        output::say(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
+        output::note(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
     }
-    gone_data::remove(&pruned.common, WrittenDataRule::of(arguments.lose_data))?;
+    let data = gone_data::remove(&pruned.common, WrittenDataRule::from_consent(arguments.lose_data))?;
     for path in &pruned.swept {
-        output::say(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
+        output::note(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }
-    Ok(receipt_of(&pruned))
+    Ok(receipt_of(&pruned, data))
 }
 
-fn receipt_of(pruned: &PruneReport) -> WorktreePruneReceipt {
+fn receipt_of(pruned: &PruneReport, data: Vec<PrunedData>) -> WorktreePruneReceipt {
     let kept = |kept: &KeptEntry| KeptWorktree {
         path: path(&kept.path),
         reason: kept.reason.clone(),
@@ -78,6 +78,7 @@ fn receipt_of(pruned: &PruneReport) -> WorktreePruneReceipt {
         kept: pruned.kept.iter().map(kept).collect(),
         swept: paths(&pruned.swept),
         merged: vec![],
+        data,
     }
 }
 
@@ -85,7 +86,6 @@ fn hint(kept: &KeptEntry) -> String {
     kept.remedy.as_ref().map(wording::git::hint).map(fitting).unwrap_or_default()
 }
 
-/// Finds the merged worktrees, and shows which would be removed and which not.
 fn find_merged(
     start: &Path,
     arguments: &PruneArguments,
@@ -93,7 +93,7 @@ fn find_merged(
 ) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
     let (mut found, mut stay) = (Vec::new(), Vec::new());
     for mut one in worktree::merged(start, arguments.older_than, cancel)? {
-        let mut data = remove::unsaved_data(&one.worktree);
+        let mut data = calve_env::unsaved_data(&Program, &one.worktree);
         if let (true, Ok(going)) = (arguments.lose_data, &mut data) {
             one.unsaved.append(going);
         }
@@ -103,7 +103,7 @@ fn find_merged(
                 Some(Error::Unsaved { path, is_gone, items }.into())
             }
             (Some(error), _) => Some(error.into()),
-            (None, Err(failure)) => Some(failure),
+            (None, Err(error)) => Some(error.into()),
             (None, Ok(items)) if !items.is_empty() => {
                 Some(Error::Unsaved { path: one.worktree.path.clone(), is_gone: false, items }.into())
             }
@@ -114,14 +114,15 @@ fn find_merged(
             Some(why) => stay.push(kept(&one, &why)),
         }
     }
+    let tell = output::prompt_if(!arguments.dry_run && !arguments.yes);
     for one in &found {
-        output::say(&format!("{} {}", if arguments.dry_run { "would remove" } else { "to remove:" }, described(one)));
+        tell(&format!("{} {}", if arguments.dry_run { "would remove" } else { "to remove:" }, described(one)));
         for item in &one.unsaved {
-            output::say(&format!("  {}", unsaved::planned_line(item)));
+            tell(&format!("  {}", unsaved::planned_line(item)));
         }
     }
     if found.is_empty() {
-        output::say("no worktree is merged and free to be removed");
+        output::note("no worktree is merged and free to be removed");
     }
     Ok((found, stay))
 }
@@ -137,7 +138,7 @@ fn remove_all(
     for (number, one) in found.iter().enumerate() {
         // It may have changed since it was shown.
         if !worktree::is_still_merged(start, one)? {
-            output::say(&format!("kept `{}`: it has changed meanwhile", ShownPath(&one.worktree.path)));
+            output::warn(&format!("kept `{}`: it has changed meanwhile", ShownPath(&one.worktree.path)));
             continue;
         }
         match remove::merged(start, &one.worktree.path, lose_data, cancel) {
@@ -157,13 +158,12 @@ fn asked(worktrees: usize) -> Result<bool, Failure> {
         let text = "removing them has to be confirmed, and there is no terminal to ask on";
         return Err(Failure::stated(REFUSED, text, "`--yes` removes them; `-n` only lists them"));
     }
-    let _ = std::io::stderr().flush();
     Ok(consent::yes(&format!("Remove {}?", counted(worktrees as u64, "worktree"))))
 }
 
 fn kept(one: &MergedWorktree, why: &ErrorReceipt) -> KeptWorktree {
     let (reason, hint) = (why.message.clone(), why.hint.clone().unwrap_or_default());
-    output::say(&format!("kept `{}`: {reason}; {hint}", ShownPath(&one.worktree.path)));
+    output::note(&format!("kept `{}`: {reason}; {hint}", ShownPath(&one.worktree.path)));
     let unsaved = why.unsaved.clone().unwrap_or_default();
     KeptWorktree { path: path(&one.worktree.path), reason, hint, unsaved }
 }

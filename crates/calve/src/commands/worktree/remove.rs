@@ -1,57 +1,24 @@
-//! `calve worktree remove`.
-
 use std::path::Path;
 
-use calve_core::{CancelToken, RemovalWait, ShownPath};
-use calve_db::WrittenDataRule;
-use calve_git::Config;
-use calve_git::hooks::{Hook, HookEnvironment, repository_of};
+use calve_core::internal::ShownPath;
+use calve_core::{CancelToken, RemovalWait};
+use calve_env::{RemoveOptions, RemovedEnvironment};
+use calve_git::hooks::repository_of;
 use calve_git::worktree::{
-    self, BranchFate, GoingBranch, Meanwhile, RemovalPlan, RemovalSteps, RemoveWorktreeOptions, UnsavedItem, Worktree,
+    self, BranchFate, GoingBranch, KeptFiles, Meanwhile, RemovalPlan, RemoveWorktreeOptions, Worktree,
     WorktreeRemoveReport,
 };
 
+use super::here::consent;
 use super::processes;
 use crate::cli::worktree::RemoveWorktreeArguments;
-use crate::commands::services::{LeavingServices, Services};
-use crate::commands::{env, protected, reap};
-use crate::consent;
-use crate::failure::{Failure, INTERRUPTED};
-use crate::output;
+use crate::failure::Failure;
+use crate::host::Program;
+use crate::real_path::here;
 use crate::wording::unsaved;
+use crate::{home, operands, output};
 use calve_receipt::human::{counted, duration};
 use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipt, WorktreeRemoveReceipts, path};
-
-/// Runs the project's hook in a worktree that is still whole. Returns whether there was one: it takes time, and so does asking about it.
-fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<bool, Failure> {
-    if arguments.no_hooks || worktree.is_gone {
-        return Ok(false);
-    }
-    if !arguments.trust && worktree.provenance.is_untrusted() {
-        output::note(
-            "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
-        );
-        return Ok(false);
-    }
-    let Some(text) = Config::of_worktree(&worktree.path)?.hooks.pre_remove else { return Ok(false) };
-    if !arguments.yes {
-        consent::require(&repository_of(&worktree.path)?, Hook::PreRemove, &text)?;
-    }
-    let mut surroundings = HookEnvironment::of(&worktree.path);
-    let others = calve_git::escape::worktrees_of(&worktree.path)?.others;
-    surroundings.main = others.into_iter().next();
-    surroundings.branch = worktree.branch.clone().map(Into::into);
-    surroundings.commit = worktree.head.clone().map(Into::into);
-    // Faults of theirs must not keep a worktree.
-    surroundings.variables = variables(&worktree.path).unwrap_or_default();
-    consent::run(Hook::PreRemove, &text, &surroundings, cancel).map(|()| true)
-}
-
-fn variables(root: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let config = Config::of_worktree(root)?;
-    let ports = env::leased(root, &config)?;
-    env::variables(&ports, &Services::of(root, config.services)?)
-}
 
 pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = options(arguments, cancel)?;
@@ -63,43 +30,27 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
         && repository_of(here).is_err()
     {
         // Outside of a repository, a path says which one is meant.
-        options.start = here.join(first);
+        options.worktree.start = here.join(first);
         what.iter_mut().for_each(|path| *path = here.join(&*path));
     }
     let [_, _, ..] = what[..] else {
-        options.what = what.pop();
-        let document = one(&options, arguments, here.as_deref(), !arguments.yes)?;
+        options.worktree.what = what.pop();
+        let document = remove_one(&options, arguments, here.as_deref(), !arguments.yes)?;
         return if arguments.json { output::json(&document) } else { Ok(()) };
     };
     // All are looked up first: the directory that their paths are relative to may be removed with one of them.
-    let (start, found) = worktree::find_all(&options.start, &what)?;
-    (options.start, options.is_found) = (start, true);
+    let (start, found) = worktree::find_all(&options.worktree.start, &what)?;
+    (options.worktree.start, options.worktree.is_found) = (start, true);
     let mut documents = Vec::new();
-    let mut worst = 0;
-    for path in found {
-        let done = path.map_err(Failure::from).and_then(|path| {
-            options.what = Some(path);
-            one(&options, arguments, here.as_deref(), !arguments.yes)
-        });
-        match done {
-            Ok(document) => documents.push(document),
-            // As `calve rm` does: the others are still removed.
-            Err(failure) if failure.code() != INTERRUPTED => {
-                output::failure(&failure);
-                worst = worst.max(failure.code());
-            }
-            Err(failure) => return Err(failure),
-        }
-    }
+    let ended = operands::each(found, |path| {
+        options.worktree.what = Some(path?);
+        documents.push(remove_one(&options, arguments, here.as_deref(), !arguments.yes)?);
+        Ok(())
+    })?;
     if arguments.json {
         output::json(&WorktreeRemoveReceipts { removed: documents })?;
     }
-    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
-}
-
-/// Lists the data of a worktree's services that would be lost.
-pub(super) fn unsaved_data(worktree: &Worktree) -> Result<Vec<UnsavedItem>, Failure> {
-    LeavingServices::of(worktree)?.map_or(Ok(Vec::new()), |leaving| leaving.unsaved())
+    ended
 }
 
 /// Removes a worktree as `calve worktree remove PATH` does, with `--lose-data` if `lose_data` says so.
@@ -107,74 +58,41 @@ pub(super) fn merged(start: &Path, path: &Path, lose_data: bool, cancel: &Cancel
     let what = vec![path.to_path_buf()];
     let arguments = RemoveWorktreeArguments { what, lose_data, ..RemoveWorktreeArguments::default() };
     let mut options = options(&arguments, cancel)?;
-    options.start = start.to_path_buf();
-    options.what = arguments.what.first().cloned();
+    options.worktree.start = start.to_path_buf();
+    options.worktree.what = arguments.what.first().cloned();
     // About all that are merged, the user was asked once.
-    one(&options, &arguments, None, false).map(|_| ())
+    remove_one(&options, &arguments, None, false).map(|_| ())
 }
 
-fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<RemoveWorktreeOptions, Failure> {
-    let mut options = RemoveWorktreeOptions::default();
-    options.start = super::here()?;
-    options.is_forced = arguments.force;
-    options.loses_data = arguments.lose_data;
-    options.branch = match (arguments.delete_branch, arguments.delete_merged) {
+fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<RemoveOptions, Failure> {
+    let mut worktree = RemoveWorktreeOptions::default();
+    worktree.start = here()?;
+    worktree.is_forced = arguments.force;
+    worktree.loses_data = arguments.lose_data;
+    worktree.branch = match (arguments.delete_branch, arguments.delete_merged) {
         (true, _) => BranchFate::Deleted,
         (_, true) => BranchFate::DeletedIfMerged,
         _ => BranchFate::Stays,
     };
-    options.remove.wait = RemovalWait::No;
-    options.remove.protect = protected();
-    options.remove.cancel = cancel.clone();
-    Ok(options)
+    worktree.remove.wait = RemovalWait::No;
+    worktree.remove.protect = home::protected();
+    worktree.remove.cancel = cancel.clone();
+    let consent = consent(arguments.no_hooks, arguments.yes);
+    Ok(RemoveOptions { worktree, consent, trusts_hook: arguments.trust })
 }
 
-/// The hook and the services of a worktree that is going to be removed.
-struct Program<'a> {
-    arguments: &'a RemoveWorktreeArguments,
-    cancel: &'a CancelToken,
-    may_ask: bool,
-    leaving: Option<LeavingServices>,
-}
-
-impl RemovalSteps<Failure> for Program<'_> {
-    fn unsaved(&mut self, worktree: &Worktree) -> Result<Vec<UnsavedItem>, Failure> {
-        // Once the servers have ended, nobody writes any more.
-        match &self.leaving {
-            Some(_) => Ok(Vec::new()),
-            None => unsaved_data(worktree),
-        }
-    }
-
-    fn before(&mut self, worktree: &Worktree) -> Result<Meanwhile, Failure> {
-        let written = WrittenDataRule::of(self.arguments.force || self.arguments.lose_data);
-        let leaving = LeavingServices::of(worktree)?;
-        let has_hook = hook(worktree, self.arguments, self.cancel)?;
-        self.leaving = leaving;
-        self.leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
-        let has_asked =
-            !worktree.is_gone && processes::offer_to_end(worktree, self.may_ask, self.cancel) == Meanwhile::Changes;
-        // The shell's directory may go; the directory of this process would keep the engine from removing it.
-        let _ = worktree.path.parent().map(std::env::set_current_dir);
-        Ok(if has_hook || has_asked || self.leaving.is_some() { Meanwhile::Changes } else { Meanwhile::Nothing })
-    }
-}
-
-/// Removes one worktree, and returns its receipt. Prints where to go from `here` if that was in it. On a terminal, `may_ask` about its
-/// processes.
-fn one(
-    options: &RemoveWorktreeOptions,
+/// Removes one worktree. Prints where to go from `here` if that was in it. On a terminal, `may_ask` about its processes.
+fn remove_one(
+    options: &RemoveOptions,
     arguments: &RemoveWorktreeArguments,
     here: Option<&Path>,
     may_ask: bool,
 ) -> Result<WorktreeRemoval, Failure> {
-    let mut program = Program { arguments, cancel: &options.remove.cancel, may_ask, leaving: None };
+    let (cancel, branch) = (&options.worktree.remove.cancel, options.worktree.branch);
     if arguments.dry_run {
-        let plan = worktree::plan_removal(options, &mut program)?;
-        if !output::is_quiet() {
-            say_plan(&plan, options.branch);
-            processes::say(&plan.worktree);
-        }
+        let plan = calve_env::plan_removal(&Program, options)?;
+        say_plan(&plan, branch);
+        processes::say(&plan.worktree, output::note);
         return Ok(WorktreeRemoval::Planned(WorktreeRemovePlanReceipt {
             path: path(&plan.worktree.path),
             gone: plan.worktree.is_gone,
@@ -184,24 +102,17 @@ fn one(
             unsaved: unsaved::receipts(&plan.unsaved),
         }));
     }
-    let removed = worktree::remove(options, &mut program);
-    let (mut removed, services) = match (removed, program.leaving) {
-        (Ok(removed), Some(leaving)) => (removed, leaving.remove()),
-        (Err(failure), Some(mut leaving)) => {
-            leaving.spare();
-            return Err(failure);
-        }
-        (removed, None) => (removed?, Ok(())),
+    let mut before = |worktree: &Worktree| {
+        let ended =
+            if worktree.is_gone { Meanwhile::Nothing } else { processes::offer_to_end(worktree, may_ask, cancel) };
+        // The shell's directory may go; the directory of this process would keep the engine from removing it.
+        let _ = worktree.path.parent().map(std::env::set_current_dir);
+        ended
     };
-    if let Some(trashed) = &removed.trashed {
-        reap::start(&trashed.parent);
-    }
-    let unfinished = removed.unfinished.take().map(Failure::from).or(services.err());
-    if !output::is_quiet() || unfinished.is_some() {
-        say(&removed, options.branch);
-    }
-    if let Some(failure) = unfinished {
-        return Err(half_done(&removed, failure));
+    let RemovedEnvironment { worktree: removed, unfinished } = calve_env::remove(&Program, options, &mut before)?;
+    say(&removed, branch);
+    if let Some(error) = unfinished {
+        return Err(half_done(&removed, error.into()));
     }
     if !arguments.json && here.is_some_and(|here| here.starts_with(&removed.path)) {
         output::path(&removed.home)?;
@@ -230,12 +141,12 @@ fn say_plan(plan: &RemovalPlan, fate: BranchFate) {
         (Some(branch), _) => format!(", and the branch {}", named(branch)),
         (None, _) => String::new(),
     };
-    output::say(&match plan.worktree.is_gone {
+    output::note(&match plan.worktree.is_gone {
         true => format!("would forget `{path}`, which is gone{branch}"),
         false => format!("would remove `{path}`{branch}"),
     });
     for item in &plan.unsaved {
-        output::say(&unsaved::planned_line(item));
+        output::note(&unsaved::planned_line(item));
     }
 }
 
@@ -256,16 +167,22 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
             format!("; the branch `{}` stays: {why}", ShownPath(&branch.name))
         }
     };
-    output::say(&match removed.was_gone {
+    output::note(&match removed.was_gone {
         true => format!("forgot `{path}`, which was gone already{deleted}{stays}"),
         false => format!("removed `{path}`{deleted} in {}{stays}", duration(removed.elapsed)),
     });
     for item in &removed.lost {
-        output::say(&format!("lost {item}"));
+        output::warn(&format!("lost {item}"));
     }
     if let Some(kept) = &removed.kept {
-        output::say(&unsaved::kept_line(kept));
+        say_kept(kept);
     }
+}
+
+/// Says where ignored files are that only this worktree had. It is a warning if they lost something on the way.
+pub(super) fn say_kept(kept: &KeptFiles) {
+    let line = unsaved::kept_line(kept);
+    if kept.losses.is_empty() { output::note(&line) } else { output::warn(&line) }
 }
 
 /// Returns the error for a failure after the directory was removed. It also says where the ignored files are, in case only it is read.

@@ -19,7 +19,7 @@ fn only_the_named_commands_are_run() {
     let mut measured = commands(&some["results"]);
     measured.sort_unstable();
     assert_eq!(measured, ["calve cp SRC DST", "cp -a SRC DST"]);
-    // What was named and is not there is said; nothing else is.
+    // Named programs that are missing are reported; others are not.
     assert_eq!(commands(&some["not_run"]), ["cpz SRC DST"]);
     assert_eq!(some["facts"]["commands_chosen"], json!(["calve cp", "cp -a", "cpz"]));
     // A program means all of its commands.

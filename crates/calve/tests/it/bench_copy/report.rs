@@ -1,4 +1,4 @@
-//! What is measured, and what the report says of it.
+//! Measurements, and the report of them.
 
 use calve_testkit::{FileSystem, Volume, fingerprint, node_modules_like, require_root};
 use serde_json::{Value, json};
@@ -201,7 +201,7 @@ fn results_are_deleted_in_between_where_they_do_not_fit() {
 fn a_faster_peer_is_marked_in_the_table_and_in_the_end() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     node_modules_like(spot.join("tree"), 3000);
-    // Faster than any copier, because it makes an empty directory. What it lacks is told too.
+    // Faster than any copier, because it makes an empty directory. The report says what it lacks, too.
     let programs = Programs::none().script("cpz", "mkdir \"$2\"").real("cp");
     let bench = || bench_of(spot.join("tree"), &spot).args(["--runs", "3"]).env("PATH", programs.path());
     let ran = bench().succeeds();
@@ -227,7 +227,7 @@ fn it_works_without_privileges() {
     let report = command.by_somebody_else(&reachable).succeeds().json();
     of_command(&report["results"], "calve cp SRC DST");
     spot.holds(&["tree"]);
-    // What one may not read can only be copied by somebody else.
+    // A file that one may not read can only be copied by another user.
     spot.tree("tree").file("secret", b"1").mode("secret", 0o000);
     let ran = bench_of("tree", ".").args(["--runs", "1"]).within(&spot).by_somebody_else(&reachable).fails(1);
     ran.says(&["secret", "Permission denied"]).hints();

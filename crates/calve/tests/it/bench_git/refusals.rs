@@ -1,4 +1,4 @@
-//! What is refused before anything is measured.
+//! Refusals, before anything is measured.
 
 use std::io::Write as _;
 

@@ -1,6 +1,8 @@
-//! What is measured and told.
+//! Measurements, and the report of them.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 
 use calve_testkit::{fingerprint, write_program};
 
@@ -27,7 +29,7 @@ fn all_tests_are_measured_on_both_sides_and_nothing_is_left() {
         let runs = result["times"].as_array().unwrap().len();
         let fetches = ["fetch", "reset"].contains(&result["operation"].as_str().unwrap());
         assert_eq!(runs, if fetches { 3 } else { 1 }, "{result:#}");
-        // What is said to have been measured in seconds.
+        // Values that are reported in seconds.
         assert!((0.0005..60.0).contains(&number(&result["median"])), "{result:#}");
     }
     let received = |test: &str, operation: &str| number(&of(results, test, operation)["bytes_received"]);
@@ -132,7 +134,8 @@ fn names_may_have_spaces_and_quotes() {
     git(&source, ["add", "-A"]);
     git(&source, ["commit", "-q", "-m", "names"]);
     let before = fingerprint(&source);
-    let place = spot.join("a place's \"own\" name");
+    // Of the place no byte but `/` is special.
+    let place = spot.join(OsStr::from_bytes(b"a place's \"own\" \\ n\xffme"));
     fs_err::create_dir(&place).unwrap();
     let arguments = ["--repo", name, "--tests=T1,T5,T9", "--json"];
     let report = bench_git(&place, arguments).within(&spot).succeeds().json();

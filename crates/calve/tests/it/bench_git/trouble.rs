@@ -62,7 +62,7 @@ fn a_killed_bench_leaves_no_process_and_its_files_are_named() {
     eventually("the clients work", || processes(&spot).len() > 2);
     send(running.id(), Signal::KILL);
     assert!(running.wait().was_killed());
-    // Each of them notices that nobody is there any more.
+    // Each of them notices that the other end is gone.
     eventually("its programs end", || processes(&spot).is_empty());
     let left = leftovers(&spot);
     assert_eq!(left.len(), 1, "{left:?}");

@@ -74,7 +74,7 @@ fn replace_swaps_and_the_old_one_goes() {
     assert_same(spot.join("src"), spot.join("other"));
     cp().args(["--replace", "-T", "file", "other"]).within(&spot).succeeds();
     assert_eq!(fs_err::read(spot.join("other")).unwrap(), b"3");
-    // A link is what is replaced, not where it leads.
+    // The link itself is replaced, not its target.
     cp().args(["--replace", "-T", "src", "link to there"]).within(&spot).succeeds();
     assert_same(spot.join("src"), spot.join("link to there"));
     assert_eq!(names(spot.join("there")), [""; 0]);
@@ -127,9 +127,9 @@ fn excluded_entries_are_left_out_and_listed() {
     assert_eq!(paths_below(spot.join("new")), ["deep", "deep/build", "deep/build/y", "kept"]);
     let expected = json!([{ "path": "a.log", "reason": "excluded" }, { "path": "build", "reason": "excluded" }]);
     assert_eq!(ran.json()["skipped"], expected);
-    // It is what was asked for, so nobody needs to be warned of it.
+    // It was asked for, so it needs no warning.
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-    // Patterns are about what is in a source, not about the source itself.
+    // Patterns are about entries of a source, not about the source itself.
     cp().args(["--exclude", "*.log", "src/a.log", "a.log"]).within(&spot).succeeds();
     cp().args(["--exclude", "src", "src", "all"]).within(&spot).succeeds();
     assert_same(spot.join("src"), spot.join("all"));

@@ -1,4 +1,4 @@
-//! What is printed, where, and what it may contain.
+//! The output: where it goes, and what it may contain.
 
 use calve_testkit::{FileSystem, assert_same, fingerprint, require_program, wide};
 
@@ -22,6 +22,16 @@ fn the_line_says_why_nothing_faster_was_possible() {
     let ran = cp().args(["src", "new"]).within(&spot).succeeds();
     assert_eq!(ran.stderr.lines().count(), 1);
     ran.says(&["by copy", "no snapshot: ", "no reflink: "]);
+}
+
+#[test]
+fn quiet_hides_no_warning() {
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1").socket("s");
+    let lacks = "warning: left out `s` (socket)\n";
+    let quiet = |words: &[&str]| calve(words).arg("-q").within(&spot).env("CALVE_HOME", spot.join("home")).succeeds();
+    assert_eq!(quiet(&["cp", "src", "new"]).stderr, lacks);
+    assert_eq!(quiet(&["template", "create", "t", "src"]).stderr, lacks);
 }
 
 #[test]

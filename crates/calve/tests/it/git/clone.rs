@@ -1,12 +1,27 @@
 //! Each purpose's clone, and the receipt of it.
 
-use calve_testkit::{git, git_repository};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use calve_testkit::{FileSystem, Tree, Volume, git, git_repository, require_root};
 use serde_json::{Value, json};
 
 use super::host::HostFault;
 use super::{COMMITS, Hosted, alone};
-use crate::program::{calve, keys_in_order};
+use crate::program::{Reachable, calve, keys_in_order};
 use crate::spot::{names, nothing_left};
+
+#[test]
+fn the_path_is_printed_as_it_is() {
+    let hosted = Hosted::new();
+    let name = OsStr::from_bytes(b"line\nescape\x1b");
+    let mut command = hosted.calve(&["clone", "-q", &hosted.url()]).arg(name).command();
+    let printed = command.output().unwrap();
+    assert_eq!((printed.status.success(), printed.stdout), (true, [name.as_bytes(), b"\n"].concat()));
+    assert!(hosted.spot.join(name).join(".git").exists());
+}
 
 #[test]
 fn each_purpose_gets_its_clone_and_a_receipt() {
@@ -121,7 +136,10 @@ fn a_branch_a_tag_and_a_commit_are_checked_out() {
         git(&hosted.repository, ["-c", "user.name=A", "-c", "user.email=a@b", "commit-tree", &tree, "-m", "lost"]);
     for purpose in ["dev", "ci", "history"] {
         let dst = format!("lost-{purpose}");
-        hosted.calve(&["clone", "--for", purpose, "--rev", &lost, &hosted.url(), &dst]).succeeds();
+        let ran = hosted.calve(&["clone", "--json", "--for", purpose, "--rev", &lost, &hosted.url(), &dst]).succeeds();
+        let commands = ran.json()["recipe"]["commands"].to_string();
+        let fetch = if purpose == "ci" { &lost } else { &format!("git -C {dst} fetch origin {lost}") };
+        assert!(commands.contains(fetch.as_str()), "{commands}");
         assert_eq!(hosted.git(&dst, &["rev-parse", "HEAD"]), lost);
     }
 }
@@ -195,7 +213,9 @@ fn an_empty_repository_and_one_of_a_single_commit_are_cloned() {
             let dst = format!("{purpose}-{name}");
             hosted.calve(&["clone", "--json", "--for", purpose, &hosted.host.url(name), &dst]).succeeds()
         };
-        let empty = clone("empty.git").says(&["the repository is empty"]).json();
+        let ran = clone("empty.git").says(&["the repository is empty"]);
+        assert!(!ran.stderr.contains("at least 0"), "{}", ran.stderr);
+        let empty = ran.json();
         assert_eq!((&empty["head"], &empty["warnings"][0]["code"]), (&Value::Null, &json!("empty")));
         assert_eq!(empty["honoured"], json!({ "filter": null, "depth": null }));
         let single = clone("single.git").json();
@@ -219,6 +239,62 @@ fn an_empty_directory_is_filled_and_keeps_no_trace_of_the_staging() {
     let mode = |path: &str| rustix::fs::stat(hosted.spot.join(path)).unwrap().st_mode & 0o777;
     fs_err::create_dir(hosted.spot.join("ordinary")).unwrap();
     assert_eq!(mode("here"), mode("ordinary"), "not the mode of the private directory it was made in");
+}
+
+/// The mode, the owner, the group and the access control lists of a directory.
+fn access(directory: &Path) -> String {
+    let output = Command::new("getfacl").args(["--numeric", "--omit-header"]).arg(directory).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let stat = rustix::fs::stat(directory).unwrap();
+    format!("{:o} {}:{}\n{}", stat.st_mode, stat.st_uid, stat.st_gid, String::from_utf8_lossy(&output.stdout))
+}
+
+#[test]
+fn an_empty_directory_keeps_its_mode_owner_and_access_control_lists() {
+    if !require_root("another owner") {
+        return;
+    }
+    for file_system in [FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Xfs] {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let hosted = Hosted::new();
+        for list in [None, Some("u:4711:rx,d:u:4711:rwx")] {
+            let [kept, by_git] = ["kept", "by git"].map(|name| {
+                let root = volume.path().join(format!("{name} {}", list.is_some()));
+                let tree = Tree::new(&root).owner("", 1234, 1235).mode("", 0o2710).mtime("", 1_000_000_000, 0);
+                list.into_iter().fold(tree, |tree, list| tree.acl("", list));
+                root
+            });
+            let before = access(&kept);
+            hosted.calve(&["clone", "-q", "--for", "dev", &hosted.url(), kept.to_str().unwrap()]).succeeds();
+            assert_eq!(access(&kept), before, "{file_system:?}");
+            git(volume.path(), ["clone", "-q", &hosted.url(), by_git.to_str().unwrap()]);
+            for below in [".git", ".git/objects", "readme", "src"] {
+                assert_eq!(access(&kept.join(below)), access(&by_git.join(below)), "{below} on {file_system:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_directory_that_cannot_be_replaced_is_refused_before_anything_is_fetched() {
+    const NEW: &str = "hint: give the path of a directory that does not exist yet";
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let hosted = Hosted::new();
+    let (url, mount) = (hosted.url(), volume.path().to_str().unwrap());
+    for options in [&["-n"][..], &[]] {
+        let ran = hosted.calve(&[&["clone", &url, mount], options].concat()).fails(1);
+        ran.says(&["cannot replace the empty directory", "it is a mount point", NEW]);
+    }
+    // Another user's, where only its owner can remove it.
+    let reachable = Reachable::new();
+    let tree = hosted.spot.tree("sticky").dir("theirs").mode("", 0o1777);
+    for options in [&["-n"][..], &[]] {
+        let theirs = tree.path().join("theirs");
+        let arguments = [&["clone", &url, theirs.to_str().unwrap()], options].concat();
+        let ran = hosted.calve(&arguments).by_somebody_else(&reachable).fails(1);
+        ran.says(&["cannot replace the empty directory", "sticky bit", NEW]);
+    }
+    assert_eq!(hosted.host.requests(), Vec::<String>::new());
 }
 
 #[test]
@@ -256,16 +332,100 @@ fn ids_of_sha_256_and_a_configured_name_for_the_remote_make_no_difference() {
 }
 
 #[test]
+fn a_plan_is_refused_where_the_clone_would_be() {
+    let hosted = Hosted::new();
+    let url = hosted.url();
+    hosted.spot.tree("full").file("kept", b"1");
+    hosted.calve(&["clone", "-n", &url, "full"]).fails(1).says(&["is not an empty directory"]).hints();
+    for (purpose, property) in [("ci", "filter"), ("dev", "filter"), ("history", "depth")] {
+        for options in [&["-n"][..], &[]] {
+            let words = ["clone", "--for", purpose, "--require", property, &url, "new"];
+            let ran = hosted.calve(&[&words, options].concat()).fails(3);
+            ran.says(&["asks the server for none here"]).hints();
+        }
+    }
+    assert_eq!(hosted.host.requests(), Vec::<String>::new());
+    hosted.spot.holds(&["full"]);
+}
+
+#[test]
+fn an_id_that_leads_to_a_commit_is_cloned_and_any_other_is_named() {
+    let hosted = Hosted::new();
+    let head = git(&hosted.repository, ["rev-parse", "main"]);
+    git(&hosted.repository, ["-c", "user.name=A", "-c", "user.email=a@b", "tag", "-a", "-m", "one", "one", &head]);
+    let [tag, blob] = ["one", "main:readme"].map(|name| git(&hosted.repository, ["rev-parse", name]));
+    for purpose in ["dev", "ci"] {
+        let clone =
+            |id: &str| hosted.calve(&["clone", "--json", "--for", purpose, "--rev", id, &hosted.url(), purpose]);
+        clone(&blob).fails(1).says(&["check that it is the id of a commit"]);
+        assert_eq!(clone(&tag).succeeds().json()["head"], json!(head), "{purpose}");
+    }
+}
+
+#[test]
+fn a_hook_that_fails_is_no_fault_of_the_server() {
+    let hosted = Hosted::new();
+    let hook = hosted.spot.tree("hooks").file("post-checkout", b"#!/bin/sh\nexit 1\n").mode("post-checkout", 0o755);
+    let config = hosted.spot.join("config");
+    fs_err::write(&config, format!("[core]\n\thooksPath = {}\n", hook.path().display())).unwrap();
+    let ran = hosted.calve(&["clone", &hosted.url(), "new"]).env("GIT_CONFIG_GLOBAL", &config).fails(1);
+    ran.says(&["hint: nothing was left behind; see what git, or a hook that it ran, says above"]);
+    hosted.spot.holds(&["config", "hooks"]);
+}
+
+#[test]
+fn a_name_that_no_terminal_shows_can_be_pasted() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let hosted = Hosted::new();
+    for name in [&b"o\np"[..], b"it's\x1b[1m", b"\xff"] {
+        let name = OsStr::from_bytes(name);
+        let plan = hosted.calve(&["clone", "--dry-run", "--json", &hosted.url()]).arg(name).succeeds().json();
+        let ran = hosted.calve(&["clone", "-q", &hosted.url()]).arg(name).in_shell("", "| od -An -tx1 | tr -d ' \\n'");
+        let bytes = name.as_bytes().iter().chain(b"\n").map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(ran.succeeds().stdout, bytes);
+        fs_err::remove_dir_all(hosted.spot.join(name)).unwrap();
+        for command in plan["recipe"]["commands"].as_array().unwrap() {
+            let command = command.as_str().unwrap();
+            let ran = Command::new("bash").args(["-c", command]).current_dir(hosted.spot.join("")).output().unwrap();
+            assert!(ran.status.success() && !command.contains('\n'), "{command}: {ran:?}");
+        }
+        assert!(hosted.spot.join(name).join(".git").exists());
+    }
+}
+
+#[test]
+fn a_sparse_directory_may_have_any_name() {
+    let hosted = Hosted::new();
+    let names = ["sp ", " sp", "\"sp\"", "s\\p", "sp"];
+    git_repository(hosted.spot.join("bare.git"), 1);
+    hosted.git("", &["clone", "-q", "bare.git", "work"]);
+    for name in names {
+        hosted.spot.tree("work").file(format!("{name}/file"), b"1");
+    }
+    hosted.git("work", &["add", "."]);
+    hosted.git("work", &["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "-m", "names"]);
+    hosted.git("work", &["push", "-q", "origin", "HEAD"]);
+    for (number, name) in names.iter().enumerate() {
+        let dst = format!("clone {number}");
+        hosted.calve(&["clone", "-q", "--sparse", name, "bare.git", &dst]).succeeds();
+        let there: Vec<_> = names.iter().filter(|name| hosted.spot.join(&dst).join(name).exists()).collect();
+        assert_eq!(there, [name]);
+    }
+}
+
+#[test]
 fn a_sparse_directory_that_is_not_there_is_named() {
     let hosted = Hosted::new();
     for (purpose, directory) in [("dev", "a"), ("ci", "b")] {
         let sparse = ["--sparse", "docs", "--sparse", "nodir/", "--sparse", "readme", "--sparse", "src/none"];
+        let file =
+            "`readme` is not a directory of the commit that is checked out, so it is here with the files beside it";
         let url = hosted.url();
         let arguments = [&["clone", "-q", "--for", purpose][..], &sparse, &[&url, directory]].concat();
         let ran = hosted.calve(&arguments).succeeds();
-        let ran =
-            ran.says(&["`nodir/` is not a directory of the commit", "`src/none` is not", "`readme` is not"]).hints();
+        let ran = ran.says(&["`nodir/` is not a directory of the commit", "`src/none` is not", file]).hints();
         assert!(!ran.stderr.contains("`docs` is not"), "{}", ran.stderr);
+        assert!(hosted.spot.join(directory).join("readme").exists());
         // The command that the hint names.
         let listed = hosted.git(directory, &["ls-tree", "-rd", "--name-only", "HEAD"]);
         assert!(listed.lines().any(|line| line == "docs"), "{listed}");

@@ -1,4 +1,4 @@
-//! Sources whose history is cut off. In a partial clone of one, git starts git without end to fetch commits that nobody has.
+//! Sources whose history is cut off. In a partial clone of one, git starts git without end to fetch commits that exist nowhere.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -76,12 +76,12 @@ fn a_shallow_directory_is_cloned_in_full() {
             assert_eq!(hosted.git(&dst, &["fsck"]), "");
         }
     }
-    // It is what a dry run says, and what was required is not given up.
+    // A dry run says the same, and a requirement is not given up.
     let plan = hosted.calve(&["clone", "-n", "--json", "--for", "history", &plain, "x"]).succeeds().json();
     assert_eq!(plan["recipe"]["filter"], Value::Null);
     let required = ends(hosted.calve(&["clone", "--require", "filter", "--for", "history", &plain, "x"]));
     required.ended(3);
-    required.says(&["is shallow"]).hints();
+    required.says(&["is shallow", "hint: `git fetch --unshallow` there fetches the missing history"]);
     // With a depth git knows where the history ends.
     let ci = ends(hosted.calve(&["clone", "--json", "--for", "ci", "--sparse", "docs", &plain, "ci"]));
     ci.ended(0);
@@ -111,8 +111,7 @@ fn a_shallow_source_that_cannot_be_looked_at_is_given_up() {
             let ran = if is_on_terminal { ends(command.on_a_terminal()) } else { ends(command) };
             assert_eq!(ran.status.code(), Some(1), "{url} {words:?}: {}", ran.stderr);
             if !is_on_terminal {
-                let hint = "`git fetch --unshallow` there gives it its whole history; a new clone with `--for dev` or `--for ci` \
-                     needs no more than it has";
+                let hint = "`git fetch --unshallow` there fetches the missing history; new clones with `--for dev` or `--for ci` do without it";
                 ran.says(&["the source is a shallow repository", hint]).hints();
             }
             assert!(!dst.exists());

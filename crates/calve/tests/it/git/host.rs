@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use calve_testkit::git;
 
-/// What is wrong with the host.
+/// Faults of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum HostFault {
     #[default]

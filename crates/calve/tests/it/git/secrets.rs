@@ -1,4 +1,4 @@
-//! What is secret in a URL or in git's configuration is printed nowhere.
+//! Secrets in a URL or in git's configuration are printed nowhere.
 
 use calve_testkit::git;
 
@@ -83,7 +83,7 @@ fn a_token_is_in_no_receipt_of_a_clone_or_a_fetch() {
                 }
                 let add = alone(calve(["worktree", "add", "pr/1"]).within(&directory));
                 let failed = configured(add, &hosted).fails(1).says(&[
-                    "check the spelling of the URL; many servers say so too when you may not see the repository",
+                    "check the spelling of the URL; many servers also answer so if you may not see the repository",
                 ]);
                 tells_nothing(&failed);
             }

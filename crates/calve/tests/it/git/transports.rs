@@ -15,7 +15,7 @@ use super::Hosted;
 use crate::program::calve;
 use crate::spot::nothing_left;
 
-/// git's own server, each connection of which is given to a `git daemon --inetd`, as inetd does: its port is nobody else's from the
+/// git's own server, each connection of which is given to a `git daemon --inetd`, as inetd does: its port is taken from the
 /// beginning. It ends with the test.
 struct Daemon {
     address: SocketAddr,

@@ -30,7 +30,7 @@ fn a_server_without_filters_is_reported_and_may_be_refused() {
         let required = hosted.calve(&["clone", "--require", "filter", "--for", purpose, &hosted.url(), "none"]);
         required.fails(3).says(&["the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or leave out the requirement", "the required filter is not possible: the server ignored it"]);
     }
-    // The depth is another matter, and what is not asked of the server cannot be required of it.
+    // The depth is another matter, and the server cannot be required to do something that it was not asked for.
     hosted.calve(&["clone", "--require", "depth", "--for", "ci", &hosted.url(), "ci"]).succeeds();
     hosted.calve(&["clone", "--require", "depth", "--for", "dev", &hosted.url(), "none"]).fails(3).says(&[
         "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement",
@@ -148,10 +148,10 @@ fn an_unknown_branch_commit_repository_and_host_are_named() {
             vec!["--for", "ci", "--rev", LOST],
             hosted.url(),
             "not our ref",
-            "hint: check the id; a server may hand out only commits that a branch or tag leads to (`uploadpack.allowReachableSHA1InWant`)\n",
+            "hint: check that it is the id of a commit; many servers send only commits that a branch or tag reaches (`uploadpack.allowReachableSHA1InWant`)\n",
         ),
-        (vec!["--for", "dev", "--rev", LOST], hosted.url(), "not our ref", "check the id"),
-        (vec!["--for", "history", "--rev", LOST], hosted.url(), "not our ref", "check the id"),
+        (vec!["--for", "dev", "--rev", LOST], hosted.url(), "not our ref", "check that it is the id of a commit"),
+        (vec!["--for", "history", "--rev", LOST], hosted.url(), "not our ref", "check that it is the id of a commit"),
         (vec!["--for", "dev"], hosted.host.url("nothing.git"), "not found", "check the spelling"),
         (vec!["--for", "dev"], "http://127.0.0.1:1/x.git".into(), "Failed to connect", "check the host"),
         (
@@ -224,6 +224,21 @@ fn a_full_disk_leaves_room_again() {
     for purpose in ["dev", "ci", "history"] {
         let run = alone(calve(["git", "clone", "--for", purpose, &hosted.url(), "new"]).within(&spot));
         run.fails(1).says(&["git checkout failed", "hint: free some space; `--for ci` and `--sparse` need less\n"]);
+        spot.holds(&[]);
+    }
+    // There is room for the index, and so git's checkout would end well without the file.
+    let Some(image) = Volume::with_size(FileSystem::Ext4, 8 << 20) else { return };
+    let spot = Spot::at(image);
+    let revision = git(work.path(), ["rev-parse", "HEAD"]);
+    for tip in [&[][..], &["--rev", &revision]] {
+        let run = alone(calve(["git", "clone", "--for", "ci", "--json", &hosted.url(), "new"]).args(tip).within(&spot));
+        let error = run.fails(1).json();
+        assert_eq!(
+            (&error["schema"], &error["code"]),
+            (&json!("calve.error/1"), &json!("ERR_CALVE_NO_ROOM")),
+            "{error}"
+        );
+        assert_eq!(error["hint"], "free some space; `--for ci` and `--sparse` need less", "{error}");
         spot.holds(&[]);
     }
 }

@@ -55,7 +55,7 @@ pub(super) const CASES: &[Case] = &[
         "ChoosePlaceOutsideTree",
         "mkdir -p d/in",
         "calve bench copy --tree d --into d/in",
-        "copies cannot be made inside of what is copied: name a place beside the tree with `--into`",
+        "copies cannot be made inside the tree: name a place beside it with `--into`",
         COPY,
     ),
     case(
@@ -97,7 +97,7 @@ pub(super) const CASES: &[Case] = &[
         "ReadGitOutput",
         failing_git!("repack"),
         concat!("PATH=$PWD/../fake:$PATH ", git_bench!("--repo .")),
-        "what git says is the reason",
+        "git's message above has the reason",
         git_bench!("--repo ."),
     ),
     case(

@@ -78,7 +78,7 @@ pub(super) const CASES: &[Case] = &[
         "VerifyTemplate",
         r#"mkdir d; echo 1 >d/mark; calve template create deps d; find "$CALVE_HOME" -name mark -exec cp file {} \;"#,
         "calve cp @deps copy",
-        "`calve template verify deps` tells what differs, `calve template refresh deps` makes it anew",
+        "`calve template verify deps` shows what differs; `calve template refresh deps` makes it again",
         "! calve template verify deps; calve template refresh deps; calve cp @deps copy",
     ),
     case(
@@ -100,7 +100,7 @@ pub(super) const CASES: &[Case] = &[
         "RaiseSystemOpenFiles",
         "",
         failing!("mkdirat", "error=ENFILE:when=2"),
-        "all programs together have too many files open: end some, or raise the limit (sysctl fs.file-max)",
+        "the system has too many open files: end some programs, or raise the limit (sysctl fs.file-max)",
         "calve cp . ../new",
     ),
     case("FreeMemory", "", failing!("mkdirat", "error=ENOMEM:when=2"), "free some memory", "calve cp . ../new"),
@@ -108,7 +108,7 @@ pub(super) const CASES: &[Case] = &[
         "EndUse",
         "",
         failing!("renameat2", "error=EBUSY"),
-        "it is in use, or something is mounted on it (findmnt tells): end that, then try again",
+        "it is in use, or something is mounted on it (see findmnt): end that, then try again",
         "calve cp . ../new",
     ),
     case(
@@ -136,7 +136,7 @@ pub(super) const CASES: &[Case] = &[
         "StopRemovals",
         "",
         failing!("mkdirat", "error=ENOENT:when=2"),
-        "it was there and is gone: stop the program that removes it, then try again",
+        "it disappeared meanwhile: stop the program that removes it, then try again",
         "calve cp . ../new",
     ),
     case(

@@ -7,7 +7,7 @@ pub(super) const CASES: &[Case] = &[
         "NameEngine",
         "",
         "calve db template create p",
-        "name one with --engine: postgres, mariadb, mysql, redis, valkey",
+        "name one with `--engine`: postgres, mariadb, mysql, redis, valkey",
         "calve db template create --help | grep -q postgres",
     ),
     case(
@@ -22,7 +22,7 @@ pub(super) const CASES: &[Case] = &[
         "InstallServer",
         "",
         "calve db template create p --engine postgres --server-bin /nonexistent",
-        "install the server, name its directory with --server-bin, or an image with --image",
+        "install the server, or name its directory with `--server-bin`, or an image with `--image`",
         "true",
     ),
     case("ReadHelp", "", "calve db start ..", "see `calve db --help`", "calve db --help"),
@@ -30,7 +30,7 @@ pub(super) const CASES: &[Case] = &[
         "NameOneSource",
         "",
         "calve db template create p --engine postgres --from d --base b",
-        "name either --from or --base",
+        "name either `--from` or `--base`",
         "true",
     ),
     case(

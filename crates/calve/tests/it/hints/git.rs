@@ -134,15 +134,30 @@ pub(super) const CASES: &[Case] = &[
         "RepairFromMain",
         "calve worktree add -q new; mv ../r ../r2",
         "cd r2; calve worktree remove new",
-        "`git worktree repair` in the main worktree makes them name each other again",
+        "run `git worktree repair` in the main worktree to reconnect the two",
         "cd r2; git worktree repair; calve worktree remove new",
     ),
     case(
         "RepairLinkedPath",
         "calve worktree add -q new; mv ../r.new ../real; ln -s real ../r.new",
         "calve worktree remove new",
-        "`git worktree repair` in it, or with that path, makes git list it where it is",
+        "run `git worktree repair` in it, or with that path, so that git lists its new place",
         "git worktree repair ../real; calve worktree remove new",
+    ),
+    case(
+        "ReadGitMessage",
+        "git config filter.no.clean cat; git config filter.no.smudge false; git config filter.no.required true; \
+         echo '* filter=no' >.gitattributes; echo two >file; git add .; git commit -qm two",
+        "calve worktree add new",
+        "git's own message has the reason; nothing was made",
+        "git config filter.no.smudge cat; calve worktree add new",
+    ),
+    case(
+        "UnsetBare",
+        "git worktree add -q ../one; git config extensions.worktreeConfig true; git config core.bare true",
+        "cd ../one && calve worktree add new",
+        "`git config --unset core.bare` makes them worktrees again; to set it for the bare repository alone, run `git config --worktree core.bare true`",
+        "git config --unset core.bare; cd ../one; calve worktree add new",
     ),
     case(
         "RunGitCommand",

@@ -1,6 +1,8 @@
 //! `calve run --apply`: what the command changed is made in the tree, all of it or nothing.
 
+use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +13,7 @@ use calve_testkit::{
 
 use super::{CHANGES, left, place, places, run};
 use crate::program::{Calve, Reachable};
-use crate::spot::{Spot, eventually, names};
+use crate::spot::{Spot, eventually, leftovers, names};
 
 /// Changes of every kind.
 const ALL: &str = "chmod 700 sub; mkfifo p; ln -sfn b l; mkdir -p n/e; echo 1 > n/e/1; chmod 555 n n/e; rm k; mkdir k; echo > k/q; \
@@ -51,7 +53,7 @@ fn what_the_command_changed_is_made_in_the_tree() {
     }
 }
 
-/// For the overlay, what was renamed or linked has been there before.
+/// For the overlay, renamed and linked entries have been there before.
 #[test]
 fn what_was_renamed_or_linked_is_made_in_the_tree() {
     for spot in places() {
@@ -64,7 +66,7 @@ fn what_was_renamed_or_linked_is_made_in_the_tree() {
     }
 }
 
-/// Attributes alone, and what was touched: `make` goes by times, and capabilities are attributes.
+/// Attributes alone, and new times: `make` goes by times, and capabilities are attributes.
 #[test]
 fn attributes_and_times_are_applied() {
     for spot in places() {
@@ -82,10 +84,67 @@ fn attributes_and_times_are_applied() {
         lines.sort_unstable();
         assert_eq!(lines, ["5", "7", "user.new=\"1\"", "user.top=\"1\"", "user.x=\"2\""]);
         assert_eq!(fs_err::metadata(spot.join("tree")).unwrap().mode() & 0o777, 0o711);
-        run(&spot, &["--apply"], "touch -d @9 b").succeeds();
+        run(&spot, &["--apply"], "touch -d @9 b").succeeds().says(&["applied: only times changed\n"]);
         assert_eq!(fs_err::metadata(spot.join("tree/b")).unwrap().mtime(), 9);
         assert_eq!(left(&spot), [""; 0]);
     }
+}
+
+/// Also those of directories in which nothing, or only the contents of a file, has changed.
+#[test]
+fn directories_get_the_times_that_a_kept_copy_has() {
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        fs_err::remove_file(spot.join("tree/a2")).unwrap();
+        let seen = |at: &str| {
+            let mut look = Command::new("find");
+            look.args([".", "-printf", "%p %y %m %T@\n"]).current_dir(spot.join(at));
+            let text = String::from_utf8(look.output().unwrap().stdout).unwrap();
+            let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        for (script, told) in [
+            ("touch -d @5 sub; touch -d @8 .", "only times changed"),
+            ("chmod 711 d; echo 1 > e/deep; mkdir n; touch -d @6 n e/deep; touch -d @4 .", "1 file changed"),
+            ("rm e/deep; touch -d @3 e", "0 files changed, 0 new, 1 deleted"),
+        ] {
+            run(&spot, &["--keep", "../kept"], script).succeeds().says(&[told]);
+            run(&spot, &["--apply"], script).succeeds().says(&[&format!("applied: {told}")]);
+            assert_eq!(seen("tree"), seen("kept"), "{script}");
+            fs_err::remove_dir_all(spot.join("kept")).unwrap();
+        }
+        assert_eq!(left(&spot), [""; 0]);
+    }
+}
+
+#[test]
+fn a_directory_that_changed_meanwhile_keeps_its_time() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
+    let script = "echo 1 > e/deep; touch -d @3 e; echo > ../ready; read line < ../end";
+    let running = run(&spot, &["--apply"], script).start();
+    eventually("the command runs", || spot.join("ready").exists());
+    fs_err::write(spot.join("tree/e/new"), "2").unwrap();
+    fs_err::write(spot.join("end"), "\n").unwrap();
+    running.wait().ended(0);
+    assert_eq!(fs_err::read(spot.join("tree/e/deep")).unwrap(), b"1\n");
+    assert_ne!(fs_err::metadata(spot.join("tree/e")).unwrap().mtime(), 3);
+}
+
+#[test]
+fn where_nothing_can_be_written_a_command_may_change_nothing() {
+    if !require_root("mounting") {
+        return;
+    }
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let Some(elsewhere) = place(Spot::anywhere()) else { return };
+    fs_err::create_dir(volume.path().join("tree")).unwrap();
+    volume.remount_read_only();
+    let apply = |script: &str| run(&elsewhere, &["--apply"], script).within(volume.path().join("tree"));
+    apply("true").succeeds().says(&["applied: nothing changed\n"]);
+    apply("exit 5").run().ended(5);
+    apply("echo > new").fails(1).says(&["Read-only file system"]);
 }
 
 #[test]
@@ -101,16 +160,18 @@ fn a_diff_that_cannot_be_printed_does_not_cost_the_changes() {
 fn of_a_command_that_failed_nothing_is_applied() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let before = fingerprint(spot.join("tree"));
-    let ran = run(&spot, &["--apply"], "echo > new; exit 7").run();
-    ran.ended(7);
-    ran.says(&["nothing is applied"]);
+    for options in [&["--apply"][..], &["--apply", "-q"], &["--apply", "--diff"], &["--apply", "--json"]] {
+        let ran = run(&spot, options, "echo > new; exit 7").run();
+        ran.ended(7);
+        ran.says(&["warning: the command failed, so nothing is applied: 0 files changed, 1 new, 0 deleted\n"]);
+    }
     before.assert_unchanged(spot.join("tree"));
     spot.holds(&["home", "tree"]);
 }
 
 #[test]
 fn what_changed_meanwhile_is_not_replaced() {
-    // What the command does, and what somebody else does after it.
+    // What the command does, and what another process does after it.
     for (command, other) in [
         ("echo 1 > a", "echo 2 > a"),
         ("echo 1 > a", "chmod 600 a"),
@@ -164,8 +225,7 @@ fn only_what_was_listed_is_applied() {
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(3), "{later}: {said}");
         assert!(said.contains("has changed since the changes were listed; nothing was applied"), "{said}");
-        let hint = "hint: end the processes that the command left behind, and merge the copy that was kept by hand, or run the \
-                    command again\n";
+        let hint = "hint: end the processes that the command left running; then merge the kept copy by hand, or run the command again\n";
         assert!(said.contains(hint), "{said}");
         before.assert_unchanged(spot.join("tree"));
         assert!(spot.join("tree.run/large").exists(), "{said}");
@@ -273,7 +333,7 @@ fn what_cannot_be_taken_back_is_kept() {
     assert_eq!(["a", "b", "calve-run-1/new/a", "calve-run-1/new/b"].map(read), ["1\n", "b", "a", "2\n"]);
 }
 
-/// What is in a home after the changes of `a` in a tree called `tree` were set aside.
+/// The contents of a home after the changes of `a` in a tree called `tree` were set aside.
 fn assert_set_aside(spot: &Spot) {
     assert_eq!(left(spot), ["tree.run"]);
     assert_eq!(fs_err::read(spot.join("home/runs/tree.run/a")).unwrap(), b"2\n");
@@ -305,6 +365,21 @@ fn what_neither_the_tree_nor_another_disk_takes_is_set_aside() {
         run(&spot, &options, "echo 3 > a").within(trees.join("tree")).fails(1).says(&["tree.run-2"]);
     }
     assert_eq!(fs_err::read(trees.join("tree/a")).unwrap(), b"1");
+}
+
+#[test]
+fn the_second_kept_copy_has_the_bytes_of_the_trees_name() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let tree = volume.path().join(OsStr::from_bytes(b"caf\xe9"));
+    fs_err::create_dir(&tree).unwrap();
+    for _ in 0..2 {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        // The place that is asked for cannot be written to.
+        run(&spot, &["--keep", "/proc/kept"], "echo 2 > a").within(&tree).fails(1);
+    }
+    for name in [&b"caf\xe9.run"[..], b"caf\xe9.run-2"] {
+        assert_eq!(names(volume.path().join(OsStr::from_bytes(name))), ["a"]);
+    }
 }
 
 #[test]
@@ -361,4 +436,37 @@ fn somebody_without_privilege_can_apply() {
         .by_somebody_else(&reachable)
         .succeeds();
     assert!(!spot.join("tree/n").exists() && spot.join("tree/o/p").is_dir());
+}
+
+/// What `calve rm` and `calve cp --replace` leave in the copy for the reaper is no change of the command's.
+#[test]
+fn commands_may_use_calve() {
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        fs_err::create_dir_all(spot.join("tree/deep/er")).unwrap();
+        fs_err::write(spot.join("tree/deep/er/file"), "deep").unwrap();
+        let path = format!("PATH={}:$PATH", calve_testkit::calve_binary().parent().unwrap().display());
+        let script = format!(
+            "export {path}; cp -r e made && calve rm -q made && cp -r d other && calve cp -q --replace -T e other && \
+             mkdir .calve-staging-x && echo > .calve-staging-x/file && calve rm -q deep && echo z > z"
+        );
+        let done = run(&spot, &["--apply"], &script).succeeds();
+        done.says(&["applied: 0 files changed, 2 new, 1 deleted; 3 directories"]);
+        assert!(!spot.join("tree/deep").exists() && !spot.join("tree/made").exists());
+        assert_eq!(fs_err::read_to_string(spot.join("tree/other/deep")).unwrap(), "deep");
+        assert_eq!(leftovers(spot.join("tree")), [""; 0]);
+        let kept = spot.join("kept");
+        run(
+            &spot,
+            &["--keep", kept.to_str().unwrap()],
+            &format!("export {path}; cp -r d made; calve rm -q made; echo y > y"),
+        )
+        .succeeds();
+        assert!(kept.join("y").exists() && !kept.join("made").exists());
+        assert_eq!(leftovers(&kept), [""; 0]);
+        // Templates are for later, and their files would be in the copy.
+        run(&spot, &["--apply"], "mkdir .calve-templates-7; echo > .calve-templates-7/t").fails(3);
+        let refused = run(&spot, &[], &format!("{path} calve cp -q --replace -T e d")).fails(1);
+        refused.says(&["cannot replace `d` in one step", "hint: remove the old one first: calve rm d"]);
+    }
 }

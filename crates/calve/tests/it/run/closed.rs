@@ -14,7 +14,7 @@ fn sh(spot: &Spot, script: &str) {
     assert!(output.status.success(), "{script}: {output:?}");
 }
 
-/// Runs `script` as a user in a copy of the tree, and by `calve run`: what is kept and what is applied are as there.
+/// Runs `script` as a user in a copy of the tree, and by `calve run`: the kept and the applied tree are as there.
 fn assert_as_by_hand(spot: &Spot, reachable: &Reachable, made: &str, script: &str) {
     let id = UnprivilegedUser::UID;
     sh(
@@ -138,7 +138,7 @@ fn changes_in_nested_subvolumes_are_made_in_the_tree() {
     }
 }
 
-/// Nested subvolumes whose roots the command closes to their own user: what is hidden in them for a moment goes, and the times are the command's.
+/// Nested subvolumes whose roots the command closes to their own user: hidden entries in them go, and the times are the command's.
 #[test]
 fn nested_subvolumes_may_end_closed() {
     if !require_root("another user") {

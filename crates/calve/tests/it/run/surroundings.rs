@@ -19,7 +19,7 @@ fn a_command_that_cannot_be_executed_is_told_apart_from_none() {
         let ran = ran.env("CALVE_HOME", spot.join("home")).fails(code).says(&[program]).hints();
         assert_eq!(ran.json()["remedy"], "check_command");
     }
-    // What a directory of PATH hides is not there, as shells have it; and what is not executable is no other program's absence.
+    // A program in a closed directory of PATH is missing, as for shells; and a file that is not executable hides no later one.
     let closed = spot.join("closed");
     fs_err::create_dir(&closed).unwrap();
     fs_err::set_permissions(&closed, Permissions::from_mode(0o0)).unwrap();
@@ -73,6 +73,13 @@ fn a_disk_that_is_full_is_the_commands_to_tell() {
     assert_eq!(names(volume.path().join("home/runs")), [""; 0]);
     spot.holds(&["home", "tree"]);
     assert!(!spot.join("tree/new").exists());
+}
+
+#[test]
+fn a_working_directory_that_was_deleted_is_told() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let ran = run(&spot, &[], "true").in_shell("mkdir x && cd x && rmdir ../x;", "").fails(1);
+    ran.says(&["the current directory cannot be told", "hint: change to a directory that exists"]);
 }
 
 #[test]

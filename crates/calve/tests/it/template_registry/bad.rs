@@ -32,7 +32,7 @@ fn a_registry_that_lies_or_fails_publishes_nothing() {
     server.rule(|asked| if asked.is_blob() { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
     pull(&spot, "other", &server, "shop").fails(1).says(&[
         "has another digest",
-        "hint: look into the log of the registry, or of a proxy before it; pushing again repairs a damaged image\n",
+        "hint: look at the log of the registry, or of a proxy in front of it; if the image is damaged, delete it and its layers there, and push it again\n",
     ]);
     server.rule(
         |asked| if asked.is_blob() { Answer::Change(|_, body| body.truncate(body.len() / 2)) } else { Answer::Pass },
@@ -175,7 +175,7 @@ fn no_address_that_a_registry_sends_has_a_user_name() {
         });
         let image = if line == "POST" { push(&spot, &server, "again") } else { pull(&spot, "other", &server, "shop") };
         let refused = image.env("DOCKER_CONFIG", spot.join("right")).fails(1);
-        let refused = refused.says(&["sent something wrong: an address with a user name, to"]);
+        let refused = refused.says(&["sent an invalid answer: an address with a user name, to"]);
         assert!(!refused.stderr.contains("hidden"), "{}", refused.stderr);
     };
     for before in ["http://localhost:80@192.0.2.1", "http://user:hidden@HOST", "https://localhost:hidden@HOST"] {
@@ -298,8 +298,7 @@ fn what_an_image_claims_of_its_manifests_parts_is_not_believed() {
     push(&spot, &server, "shop").succeeds();
     fs_err::write(spot.join("src/0300"), b"2").unwrap();
     template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
-    // With another tag it is no delta.
-    push(&spot, &server, "shop:v2").succeeds();
+    push(&spot, &server, "shop:v2").args(["--full"]).succeeds();
     let frames = |image: &str| -> Vec<String> {
         let document: Value = serde_json::from_slice(&server.manifest(image)).unwrap();
         let last = document["layers"].as_array().unwrap().last().unwrap();
@@ -382,12 +381,12 @@ fn a_delta_cannot_write_outside_of_its_template() {
         pull(&spot, "other", &Server::of(paths), "t").fails(1)
     };
     of(&|layers| layers[2]["annotations"]["dev.calve.template.range"] = "0-2".into())
-        .says(&["its layers do not have each entry once"]);
+        .says(&["its layers lack entries, or have some twice"]);
     of(&|layers| layers[3]["annotations"]["dev.calve.template.base"] = ().into()).hints();
     of(&|layers| drop(layers[3]["annotations"].as_object_mut().unwrap().remove("dev.calve.template.base")))
         .says(&["it has a delta that is against nothing"]);
     of(&|layers| layers[3]["annotations"]["dev.calve.template.base"] = "".into())
-        .says(&["it has a delta that is against another manifest than it says"]);
+        .says(&["it has a delta against another manifest than the one it names"]);
     of(&|layers| layers.rotate_left(2)).says(&["its manifest has another key"]);
     of(&|layers| {
         let last = layers[3].clone();
@@ -429,13 +428,13 @@ fn an_image_that_is_too_large_is_not_unpacked() {
     let huge = file("./a", b"1").replace("size=1", "size=1000000000000000");
     let server = Server::of(image(&format!("{ROOT}{huge}"), &tar(&[])));
     pull(&spot, "other", &server, "t").fails(1).says(&["needs 1.0 PB, and only", "free some space"]);
-    // The disk is full in the middle: as far as a process can see.
+    // The disk is full in the middle: by a limit on the size of files.
     let zeros = vec![1; 100_000];
     let server = Server::of(image(&format!("{ROOT}{}", file("./a", &zeros)), &tar(&[("a", &zeros)])));
     let full = pull(&spot, "other", &server, "t").in_shell("trap '' XFSZ; ulimit -f 64;", "");
     full.fails(1).says(&[
         "write `",
-        "hint: check the owner and mode of what is named, and the limits of your session (ulimit -a)\n",
+        "hint: check the owner and mode of the path above, and the limits of your session (ulimit -a)\n",
     ]);
     has_nothing(&spot, "other");
 }
@@ -463,14 +462,14 @@ fn many_small_entries_are_measured_in_blocks_and_inodes() {
     ] {
         let server = Server::of(image(&format!("{ROOT}{entries}"), &tar(&[])));
         let pull = || pull(&spot, "other", &server, "t").env("CALVE_HOME", volume.path().join("home"));
-        // What is made for any pull is made by the first.
+        // The first pull makes the directories that all pulls need.
         pull().fails(1);
         let before = free();
         pull().fails(1).says(&[needs, "free some space"]);
         let now = free();
         assert!(before.0 - now.0 < 100 && before.1 - now.1 < 10, "{needs}: {before:?} {now:?}");
     }
-    // What fits is unpacked as far as the registry has it.
+    // Everything that fits and that the registry has is unpacked.
     let server = Server::of(image(&format!("{ROOT}{}", lines(100, &directory)), &tar(&[])));
     pull(&spot, "other", &server, "t").env("CALVE_HOME", volume.path().join("home")).succeeds();
 }

@@ -1,5 +1,6 @@
 //! `calve db template push` and `calve db template pull`.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -81,7 +82,7 @@ impl Machines {
         asked.stdout.trim_end().to_owned()
     }
 
-    /// The files of a template are those of one at home, and belong to whoever owns such files here.
+    /// The files of a template are those of one made here, and have the same owners.
     #[track_caller]
     pub(super) fn has_same_files(&self, home: &str, other: &str) {
         let [here, there] = [("home", other), (home, "shop")]
@@ -155,6 +156,36 @@ fn a_database_is_the_same_after_a_push_and_a_pull() {
         .says(&["is a template of files, not of a database", "pull it with `calve template pull`"]);
 }
 
+/// A template belongs to one server program, also one whose image has not changed.
+#[test]
+fn a_program_that_moved_or_is_named_is_looked_at_again() {
+    let Some(machines) = Machines::new(POSTGRES, "CREATE TABLE t AS SELECT 1 AS a") else { return };
+    machines.push().succeeds();
+    machines.pull("other").succeeds();
+    machines.pull("other").args(["--server-bin", "/nowhere"]).fails(1).says(&["cannot find `postgres`"]).hints();
+    let document = machines.spot.join("other/db/templates/shop/template.json");
+    let mut template: Value = serde_json::from_slice(&fs_err::read(&document).unwrap()).unwrap();
+    let program = std::mem::replace(&mut template["program"], "/gone/postgres".into());
+    fs_err::write(&document, template.to_string()).unwrap();
+    assert_eq!(machines.pull("other").succeeds().json()["up_to_date"], false);
+    assert_eq!(machines.ask("other", "SELECT count(*) FROM t"), "1");
+    let named = Path::new(program.as_str().unwrap()).parent().unwrap();
+    let again = machines.pull("other").arg("--server-bin").arg(named).succeeds().json();
+    assert_eq!(again["up_to_date"], true);
+}
+
+#[test]
+fn a_database_that_nobody_pushed_for_these_files() {
+    let Some(machines) = Machines::new(POSTGRES, "CREATE TABLE t AS SELECT 1 AS a") else { return };
+    fs_err::write(machines.spot.join("schema"), "1").unwrap();
+    let missing = [
+        "there is no template for these files: `",
+        "hint: create the template, then run `calve db template push --key` with the same files in the same order\n",
+    ];
+    let refused = machines.pull("other").args(["--if-key", "schema"]).fails(3).says(&missing).json();
+    assert_eq!(refused["remedy"], "push_database_with_key");
+}
+
 #[test]
 fn every_engine_travels() {
     let rows = "CREATE TABLE test.t (a int PRIMARY KEY); INSERT INTO test.t VALUES (1), (2), (3)";
@@ -225,7 +256,7 @@ fn of_a_newer_version_only_the_changed_chunks_are_fetched() {
     assert!(reused > bytes / 10 * 8, "{reused} of {bytes}");
     machines.has_same_files("other", "next");
     assert_eq!(machines.ask("other", "SELECT count(*) FROM t WHERE b = 'new'"), "3");
-    // What is not as it was is not taken.
+    // A changed file is not reused.
     let data = machines.spot.join("damaged/db/templates/shop/data");
     for path in ["global/pg_control", "base/1/1259"] {
         let zeros = vec![0; fs_err::metadata(data.join(path)).unwrap().len() as usize];
@@ -282,9 +313,29 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
     let made = both.iter().filter(|ran| ran.json()["up_to_date"] == false).count();
     assert_eq!((made, machines.templates("other").len()), (1, 1));
     assert_eq!(machines.ask("other", "GET greeting"), "hello");
+    // One that is damaged is brought back by the command that the hint names.
+    fs_err::remove_dir_all(machines.spot.join("other/db/templates/shop/data")).unwrap();
+    let hint = format!("calve db template pull --plain-http --name shop {}/shop:latest", machines.server.host);
+    machines.db("other", &["start", "shop"]).fails(1).says(&["is damaged", &format!("hint: pull it again: {hint}\n")]);
+    let words: Vec<&str> = hint.split(' ').skip(2).collect();
+    machines.db("other", &words).succeeds();
+    assert_eq!(machines.ask("other", "GET greeting"), "hello");
+    // So is one whose program is gone.
+    let directory = machines.spot.join("other/db/templates/shop");
+    rustix::fs::chmod(&directory, 0o700.into()).unwrap();
+    let document = directory.join("template.json");
+    let mut template: Value = serde_json::from_slice(&fs_err::read(&document).unwrap()).unwrap();
+    template["program"] = "/opt/former/redis-server".into();
+    fs_err::write(&document, template.to_string()).unwrap();
+    let said = "hint: install that version; if its directory is another one, pull it again: \
+                calve db template pull --server-bin DIR --plain-http --name shop ";
+    let said = format!("{said}{}/shop:latest\n", machines.server.host);
+    machines.db("other", &["start", "shop"]).fails(1).says(&["is gone: ", &said]);
+    machines.db("other", &words).succeeds();
+    assert_eq!(machines.ask("other", "GET greeting"), "hello");
 }
 
-/// Holds the first of these requests until it is told to go on.
+/// Holds the first of these requests until the test lets it go on.
 fn hold_first(server: &Server, is_one: fn(&Asked) -> bool) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
     let ((reach, reached), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel());
     let (reach, goes_on, is_first) = (Mutex::new(reach), Mutex::new(goes_on), AtomicBool::new(true));
@@ -342,7 +393,10 @@ fn data_that_cannot_travel_are_refused_before_anything_is_sent() {
         (
             "piped",
             "mkfifo",
-            ["pipe` cannot travel: it is neither a file nor a directory", "hint: make the template again without it\n"],
+            [
+                "pipe` cannot be pushed: it is neither a file nor a directory",
+                "hint: make the template again without it\n",
+            ],
         ),
         // A hole.
         ("large", "truncate -s 400G", ["is too large for one image", "hint: make a template with less data\n"]),

@@ -24,7 +24,7 @@ fn a_registry_that_lies_publishes_nothing() {
         true => Answer::Change(|_, body| body[5] ^= 1),
         false => Answer::Pass,
     });
-    machines.pull("other").fails(1).says(&["a part of a blob that has another hash", "hint: look into the log"]);
+    machines.pull("other").fails(1).says(&["a part of a blob that has another hash", "hint: look at the log"]);
     server.rule(move |asked| if is_index(asked) { Answer::Change(|_, body| body[5] ^= 1) } else { Answer::Pass });
     machines.pull("other").fails(1).says(&["has another digest"]);
     server.rule(|asked| match asked.is_blob() {
@@ -186,7 +186,7 @@ fn an_index_that_lies_is_refused() {
     };
     let (right_hash, size, compressed) = (right.0.as_str(), right.1, right.2);
     let good = index(&[(right_hash, size, compressed)]);
-    // It goes as far as it can: the server would not take it.
+    // The pull succeeds up to the check of the server, which would not take it.
     pulled(&good, &frame).fails(1).says(&["the template `t` was not pulled: ", "hint: create it again"]);
     let with = |field: &str, value: Value| {
         let mut index = good.clone();
@@ -227,13 +227,14 @@ fn an_index_that_lies_is_refused() {
 fn a_full_disk_is_told() {
     let Some(machines) = Machines::new(POSTGRES, "SELECT 1") else { return };
     machines.push().succeeds();
-    // As far as a process can see.
+    // By a limit on the size of files.
     let full = machines.pull("other").in_shell("trap '' XFSZ; ulimit -f 64;", "");
     full.fails(1)
-        .says(&["hint: check the owner and mode of what is named, and the limits of your session (ulimit -a)"]);
+        .says(&["hint: check the owner and mode of the path above, and the limits of your session (ulimit -a)"]);
     assert_eq!(machines.templates("other"), [] as [Value; 0]);
     let Some(volume) = Volume::with_size(FileSystem::Ext4, 40 << 20) else { return };
     let small = Spot::at(volume);
     let full = machines.pull("other").env("CALVE_HOME", small.join("home")).fails(1);
-    full.says(&["db/servers` needs ", " are free", "hint: free some space"]);
+    let hint = "hint: free some space, or set CALVE_HOME to a directory on a larger file system\n";
+    full.says(&["db/servers` needs ", " are free", hint]);
 }

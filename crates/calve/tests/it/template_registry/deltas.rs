@@ -1,4 +1,4 @@
-//! Deltas: a push that keeps the layers of the image before, and a pull that fetches only what is new.
+//! Deltas: a push that keeps the layers of the image before, and a pull that fetches only new files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::interrupted::{arrived, send_only};
 use super::server::Server;
 use super::{pull, push, skopeo, template, tree};
 use crate::process::send;
-use crate::spot::{Spot, eventually};
+use crate::spot::{Spot, eventually, names};
 
 /// A directory, and what its entries are about to become.
 fn first(spot: &Spot) {
@@ -115,7 +115,7 @@ fn a_newer_version_is_a_delta_and_arrives_as_it_is() {
     let kept = before["layers"].as_array().unwrap();
     assert_eq!((&full["kept_layers"], &pushed["kept_layers"]), (&0.into(), &kept.len().into()));
     assert_eq!((&after["layers"].as_array().unwrap()[..kept.len()], deltas(&after)), (&kept[..], 1));
-    // Whoever has the first version fetches a hundredth: the image's manifest, that of the delta, and the new files.
+    // A machine with the first version fetches a hundredth: the image's manifest, that of the delta, and the new files.
     server.asked();
     let newer = pull(&spot, "other", &server, "shop").succeeds().json();
     assert_eq!(server.asked().len(), 3);
@@ -134,6 +134,57 @@ fn a_newer_version_is_a_delta_and_arrives_as_it_is() {
     let reference = format!("{}/shop", server.host);
     let theirs = template(&spot, "third", &["push", "--plain-http", "--json", "shop", &reference]).succeeds().json();
     assert_eq!(theirs["digest"], pushed["digest"]);
+}
+
+fn tagged(image: &str, tag: &str) -> String {
+    format!("{image}:{tag}")
+}
+
+#[test]
+fn a_new_tag_is_a_delta_to_the_newest_image_that_is_known_here() {
+    let Some(server) = Server::new() else { return };
+    let spot = first_pulled(&server);
+    let sent =
+        |receipt: &Value| (receipt["kept_layers"].as_u64().unwrap() > 0, receipt["sent_bytes"].as_u64().unwrap());
+    let full = image_bytes(&server, "shop");
+    change(&spot);
+    refresh(&spot);
+    let (is_delta, bytes) = sent(&push(&spot, &server, &tagged("shop", "commit-1")).succeeds().json());
+    assert!(is_delta && bytes < full / 25, "{bytes} of {full}");
+    // A machine with the older version fetches the difference.
+    let pulled = pull(&spot, "other", &server, &tagged("shop", "commit-1")).succeeds().json();
+    assert!(pulled["fetched_bytes"].as_u64().unwrap() < full / 25, "{pulled}");
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+    // Pulled there, it is the base for a push from there.
+    let reference = |tag: &str| format!("{}/shop:{tag}", server.host);
+    fs_err::write(spot.join("src/new/y"), "y").unwrap();
+    template(&spot, "other", &["create", "-q", "mine", "src"]).succeeds();
+    let words = ["push", "--plain-http", "--json", "mine"];
+    let pushed =
+        |home: &str, more: &[&str]| sent(&template(&spot, home, &[&words[..], more].concat()).succeeds().json());
+    let (is_delta, bytes) = pushed("other", &[&reference("commit-2")]);
+    assert!(is_delta && bytes < full / 25, "{bytes} of {full}");
+    // A machine that knows nothing names a tag.
+    template(&spot, "fresh", &["create", "-q", "mine", "src"]).succeeds();
+    fs_err::write(spot.join("src/new/z"), "z").unwrap();
+    template(&spot, "fresh", &["refresh", "-q", "mine"]).succeeds();
+    let (is_delta, bytes) = pushed("fresh", &["--base", "commit-2", &reference("commit-3")]);
+    assert!(is_delta && bytes < full / 25, "{bytes} of {full}");
+    let refused =
+        template(&spot, "fresh", &[&words[..], &["--base", "../x", &reference("commit-4")]].concat()).fails(2);
+    refused.says(&["`../x` is not a tag"]);
+    // One that the registry does not have is no base, and the image is a full one.
+    let notes = spot.join("home/templates/images");
+    let [note] = &names(&notes)[..] else { panic!() };
+    fs_err::write(notes.join(note), format!("sha256:{}\n", "0a".repeat(32))).unwrap();
+    let (is_delta, _) = sent(&push(&spot, &server, &tagged("shop", "commit-5")).succeeds().json());
+    assert!(!is_delta);
+    pull(&spot, "last", &server, &tagged("shop", "commit-5")).succeeds();
+    template(&spot, "last", &["verify", "shop"]).succeeds();
+}
+
+fn image_bytes(server: &Server, tag: &str) -> u64 {
+    image(server, tag)["layers"].as_array().unwrap().iter().map(|layer| layer["size"].as_u64().unwrap()).sum()
 }
 
 #[test]
@@ -338,6 +389,7 @@ fn a_tag_that_has_something_else_gets_a_full_image() {
     let layer = image(&server, "shop:v1")["layers"][0]["digest"].as_str().unwrap().to_owned();
     fs_err::write(spot.join("src/new"), b"1").unwrap();
     refresh(&spot);
+    fs_err::remove_dir_all(spot.join("home/templates/images")).unwrap();
     server.rule(move |asked| match asked.line.starts_with("HEAD") && asked.line.contains(&layer) {
         true => super::Answer::Bytes(super::answer("404 Not Found", "", b"")),
         false => super::Answer::Pass,

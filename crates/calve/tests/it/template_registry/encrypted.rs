@@ -59,22 +59,38 @@ fn a_registry_is_reached_by_the_certificates_that_the_user_names() {
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     let reference = |host: &str| format!("{host}:{}/shop", registry.port);
     let trusting = |calve: Calve| {
-        let calve = calve.env("SSL_CERT_FILE", spot.join("ca.pem")).env("SSL_CERT_DIR", "");
+        // The other directory is not trusted beside it.
+        let calve = calve.env("SSL_CERT_FILE", spot.join("ca.pem")).env("SSL_CERT_DIR", "/etc/ssl/certs");
         calve.env("no_proxy", "127.0.0.1,localhost").env("NO_PROXY", "127.0.0.1,localhost")
     };
     let push = |host: &str| template(&spot, "home", &["push", "-q", "shop", &reference(host)]);
     let hint = "hint: check the name and the port of the registry, and the network";
-    // Nobody trusts it, and it has no certificate for another name. Trying again would not help.
+    // The certificate is not trusted, or is for another name. Trying again would not help.
     let start = std::time::Instant::now();
-    let nobody = trusting(push("127.0.0.1")).env("SSL_CERT_FILE", spot.join("nothing.pem")).fails(1);
-    nobody.says(&["cannot read the image at 127.0.0.1", hint]);
+    // A certificate of nobody's interest, beside a directory with the right one.
+    let only = spot.join("only");
+    fs_err::create_dir(&only).unwrap();
+    fs_err::copy(spot.join("ca.pem"), only.join("ca.pem")).unwrap();
+    openssl(&spot, "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=other -keyout other.key -out other.pem");
+    let other = |calve: Calve| trusting(calve).env("SSL_CERT_FILE", spot.join("other.pem")).env("SSL_CERT_DIR", &only);
+    other(push("127.0.0.1")).fails(1).says(&["cannot read the image at 127.0.0.1", hint]);
     trusting(push("localhost")).fails(1).says(&["cannot read the image at localhost", hint]);
     // Four more attempts would take 3.75 s each time.
     assert!(start.elapsed().as_secs_f64() < 6.0, "{:?}", start.elapsed());
     trusting(push("127.0.0.1")).succeeds();
     let pull = || template(&spot, "other", &["pull", "-q", &reference("127.0.0.1")]);
-    trusting(pull()).env("SSL_CERT_FILE", spot.join("nothing.pem")).fails(1).says(&[hint]);
+    other(pull()).fails(1).says(&[hint]);
+    let nothing = |variable: &str, at: &str| {
+        let calve = trusting(pull()).env("SSL_CERT_FILE", "").env("SSL_CERT_DIR", "").env(variable, spot.join(at));
+        calve.fails(1).says(&[
+            &format!("{at}`, which {variable} names"),
+            &format!("hint: correct {variable}, or unset it to trust the system's certificates"),
+        ]);
+    };
+    nothing("SSL_CERT_FILE", "nothing.pem");
+    nothing("SSL_CERT_FILE", "config.yml");
+    nothing("SSL_CERT_DIR", "nothing");
     has_nothing(&spot, "other");
-    trusting(pull()).succeeds();
+    trusting(pull()).env("SSL_CERT_FILE", "").env("SSL_CERT_DIR", &only).succeeds();
     assert_same(spot.join("src"), tree(&spot, "other", "shop"));
 }

@@ -132,7 +132,7 @@ fn a_job_makes_what_no_earlier_one_has_pushed() {
             "{}",
             alone.said
         );
-        // One template for each content stays, and nobody's token.
+        // One template for each content stays, and no token.
         let listed = template(&spot, "other", &["list", "--json"]).succeeds().json();
         assert_eq!(listed["templates"].as_array().unwrap().len(), 1, "{listed}");
         assert!(!crate::spot::names(&*spot).iter().any(|name| name.starts_with("tmp.")));

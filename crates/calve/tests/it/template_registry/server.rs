@@ -52,8 +52,8 @@ pub(super) enum Answer {
 type Rule = dyn Fn(&Asked) -> Answer + Send + Sync;
 
 /// A registry on an address of its own.
-pub(super) struct Server {
-    pub(super) host: String,
+pub(crate) struct Server {
+    pub(crate) host: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     rule: Arc<Mutex<Arc<Rule>>>,
     blob_bytes: Arc<AtomicU64>,
@@ -78,7 +78,7 @@ const PASSWORD_FILE: &str = "user:$2b$04$dtkrUO8Z.SFarLjD9dqbFep8G2uF1MPzLbCOAQP
 impl Server {
     /// An empty registry. `None` is a skip.
     #[track_caller]
-    pub(super) fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         Self::start("")
     }
 

@@ -1,4 +1,4 @@
-//! Images and records that somebody else has changed, disks that fill up, loop devices made by hand.
+//! Images and records changed by others, disks that fill up, loop devices made by hand.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -64,7 +64,7 @@ fn root_attaches_nothing_that_another_user_could_choose() {
     host.calve(create).env("CALVE_HOME", &his).by_somebody_else(&Reachable::new()).succeeds();
     let record = his.join("volumes/work/volume.json");
     let text = fs_err::read_to_string(&record).unwrap();
-    let elsewhere = text.replace(&*his.join("volumes/work/tree").to_string_lossy(), &target.to_string_lossy());
+    let elsewhere = text.replace("\"tree\"", &format!("\"{}\"", target.display()));
     assert_ne!(text, elsewhere);
     fs_err::write(&record, elsewhere).unwrap();
     refuses(&his, &his);
@@ -129,7 +129,7 @@ fn a_loop_device_made_by_hand_is_told() {
     let by_hand = device();
     assert_eq!(host.findings("work"), [("attached_twice".into(), false)]);
     drop(by_hand);
-    // The kernel frees it when nobody looks at it any more.
+    // The kernel frees it when its last user has closed it.
     eventually("the device made by hand is free", || host.devices("work").len() == 1);
     assert_eq!(host.findings("work"), []);
     host.detach("work");
@@ -161,11 +161,17 @@ fn something_else_at_the_mount_point_is_left_alone() {
     host.calve(["remove", "work", "--yes"]).fails(1);
     assert!(host.image("work").exists());
     drop(other);
+    assert_eq!(host.findings("work"), []);
     fs_err::write(top.join("file"), "").unwrap();
-    host.calve(["attach", "work"]).fails(1).says(&["not empty"]);
+    host.calve(["attach", "work"]).fails(1).says(&["not empty", "hint: it has to be an empty directory of its own"]);
+    assert_eq!(host.findings("work"), [("mount_point".into(), false)]);
+    let told = host.calve(["doctor", "work"]).fails(1);
+    told.says(&["it is not empty", "hint: make ", " an empty directory, then: calve volume attach work"]);
+    fs_err::remove_dir_all(&top).unwrap();
+    assert_eq!(host.findings("work"), [("mount_point".into(), false)]);
 }
 
-/// Whoever fills the host's disk takes its room.
+/// Fills the host's disk, and so takes its room.
 #[test]
 fn a_full_host_makes_a_sparse_one_read_only_and_loses_nothing_that_was_synced() {
     let Some(host) = Host::new(1024 * MIB) else { return };
@@ -200,7 +206,7 @@ fn a_full_host_makes_a_sparse_one_read_only_and_loses_nothing_that_was_synced() 
     system(&["btrfs", "check", host.image("work").to_str().unwrap()]);
 }
 
-/// Somebody fills the disk after the free space was looked at.
+/// Another program fills the disk after the free space was looked at.
 #[test]
 fn a_grow_that_fails_gives_back_what_it_took() {
     if !require_program("strace") {

@@ -76,7 +76,7 @@ fn mount(host: &Host, disk: &str) {
     system(&["mount", "-o", "loop", disk.to_str().unwrap(), host.path().to_str().unwrap()]);
 }
 
-/// Writes files until it is to stop. Of three, two are synced, and then listed with what is in them.
+/// Writes files until it is to stop. Of three, two are synced, and then listed with their contents.
 fn write(top: &Path, synced: &Mutex<Vec<(String, Vec<u8>)>>, stop: &AtomicBool) {
     let mut random = SplitMix64::new(3);
     for number in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {

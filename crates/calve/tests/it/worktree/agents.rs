@@ -34,7 +34,7 @@ fn an_agent_is_set_up_after_it_was_shown_and_exactly_that_is_taken_away() {
     let repo = Repo::anywhere();
     let root = repo.path.clone();
     for agent in AGENTS {
-        // It is shown, and not written: nobody agrees.
+        // It is shown, and not written without consent.
         let refused = hook(&repo, &["install", agent]).fails(3).hints();
         refused.says(&["+", "calve", "mcp"]);
         hook(&repo, &["install", agent, "-n"]).succeeds();
@@ -75,6 +75,36 @@ fn what_else_is_in_the_files_of_an_agent_stays() {
     assert!(fs_err::read_to_string(repo.join(".codex/config.toml")).unwrap().starts_with(before[1].1));
     AGENTS.iter().for_each(|agent| drop(hook(&repo, &["uninstall", agent, "--yes"]).succeeds()));
     let expected: Vec<_> = before.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
+    assert_eq!(files(&repo.path), expected);
+}
+
+/// Empty objects and tables do not tell whose they are.
+#[test]
+fn the_files_of_a_commit_are_back_when_an_agent_was_taken_away() {
+    let before = [
+        (".claude/settings.json", ["{}\n", "{\"hooks\": {}}", "{\n  \"hooks\": {},\n  \"a\": 1\n}\n"]),
+        (".codex/config.toml", ["# mine\n[mcp_servers]\n", "[mcp_servers]\n", ""]),
+        ("opencode.jsonc", ["{\"mcp\":{/*c*/}}", "{}\n", "{\n  \"mcp\": {}\n}\n"]),
+    ];
+    for number in 0..3 {
+        let repo = Repo::anywhere();
+        before.iter().for_each(|(path, texts)| repo.write(path, texts[number]));
+        repo.commit("agents");
+        AGENTS.iter().for_each(|agent| drop(hook(&repo, &["install", agent, "--yes"]).succeeds()));
+        AGENTS.iter().for_each(|agent| drop(hook(&repo, &["uninstall", agent, "--yes"]).succeeds()));
+        for (path, texts) in before {
+            assert_eq!(fs_err::read_to_string(repo.join(path)).unwrap(), texts[number], "{path}");
+        }
+    }
+    // What begins empty stays so, whatever the commit has.
+    let repo = Repo::anywhere();
+    repo.write(".codex/config.toml", "# mine\n[mcp_servers]\n");
+    repo.write("opencode.jsonc", "{\n  \"mcp\": {\n    /*c*/\n  }\n}\n");
+    let expected = files(&repo.path);
+    for agent in ["codex", "opencode"] {
+        hook(&repo, &["install", agent, "--yes"]).succeeds();
+        hook(&repo, &["uninstall", agent, "--yes"]).succeeds();
+    }
     assert_eq!(files(&repo.path), expected);
 }
 
@@ -155,7 +185,7 @@ fn opencodes_other_file_name_is_used_where_it_is_there() {
     assert!(!repo.join("opencode.json").exists());
 }
 
-/// Asks for a worktree as an agent does. Returns the exit code and what was printed.
+/// Asks for a worktree as an agent does. Returns the exit code and the output.
 fn ask(repo: &Repo, cwd: &Path, name: &str, maker: &str) -> (Option<i32>, String, String) {
     let words = ["worktree-create", "--maker", maker];
     let mut command = hook(repo, &words).command();
@@ -232,7 +262,7 @@ fn a_worktree_that_an_agent_made_with_git_is_completed() {
     let ran = setup(&path).succeeds();
     assert_eq!(ran.stdout.trim_end(), path.to_str().unwrap(), "{}", ran.stderr);
     assert!(path.join("node_modules/dep/index.js").exists() && path.join("target/debug/out.o").exists());
-    // What was there stays.
+    // Existing files stay.
     assert_eq!(fs_err::read_to_string(path.join(".env")).unwrap(), "MINE=1\n");
     assert_eq!(git(&path, ["status", "--porcelain"]), "");
     let tool = fs_err::read_to_string(path.join("node_modules/.bin/tool")).unwrap();
@@ -243,6 +273,18 @@ fn a_worktree_that_an_agent_made_with_git_is_completed() {
     // Once more changes nothing; in the main worktree it makes no sense.
     setup(&path).succeeds();
     setup(&repo.path).fails(1).hints();
+}
+
+#[test]
+fn a_setup_that_fails_says_what_was_carried() {
+    let repo = Repo::anywhere();
+    let path = repo.spot.join(".cursor/worktrees/proj/3f");
+    repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
+    // The donor's id cannot be read.
+    fs_err::create_dir(repo.join(".git/calve-services")).unwrap();
+    let setup = with_environment(calve(["hook", "worktree-setup", "--maker", "cursor"])).within(&path);
+    let failed = setup.env("CALVE_HOME", repo.spot.join("home")).fails(1).hints();
+    failed.says(&["carried 3 entries that git ignores from `", "calve-services`: Is a directory"]);
 }
 
 #[test]
@@ -261,7 +303,7 @@ fn a_setup_that_was_killed_is_finished_and_nothing_goes_through_a_link() {
     fs_err::write(path.join(".env.main"), &printed).unwrap();
     fs_err::create_dir_all(path.join("node_modules")).unwrap();
     fs_err::os::unix::fs::symlink(repo.join("src"), path.join("node_modules/own")).unwrap();
-    // And what is somebody's own: a link that would lead to itself, and one that leads out.
+    // And the user's own: a link that would lead to itself, and one that leads out.
     fs_err::os::unix::fs::symlink(repo.join("target"), path.join("target")).unwrap();
     let outside = repo.spot.join("outside");
     fs_err::create_dir(&outside).unwrap();
@@ -299,7 +341,7 @@ fn a_worktree_is_chosen_by_name_by_a_finder_or_from_a_list() {
     assert_eq!(repo.calve(["cd", "main"]).succeeds().stdout.trim_end(), repo.path.to_str().unwrap());
     repo.calve(["cd", "nowhere"]).fails(1).says(&["name one of those that `calve worktree list` shows"]);
     repo.calve(["cd"]).fails(2).hints();
-    // git alone, and a finder that takes the line it is told to.
+    // git alone, and a finder that takes the given line.
     let programs = repo.spot.join("bin");
     fs_err::create_dir(&programs).unwrap();
     let which = |name: &str| {

@@ -1,4 +1,4 @@
-//! What is refused, each before anything is made.
+//! Refusals, each before anything is made.
 
 use calve_testkit::{FileSystem, Volume};
 
@@ -102,7 +102,7 @@ fn a_mistake_in_the_configuration_is_told_with_its_place() {
     let repo = Repo::anywhere();
     repo.write(".calve.toml", "[worktree]\n\n  path = \"here\"\n");
     refused(&repo, &["x"], &[".calve.toml`, line 3, column 10", "{branch}"]);
-    // What is not where it counts would be carried although nobody wants it to be.
+    // A list in the wrong table would have no effect, and the files would be carried against the user's will.
     for (text, place) in [
         ("secrets = \"leave\"\n", "line 1, column 1: there is no `secrets`"),
         ("[worktrees]\nsecrets = \"leave\"\n", "line 1, column 2: there is no `worktrees`"),

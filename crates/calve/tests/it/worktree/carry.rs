@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixListener;
 
-use calve_testkit::{UnprivilegedUser, require_root};
+use calve_testkit::require_root;
 
 use super::repo::{Repo, git, is_clean, write};
 use crate::program::Reachable;
@@ -118,14 +118,7 @@ fn what_cannot_be_read_is_left_and_told() {
     }
     let repo = Repo::anywhere();
     repo.write("node_modules/of-root/secret", "x\n");
-    let chown = std::process::Command::new("chown")
-        .args(["-R", &format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID)])
-        .arg(&*repo.spot)
-        .status();
-    assert!(chown.unwrap().success());
-    for above in repo.spot.ancestors().take_while(|above| above.starts_with(std::env::temp_dir())) {
-        let _ = rustix::fs::chmod(above, 0o755.into());
-    }
+    repo.give_away();
     write(&repo.join("target/owned-by-root/x"), "x\n");
     rustix::fs::chmod(repo.join("target/owned-by-root"), 0o700.into()).unwrap();
     rustix::fs::chmod(repo.join("node_modules/of-root/secret"), 0o000.into()).unwrap();
@@ -140,4 +133,56 @@ fn what_cannot_be_read_is_left_and_told() {
     assert!(path.join("node_modules/dep/index.js").exists());
     assert!(!path.join("target/owned-by-root").exists() && !path.join("node_modules/of-root/secret").exists());
     ran.says(&["left out `node_modules/of-root/secret` and 1 more: you may not read it"]);
+}
+
+#[test]
+fn the_file_that_excludes_an_entry_is_named() {
+    let repo = Repo::anywhere();
+    repo.write("a.log", "log\n");
+    for (file, name) in [(".calve.toml", "x"), (".calve.local.toml", "y")] {
+        repo.write(file, "[worktree]\nexclude = [\"*.log\"]\n");
+        repo.write(".git/info/exclude", ".calve*\n");
+        assert!(left(&repo, &[name]).contains(&("a.log".into(), format!("excluded by {file}"))), "{file}");
+        fs_err::remove_file(repo.join(file)).unwrap();
+    }
+}
+
+#[test]
+fn a_plan_leaves_what_cannot_be_read() {
+    if !require_root("another user's files") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    repo.give_away();
+    for closed in [".env", "node_modules"] {
+        rustix::fs::chmod(repo.join(closed), 0o000.into()).unwrap();
+    }
+    let reachable = Reachable::new();
+    let planned = repo.calve(["add", "-n", "x"]).by_somebody_else(&reachable).succeeds();
+    planned.says(&[
+        "would carry `target`",
+        "would leave `.env`: you may not read it",
+        "would leave `node_modules`: you may not read it",
+    ]);
+    let made = repo.calve(["add", "x"]).by_somebody_else(&reachable).succeeds();
+    made.says(&["left out `.env` and 1 more: you may not read it"]);
+}
+
+#[test]
+fn a_plan_fails_where_nothing_could_be_made() {
+    if !require_root("another user") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    repo.give_away();
+    let reachable = Reachable::new();
+    let planned = || repo.calve(["add", "-n", "x"]).by_somebody_else(&reachable);
+    planned().succeeds();
+    rustix::fs::chmod(&*repo.spot, 0o555.into()).unwrap();
+    planned().fails(1).says(&["failed to create an entry in `", "Permission denied"]).hints();
+    repo.calve(["add", "x"]).by_somebody_else(&reachable).fails(1).says(&["Permission denied"]);
+    rustix::fs::chmod(&*repo.spot, 0o755.into()).unwrap();
+    rustix::fs::chmod(repo.join(".git"), 0o555.into()).unwrap();
+    planned().fails(1).says(&["Permission denied"]);
+    rustix::fs::chmod(repo.join(".git"), 0o755.into()).unwrap();
 }

@@ -77,11 +77,24 @@ fn a_tree_that_is_not_there_and_that_nothing_names_is_refused() {
     against("../nowhere").fails(2).says(&["`../nowhere` is not a directory", "--against"]).hints();
     against("package-lock.json").fails(2).says(&["`package-lock.json` is not a directory"]).hints();
     against("..").run().ended(0);
-    // What was deleted can still be named.
+    // A deleted worktree can still be named.
     let gone = repo.spot.join("gone");
     repo.write("node_modules/.bin/tool", &format!("#!{}/node_modules/node\n", gone.display()));
     let ran = against("../gone").run();
     ran.ended(1);
     assert!(ran.stdout.contains("shebang: node_modules/.bin/tool"), "{}", ran.stdout);
     against("../gone").arg("--fix").succeeds();
+}
+
+#[test]
+fn a_link_by_whose_name_nothing_else_is_here_is_told_as_that() {
+    let repo = Repo::anywhere();
+    repo.write(".gitignore", "node_modules\n");
+    repo.commit("ignore");
+    repo.write("node_modules/x/index.js", "");
+    let one = repo.add(["--no-ignored", "one"]);
+    std::os::unix::fs::symlink(repo.join("node_modules"), one.join("node_modules")).unwrap();
+    let ran = repo.calve(["add", "--from", one.to_str().unwrap(), "two"]).succeeds();
+    let names = format!("warning: `node_modules` still names `{}/node_modules`: ", repo.path.display());
+    ran.says(&[&names, ": only this link has that name here; remove it, then clone its target with `calve cp`"]);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::repo::{Repo, git, write};
 
-/// A repository like one that somebody else has made: what it tracks would run at the next `git status` if it got into `~/.config/git`.
+/// A repository like one from a stranger: a file that it tracks would run at the next `git status` if it got into `~/.config/git`.
 fn hostile(file: &str, path: &str) -> Repo {
     let repo = Repo::anywhere();
     repo.write("config", "[core]\n\tfsmonitor = \"touch ran; false\"\n");
@@ -41,9 +41,22 @@ fn a_file_of_the_repository_puts_no_worktree_outside_of_its_surroundings() {
         // Not tracked, it may still have come with an archive.
         repo.git(["rm", "-q", "--cached", ".calve.toml"]);
         refused(&repo, "fix", &["proj/.calve.toml`, line 2, column 8", fault]);
-        // Somewhere else it is nobody's business.
+        // Elsewhere it does not matter.
         repo.calve(["list"]).succeeds();
         repo.calve(["prune"]).succeeds();
+    }
+}
+
+#[test]
+fn every_mistake_names_the_file_the_line_and_what_may_stand_there() {
+    let repo = Repo::anywhere();
+    for (text, told) in [
+        ("[services.db]\nengine = 'mongo'", "2, column 10: unknown engine `mongo`; the engines are postgres, mariadb"),
+        ("[services.db]\ntemplate = '../x'", "2, column 12: a template's name is up to 48 letters, digits"),
+        ("[worktree]\nexclude = [\n'a',\n'[']", "4, column 1: the pattern `[` is not valid"),
+    ] {
+        repo.write(".calve.toml", text);
+        repo.calve(["add", "x"]).fails(1).hints().says(&["proj/.calve.toml`, line ", told]);
     }
 }
 
@@ -54,7 +67,7 @@ fn the_users_file_is_not_the_users_if_git_tracks_it() {
     // Whatever the environment says of how git reads names.
     let literal = repo.calve(["add", "fix"]).env("GIT_LITERAL_PATHSPECS", "1");
     literal.fails(1).says(&[
-        "name the place under `[worktree] path` in `.calve.local.toml`, and do not have git track that file",
+        "set `path` below `[worktree]` in `.calve.local.toml`, and keep git from tracking that file",
         "has `..` after a name",
     ]);
     // A file system without regard to case would take it for the user's.
@@ -161,7 +174,7 @@ fn a_service_names_a_template_and_nothing_else() {
     for name in ["../../elsewhere", "/etc", "a/b", ".hidden", "..", "", "a\\nb"] {
         repo.write(".calve.toml", &format!("[services.db]\ntemplate = \"{name}\"\n"));
         let before = crate::spot::names(&repo.spot);
-        repo.calve(["add", "x"]).fails(2).says(&["name"]).hints();
+        repo.calve(["add", "x"]).fails(1).says(&[".calve.toml`, line 2, column 12: ", "name"]).hints();
         assert_eq!((crate::spot::names(&repo.spot), repo.worktrees().len()), (before, 1), "{name:?}");
     }
 }

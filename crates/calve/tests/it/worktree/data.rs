@@ -42,7 +42,7 @@ fn is_promoted(engine: &'static str) {
     assert_eq!(promoted["templates"], json!([{ "template": "shop", "promoted": true }]));
     // It is no result of a command, and no command replaces it by accident.
     let create = ["template", "create", "shop", "--engine", engine];
-    let hint = "remove it with `calve db template remove shop`, or replace it with --rebuild";
+    let hint = "remove it with `calve db template remove shop`, or replace it with `--rebuild`";
     db(&create).fails(1).says(&["holds the data of a worktree", hint]);
     if engine == POSTGRES {
         // Its data is in the template.
@@ -64,12 +64,54 @@ fn data_is_promoted_on_mariadb() {
     is_promoted(MARIADB);
 }
 
+/// Once the template is another one or gone, the data that it got is nowhere else.
+#[test]
+fn promoted_data_stays_when_its_template_does_not() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let main = &shop.repo.path;
+    let [one, two] = ["one", "two"].map(|branch| shop.repo.added(branch));
+    shop.sql(&one, "INSERT INTO t VALUES (11)");
+    shop.sql(&two, "INSERT INTO t VALUES (22)");
+    let promote = |branch: &str| shop.within(main, &["db", "promote", "--yes", branch]).succeeds();
+    let remove = |branch: &str| shop.within(main, &["worktree", "remove", branch]);
+    let stays = |branch: &str| remove(branch).fails(1).says(&["may have changes that are nowhere else"]).hints();
+    promote("one");
+    // It has the same, and nothing of its own.
+    shop.repo.adding("three").args(["--data-from", "template"]).succeeds();
+    promote("two");
+    stays("one");
+    stays("three");
+    assert_eq!((shop.rows(&one), shop.rows(&two)), (vec![1, 2, 3, 11], vec![1, 2, 3, 22]));
+    shop.within(main, &["db", "template", "remove", "shop"]).succeeds();
+    stays("two");
+    promote("two");
+    remove("two").succeeds();
+}
+
+#[test]
+fn rows_without_a_log_are_in_a_template_only_if_the_server_was_stopped() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let main = &shop.repo.path;
+    let one = shop.repo.added("one");
+    let promote = || shop.within(main, &["db", "promote", "--yes", "one"]).succeeds();
+    let lacks =
+        "warning: the template lacks the rows of UNLOGGED tables, which are kept only if the server is stopped first";
+    shop.sql(&one, "CREATE UNLOGGED TABLE u (a int)");
+    assert!(!promote().stderr.contains(lacks));
+    shop.sql(&one, "INSERT INTO u VALUES (1)");
+    promote().says(&[lacks]);
+    shop.within(main, &["worktree", "remove", "one"]).fails(1).says(&["may have changes that are nowhere else"]);
+    shop.within(&one, &["down"]).succeeds();
+    assert!(!promote().stderr.contains(lacks));
+    shop.within(main, &["worktree", "remove", "one"]).succeeds();
+}
+
 #[test]
 fn what_has_no_data_is_told() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let one = shop.repo.added("one");
     let db = |words: &[&str]| shop.within(&one, &[&["db"], words].concat());
-    let nothing = ["`main` has no data of any service", "`calve up` in that worktree"];
+    let nothing = ["`main` has no data of any service", "`calve up` in that worktree clones the data of its services"];
     db(&["promote", "--yes", "main"]).fails(1).says(&nothing);
     db(&["promote", "--yes", "nowhere"]).fails(1).hints();
     db(&["promote", "--yes", "--service", "cache", "one"]).fails(1).says(&["no data of a service `cache`"]).hints();
@@ -126,4 +168,19 @@ fn what_was_promoted_before_a_failure_is_told() {
     fs_err::remove_dir_all(status[1]["data_directory"].as_str().unwrap()).unwrap();
     let ran = shop.within(&one, &["db", "promote", "--yes", "--json", "one"]).fails(1);
     assert_eq!(ran.json()["templates"], json!([{ "template": "shop", "promoted": true }]));
+}
+
+#[test]
+fn an_engines_own_programs_find_its_only_service() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let main = &shop.repo.path;
+    let exec = |words: &[&str], stdout: &str, stderr: &str| {
+        let command = shop.within(main, &[&["exec"], words].concat()).env("PGHOST", "/nowhere");
+        let exec = command.env("PGTZ", "Asia/Tokyo").succeeds();
+        assert_eq!((&*exec.stdout, &*exec.stderr), (stdout, stderr));
+    };
+    exec(&["psql", "-XqAtc", "SELECT count(*) FROM t"], "3\n", "started `db`\n");
+    shop.repo.write(".calve.toml", "services.db.template = 'shop'\nservices.other.template = 'shop'\n");
+    let script = "echo $PGHOST $PGTZ; psql -XqAtc 'SELECT count(*) FROM t' $OTHER_URL";
+    exec(&["sh", "-c", script], "/nowhere Asia/Tokyo\n3\n", "started `other`\n");
 }

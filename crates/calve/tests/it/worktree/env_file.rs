@@ -1,8 +1,10 @@
 //! `calve worktree add --env-file`: the ports where frameworks look for them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
 
-use calve_testkit::{Tree, require_program};
+use calve_testkit::{BindMount, Tree, require_program, require_root, rounds};
 
 use super::ports::{number, with_ports};
 use super::repo::{Repo, acl, git, is_clean};
@@ -107,13 +109,9 @@ fn what_git_tracks_is_never_changed_and_what_it_does_not_ignore_is_told() {
     assert_eq!(git(&two, ["status", "--porcelain"]), "?? src/ports.txt\n");
     // Not even in a directory that a link leads to, or that is not there.
     for (branch, file) in [("three", "linked/ports.txt"), ("four", "none/ports.txt")] {
-        repo.adding(branch)
-            .args(["--env-file", file])
-            .fails(1)
-            .says(&["failed to open the directory of", file])
-            .hints();
+        repo.adding(branch).args(["--env-file", file]).fails(3).says(&["no directory for", file]).hints();
     }
-    assert!(!repo.spot.join("proj.three/src/ports.txt").exists());
+    assert!(!repo.spot.join("proj.three").exists());
 }
 
 #[test]
@@ -215,4 +213,31 @@ fn a_carried_file_with_the_donors_values_is_named() {
     fs_err::remove_dir_all(repo.join("packages")).unwrap();
     let ran = repo.adding("three").succeeds();
     assert!(!ran.stderr.contains("sets"), "{}", ran.stderr);
+}
+
+#[test]
+fn commands_run_while_others_write_the_file_and_where_it_cannot_be_written() {
+    let repo = with_ports(&format!("web = {}\n[worktree]\nenv-file = 'settings/.env.local'", number(320)));
+    repo.write("settings/tracked", "");
+    repo.commit("settings");
+    let one = repo.added("one");
+    let (settings, written) = (one.join("settings"), one.join("settings/.env.local"));
+    let exec = |script: &str| repo.within(&one, &["exec", "sh", "-c", script]);
+    let text = read(&written);
+    for _ in 0..rounds(5) {
+        fs_err::remove_file(&written).unwrap();
+        thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(|| exec("true").succeeds())));
+        });
+        assert_eq!(read(&written), text);
+    }
+    if !require_root("mounting") {
+        return;
+    }
+    fs_err::remove_file(&written).unwrap();
+    let mounted = BindMount::new(&settings, &settings);
+    let remounted = Command::new("mount").args(["-o", "remount,ro,bind"]).arg(mounted.path()).status().unwrap();
+    assert!(remounted.success());
+    let ran = exec("echo $WEB_PORT").succeeds().says(&["settings/.env.local`: Read-only file system"]);
+    assert_eq!(ran.stdout, format!("{}\n", number(321)));
 }

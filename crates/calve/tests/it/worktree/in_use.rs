@@ -170,7 +170,7 @@ fn a_clock_that_was_set_back_during_a_stable_clone_is_the_cause() {
     let set_back = Checkpoint::when_opened(&repo.join("ignored/other"), &clock);
     let refused = copy("copy").fails(3);
     set_back.has_happened();
-    refused.says(&["the clock was set back, so that the times of changes tell nothing"]);
+    refused.says(&["the clock was set back, so change times cannot be trusted"]);
     assert!(!repo.spot.join("copy").exists());
     copy("later").succeeds();
 }

@@ -40,7 +40,7 @@ fn submodules_are_not_in_a_snapshot() {
     submodules(&repo);
 }
 
-/// Two commits, of which the second differs inside and outside of what is checked out.
+/// Two commits, of which the second differs inside and outside of the sparse checkout.
 fn sparse(arguments: &[&str]) -> Repo {
     let repo = Repo::anywhere();
     repo.write("lib/a.ts", "a\n");
@@ -131,7 +131,7 @@ fn files_in_git_lfs_are_cloned_where_they_are_there_and_fetched_where_not() {
     is_clean(&repo.path);
     whole(&repo.add(["y"]));
 
-    // Nobody has it: git's checkout fails, and so does this.
+    // It exists nowhere: git's checkout fails, and so does this.
     fs_err::remove_dir_all(repo.join(".git/lfs/objects")).unwrap();
     let before = repo.worktrees();
     repo.calve(["add", "z"]).fails(1).says(&["large.bin"]).hints();
@@ -248,4 +248,27 @@ fn a_worktree_of_a_hidden_bare_repository_is_beside_the_others() {
     assert_eq!(add(&["y"]).succeeds().stdout.trim_end(), project.join("project-y").to_str().unwrap());
     let removed = with_environment(calve(["worktree", "remove"])).within(project.join("feature-x")).succeeds();
     assert_eq!(removed.stdout.trim_end(), project.to_str().unwrap());
+}
+
+#[test]
+fn a_repository_apart_from_its_main_worktree_is_not_taken_for_it() {
+    let repo = Repo::anywhere();
+    let apart = repo.spot.join("apart.git");
+    repo.git(["init", "-q", "--separate-git-dir", apart.to_str().unwrap()]);
+    let path = repo.add(["x"]);
+    assert_eq!(path, repo.spot.join("proj.x"));
+    let y = repo.calve(["add", "y"]).within(&path).succeeds();
+    assert_eq!(y.stdout.trim(), repo.spot.join("proj.y").to_str().unwrap());
+    for (within, is_main) in [(&repo.path, true), (&path, false)] {
+        let listed = repo.calve(["list", "--json"]).within(within).succeeds().json();
+        let main = &listed["worktrees"][0];
+        assert_eq!((&main["path"], &main["current"]), (&repo.path.to_str().unwrap().into(), &is_main.into()));
+        let gone = repo.calve(["cd", "main"]).within(within).succeeds();
+        assert_eq!(gone.stdout.trim(), repo.path.to_str().unwrap());
+    }
+    repo.calve(["remove", "."]).fails(1).says(&["is the main worktree"]).hints();
+    // The main worktree has the ignored files too, with the same contents.
+    let removed = repo.calve(["remove"]).within(&path).succeeds();
+    assert_eq!(removed.stdout.trim(), repo.path.to_str().unwrap());
+    assert!(!apart.join("calve/kept").exists() && !path.exists());
 }

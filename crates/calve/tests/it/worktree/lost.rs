@@ -1,4 +1,4 @@
-//! What must not be lost: other things at the place of a worktree, and work inside of one that nobody else has.
+//! What must not be lost: other things at the place of a worktree, and work inside of one that exists nowhere else.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,7 +81,7 @@ fn a_copy_of_a_repository_leaves_the_worktrees_of_the_original_alone() {
     repo.calve(["prune"]).within(&copied).succeeds().says(&["forgot"]);
     assert_eq!(git(&copied, ["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
     is_clean(&path);
-    // A copy of the worktree itself is none.
+    // A copy of the worktree is not one.
     let twin = repo.spot.join("twin");
     copy(&path, &twin);
     repo.calve(["remove"]).arg(&twin).fails(1).says(&["there is no worktree"]).hints();
@@ -199,7 +199,7 @@ fn a_nested_repository_that_nobody_else_knows_is_not_removed_unless_forced() {
     repository(&nested.path.join("seed"));
     git(&nested.path, ["clone", "-q", "--bare", "seed", bare.to_str().unwrap()]);
     git(&bare, ["remote", "remove", "origin"]);
-    // A tag is no proof that somebody else has it.
+    // A tag is no proof that it exists elsewhere.
     git(&bare, ["tag", "v1"]);
     git(&bare, ["branch", "-q", "-D", "main"]);
     fs_err::remove_dir_all(nested.path.join("seed")).unwrap();
@@ -240,7 +240,7 @@ fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
     git(&inner, ["commit", "-q", "--allow-empty", "-m", "loose"]);
     nested.is_kept(&[".worktrees/inner", "commits"]);
     git(&inner, ["checkout", "-q", "inner"]);
-    // One whose `.git` file is gone: what else is there may be all that is left of somebody's work.
+    // One whose `.git` file is gone: the other files may be all that is left of a user's work.
     let pointer = fs_err::read(inner.join(".git")).unwrap();
     fs_err::remove_file(inner.join(".git")).unwrap();
     nested.is_kept(&[".worktrees/inner", "registered as another worktree"]);
@@ -387,6 +387,14 @@ fn a_nested_repository_that_the_donor_keeps_does_not_hold_its_copy_back() {
         let _ = fs_err::remove_dir_all(&donor);
         copy(&kept, &donor);
     }
+    // Those are named that the donor does not have.
+    let path = repo.add(["named"]);
+    let inner = path.join("inner");
+    commit(&inner);
+    let own = git(&inner, ["rev-parse", "HEAD"]);
+    git(&inner, ["reset", "-q", "--hard", "HEAD~1"]);
+    repo.calve(["remove"]).arg(&path).fails(1).says(&[&format!("none of its remotes has ({})", &own[..12])]);
+    repo.calve(["remove", "-f"]).arg(&path).succeeds();
     // A shallow donor lacks what its commits came from; another worktree has it all, and one inside goes along.
     let path = repo.add(["deep"]);
     let shallow = format!("file://{}", kept.display());

@@ -33,14 +33,14 @@ fn server(home: &Path, repositories: &[&Path]) -> std::process::Command {
 }
 
 /// A session of the SDK's client.
-struct Session {
+pub(super) struct Session {
     runtime: tokio::runtime::Runtime,
     client: RunningService<RoleClient, ClientConfig>,
     _server: tokio::process::Child,
 }
 
 impl Session {
-    fn with(home: &Path, repositories: &[&Path]) -> Self {
+    pub(super) fn with(home: &Path, repositories: &[&Path]) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (client, server) = runtime.block_on(async {
             let mut command = tokio::process::Command::from(server(home, repositories));
@@ -55,7 +55,7 @@ impl Session {
     }
 
     /// The result of a tool, or what it says is wrong. Small in any case.
-    fn call(&self, tool: &'static str, arguments: Value) -> Result<Value, Value> {
+    pub(super) fn call(&self, tool: &'static str, arguments: Value) -> Result<Value, Value> {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
         let request = CallToolRequestParams::new(tool).with_arguments(arguments);
         let result = self.runtime.block_on(self.client.call_tool(request)).unwrap();
@@ -87,6 +87,19 @@ fn seven_tools_are_listed_and_none_runs_a_command() {
 }
 
 #[test]
+fn a_server_goes_on_when_the_worktree_it_was_started_in_was_removed() {
+    let repo = Repo::anywhere();
+    git(&repo.path, ["worktree", "add", "-q", "../linked"]);
+    let linked = repo.spot.join("linked");
+    let session = Session::with(&home(&repo), &[&linked]);
+    let token = session.call("remove_worktree", json!({"worktree": "linked"})).unwrap()["token"].clone();
+    session.call("remove_worktree", json!({"worktree": "linked", "token": token})).unwrap();
+    assert!(!linked.exists());
+    assert_eq!(session.call("list_worktrees", json!({})).unwrap()["worktrees"].as_array().unwrap().len(), 1);
+    session.call("create_worktree", json!({"branch": "next"})).unwrap();
+}
+
+#[test]
 fn a_worktree_is_made_shown_and_removed_in_two_steps() {
     let repo = Repo::anywhere();
     let session = Session::with(&home(&repo), &[&repo.path]);
@@ -95,7 +108,7 @@ fn a_worktree_is_made_shown_and_removed_in_two_steps() {
     assert!(Path::new(&path).join("node_modules/dep/index.js").exists());
     assert_eq!((&made["maker"], &made["branch"]), (&json!("codex"), &json!("topic")), "{made}");
     assert_eq!(session.call("create_worktree", json!({"branch": "topic"})).unwrap()["path"], path);
-    // A branch of somebody else's is not handed over.
+    // A branch of another agent is not handed over.
     let taken = session.call("create_worktree", json!({"branch": "main"})).unwrap_err();
     assert!(taken["error"].as_str().unwrap().contains("checked out"), "{taken}");
     git(&path, ["commit", "--allow-empty", "-q", "-m", "more"]);
@@ -206,7 +219,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    fn with(home: &Path, repositories: &[&Path]) -> Self {
+    pub(super) fn with(home: &Path, repositories: &[&Path]) -> Self {
         Self::of(server(home, repositories))
     }
 

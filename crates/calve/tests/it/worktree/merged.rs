@@ -36,7 +36,7 @@ fn merged_worktrees_are_listed_and_removed_when_that_is_wanted() {
         prune(&["-n", "--older-than", wrong]).run().ended(2);
     }
     repo.calve(["prune", "--yes"]).run().ended(2);
-    // Nobody is there to answer.
+    // There is no terminal to answer on.
     prune(&[]).fails(3).says(&["to remove:"]).hints();
     assert!(done.exists());
     let removed = prune(&["--yes", "--json"]).succeeds().json();
@@ -140,7 +140,7 @@ fn worktrees_that_are_gone_are_part_of_the_plan() {
     let planned = planned.says(&[&format!("would forget `{}`, which is gone", gone.display())]).json();
     assert_eq!(path(&planned["forgotten"][0]), gone);
     assert!(is_listed());
-    // Nobody is there to answer.
+    // There is no terminal to answer on.
     prune(&[]).fails(3).says(&["to forget:"]);
     let mut terminal = Terminal::new(&prune(&[]).command());
     terminal.after("[y/N]", "n\n");
@@ -278,7 +278,7 @@ const WRITTEN_DATA: &str =
 const SQUASH: &str = "branch=$(git symbolic-ref -q --short HEAD) && new=squashed-$branch && [ ! -e $new ] && echo 1 >$new && git add $new \
     && git commit -q -m squash -- $new && cd \"$(git rev-parse --path-format=absolute --git-common-dir)/..\" \
     && git merge -q --squash $branch && git commit -q -m squashed";
-/// What is only in a commit of the branch, which stays: a later squashed merge has it too.
+/// A change that only a commit of the branch has, which stays: a later squashed merge has it too.
 const COMMIT: &str = "git commit -q --allow-empty -m own";
 
 #[test]

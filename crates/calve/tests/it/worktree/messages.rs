@@ -1,10 +1,11 @@
-//! Errors that name what is wrong and the command that helps, which is run here.
+//! Errors that name the fault and the command that helps, which is run here.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use super::ports::{number, with_ports};
 use super::repo::{Repo, git, is_clean, with_environment, write};
-use crate::program::{PROGRAM, calve};
+use crate::program::{PROGRAM, calve, carry_environment};
 use crate::spot::Spot;
 
 #[test]
@@ -29,7 +30,7 @@ fn too_few_open_files_are_told_with_the_command_that_permits_more() {
     let repo = Repo::anywhere();
     let list = |before: &str| repo.calve(["list"]).in_shell(before, "");
     let ran = list("ulimit -S -n 6;").fails(1).says(&[
-        "this shell permits too few open files: `ulimit -n 1024` permits more",
+        "the limit of open files is too low: raise it with `ulimit -n 1024`",
         "Too many open files",
         "`ulimit -n 1024`",
     ]);
@@ -103,6 +104,34 @@ fn no_hint_names_a_page_that_is_not_installed() {
     assert!(!ran.stderr.contains("docs/") && ran.stderr.contains("\"cwd\""), "{}", ran.stderr);
 }
 
+#[test]
+fn a_place_that_is_another_branchs_is_told_as_that() {
+    let repo = Repo::anywhere();
+    repo.add(["feat/foo"]);
+    let taken = "proj.feat-foo` already exists: it is the worktree of the branch `feat/foo`";
+    for options in [&[][..], &["-n"]] {
+        repo.calve(["add", "feat-foo"]).args(options).fails(1).says(&[taken, "hint: name another place with `--path`"]);
+    }
+    fs_err::create_dir(repo.spot.join("proj.plain")).unwrap();
+    let ran = repo.calve(["add", "plain"]).fails(1).says(&["proj.plain` already exists\n"]).hints();
+    assert!(!ran.stderr.contains("the worktree of"), "{}", ran.stderr);
+}
+
+/// git ran in a directory under a hidden name, which is gone.
+#[test]
+fn a_required_filter_that_fails_is_told_without_a_directory_that_is_gone() {
+    let repo = Repo::anywhere();
+    for (key, value) in [("smudge", "echo no key >&2; false"), ("clean", "cat"), ("required", "true")] {
+        repo.git(["config", &format!("filter.z.{key}"), value]);
+    }
+    repo.write(".gitattributes", "*.s filter=z\n");
+    repo.write("a.s", "hello\n");
+    repo.commit("filtered");
+    let ran = repo.calve(["add", "new"]).fails(1).says(&["no key", "proj.new`: ", "hint: git's own message"]);
+    assert!(!ran.stderr.contains(".calve-staging"), "{}", ran.stderr);
+    assert!(!repo.spot.join("proj.new").exists());
+}
+
 /// In each of them git ends without an error.
 #[test]
 fn what_git_and_its_filters_say_of_files_is_passed_on() {
@@ -139,4 +168,39 @@ fn what_git_and_its_filters_say_of_files_is_passed_on() {
     }
     repo.git(["config", "filter.z.smudge", "cat"]);
     assert_eq!(added("four").0, "[]");
+}
+
+#[test]
+fn hints_name_what_helps() {
+    let repo = Repo::anywhere();
+    let one = repo.add(["one"]);
+    repo.write(".calve.toml", "[services.db]\n");
+    let reset = repo.within(&repo.path, &["reset", "--yes"]).fails(1);
+    reset.says(&["this worktree has no data of any service", "`calve up` clones it"]);
+    // The second time, the shell is in no worktree any more.
+    let calve = repo.calve(["rm"]).command();
+    let mut twice = Command::new("sh");
+    twice.args(["-c", "\"$0\" worktree rm >&2; \"$0\" worktree rm"]).arg(calve.get_program());
+    carry_environment(&calve, &mut twice);
+    let said = String::from_utf8(twice.current_dir(&one).output().unwrap().stderr).unwrap();
+    assert!(said.contains("hint: change to a directory that exists") && !said.contains("repair"), "{said}");
+    let two = repo.add(["two"]);
+    fs_err::remove_dir_all(&two).unwrap();
+    let would = format!("would forget `{}`, which is gone", two.display());
+    repo.calve(["prune", "-n"]).succeeds().says(&[&would]);
+    let planned = repo.calve(["prune", "-n", "--json"]).succeeds().json();
+    assert_eq!((&planned["forgotten"][0], repo.worktrees().len()), (&two.to_str().unwrap().into(), 2));
+}
+
+#[test]
+fn a_file_of_variables_of_the_worktrees_own_was_not_left_out() {
+    let repo = with_ports(&format!("web = {}", number(230)));
+    let head = repo.git(["commit-tree", "-p", "HEAD", "-m", "request", "HEAD^{tree}"]);
+    repo.git(["update-ref", "refs/pull/1/head", head.trim()]);
+    let theirs = repo.spot.join("theirs");
+    let words = ["--path", "../theirs", "--env-file", ".env.local"];
+    repo.adding("refs/pull/1/head").args(words).succeeds().says(&["not trusted"]);
+    let from = repo.within(&theirs, &["worktree", "add", "--from", ".", "two"]).succeeds();
+    assert!(!from.stderr.contains("left out `.env.local`"), "{}", from.stderr);
+    from.says(&["wrote the variables to `.env.local`"]);
 }

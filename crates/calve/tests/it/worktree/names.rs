@@ -1,5 +1,7 @@
 //! Names of branches that are not found, or that mean something else than a branch: never a new branch by mistake.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -28,6 +30,38 @@ fn planned(repo: &Repo, name: &str) -> Value {
 }
 
 #[test]
+fn a_repository_whose_name_is_no_text_gives_its_bytes_to_worktrees() {
+    let mut repo = Repo::anywhere();
+    let odd = repo.spot.join(OsStr::from_bytes(b"pr\xffoj"));
+    fs_err::rename(&repo.path, &odd).unwrap();
+    repo.path = odd;
+    let printed = repo.calve(["add", "x"]).command().output().unwrap();
+    let expected = repo.spot.join(OsStr::from_bytes(b"pr\xffoj.x"));
+    assert_eq!(printed.stdout.strip_suffix(b"\n").unwrap(), expected.as_os_str().as_bytes(), "{printed:?}");
+    is_clean(&expected);
+    assert_eq!(fs_err::read_dir(&*repo.spot).unwrap().count(), 2);
+}
+
+#[test]
+fn a_command_in_a_hint_can_be_pasted_whatever_the_path() {
+    let mut repo = Repo::anywhere();
+    let odd = repo.spot.join("it's\nmine");
+    fs_err::rename(&repo.path, &odd).unwrap();
+    repo.path = odd;
+    repo.write(".calve.toml", "[worktree]\nspares = 1\n");
+    repo.commit("spares");
+    let home = repo.spot.join("home");
+    let said = repo.calve(["add", "x", "--path", "../x"]).env("CALVE_HOME", &home).succeeds().stderr;
+    let command = said.split('`').find(|text| text.starts_with("calve spares add --worktree")).expect(&said);
+    let line = command.replacen("calve", crate::program::PROGRAM, 1);
+    let pasted = Command::new("bash").args(["-c", &line]).env("CALVE_HOME", &home).output().unwrap();
+    assert!(pasted.status.success(), "{line}: {pasted:?}");
+    let spares = with_environment(calve(["spares", "list", "--json"])).env("CALVE_HOME", &home).succeeds().json();
+    assert_eq!(spares["sources"][0]["source"], repo.path.to_str().unwrap());
+    with_environment(calve(["spares", "remove"])).arg(&repo.path).env("CALVE_HOME", &home).succeeds();
+}
+
+#[test]
 fn a_branch_of_several_remotes_is_taken_from_the_preferred_one_or_refused() {
     let (repo, server) = served();
     for remote in ["origin", "upstream"] {
@@ -36,7 +70,7 @@ fn a_branch_of_several_remotes_is_taken_from_the_preferred_one_or_refused() {
     }
     let refused = repo.calve(["add", "release"]).fails(1).says(&[NAME_REMOTE, "`origin/release`, `upstream/release`"]);
     assert!(refused.stdout.is_empty());
-    // An agent is told the same.
+    // An agent gets the same message.
     repo.calve(["add", "--for-agent=claude", "release"]).fails(1).says(&[NAME_REMOTE]);
     let made = repo.calve(["add", "upstream/release"]).succeeds();
     let made = made.says(&["on the new branch `release` (from `upstream/release`)"]);
@@ -46,7 +80,7 @@ fn a_branch_of_several_remotes_is_taken_from_the_preferred_one_or_refused() {
     let path = repo.add(["release"]);
     assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "@{upstream}"]), "upstream/release\n");
     assert_eq!(git(&path, ["log", "-1", "--format=%s"]), "released\n");
-    // With a base it is a new branch, whoever else has it.
+    // With a base it is a new branch, even if remotes have one of that name.
     repo.calve(["remove", "-D", "release"]).succeeds();
     repo.calve(["add", "--base", "main", "release"]).succeeds().says(&["on the new branch `release` (from `main`)"]);
 }
@@ -148,7 +182,7 @@ fn words_of_git_worktree_are_answered_with_those_of_calve() {
         says(&["add", option, "new"], "`calve worktree add BRANCH` makes a branch that does not exist");
         says(&["add", "../x", option, "new"], "`calve worktree add BRANCH` makes a branch that does not exist");
     }
-    says(&["add", "../x", "main"], "the branch comes alone: calve worktree add BRANCH, with `--path PATH`");
+    says(&["add", "../x", "main"], "name only the branch: calve worktree add BRANCH, with `--path PATH`");
     says(&["move", "x", "../y"], "`git worktree move` moves a worktree of Calve's too");
     says(&["lock", "x"], "`git worktree lock` and `unlock` work on a worktree of Calve's too");
     says(&["repair"], "`git worktree repair` works on a worktree of Calve's too");

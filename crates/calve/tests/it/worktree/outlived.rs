@@ -1,4 +1,4 @@
-//! Entries that nobody works on any more, and programs that go on when the run that started them was killed.
+//! Entries of killed runs, and programs that go on when the run that started them was killed.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ fn broken_entries_and_those_on_their_way_out_are_taken_away() {
     write(&repo.join(".git/worktrees/.calve-0-proj.x/index"), "old\n");
     // Something was put into an entry that was being removed.
     write(&repo.join(".git/worktrees/broken/index"), "half\n");
-    // Nobody's but git's: it has said to leave it alone.
+    // Locked by git, and therefore left alone.
     write(&repo.join(".git/worktrees/stick/locked"), "");
     // A run of Calve's was killed before its journal was there.
     write(&repo.join(".git/worktrees/young/locked"), "calve: being made\n");
@@ -38,6 +38,21 @@ fn broken_entries_and_those_on_their_way_out_are_taken_away() {
     write(&repo.join(".git/worktrees/young/locked"), "calve: being made\n");
     is_clean(&repo.add(["x"]));
     assert_eq!(entries(&repo), ["proj.kept", "proj.x", "stick"]);
+}
+
+#[test]
+fn a_plan_passes_over_what_the_run_would_remove() {
+    let repo = Repo::anywhere();
+    // A run was killed before the worktree had its name.
+    let left = repo.join(".git/worktrees/left");
+    write(&left.join("locked"), "calve: being made\n");
+    write(&left.join("commondir"), "../..\n");
+    write(&left.join("HEAD"), "ref: refs/heads/x\n");
+    write(&left.join("calve"), &format!("{}\n", repo.spot.join("proj.left").display()));
+    repo.calve(["add", "-n", "x"]).succeeds();
+    assert_eq!(entries(&repo), ["left"]);
+    is_clean(&repo.add(["x"]));
+    assert_eq!(entries(&repo), ["proj.x"]);
 }
 
 /// A `git` that waits before it does what has `word` in it.

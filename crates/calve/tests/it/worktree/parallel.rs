@@ -30,6 +30,25 @@ fn sixteen_at_a_time(file_system: FileSystem) {
 }
 
 #[test]
+fn of_two_removals_at_once_one_says_that_the_other_was_faster() {
+    let repo = Repo::anywhere();
+    for _ in 0..rounds(20) {
+        repo.add(["two"]);
+        let removals = [0, 1].map(|_| repo.calve(["remove", "-D", "two"]).start());
+        let mut ended = removals.map(|removal| removal.wait());
+        ended.sort_by_key(|ended| ended.status.code());
+        let [first, second] = ended;
+        first.ended(0);
+        second.ended(1);
+        first.says(&["removed `", "and the branch `two`"]);
+        let told =
+            ["something else has removed it meanwhile", "there is no worktree of the branch or at the path `two`"];
+        assert!(told.iter().any(|told| second.stderr.contains(told)), "{}", second.stderr);
+        assert_eq!(repo.git(["branch", "--list", "two"]), "");
+    }
+}
+
+#[test]
 fn sixteen_at_a_time_all_succeed() {
     sixteen_at_a_time(FileSystem::Xfs);
 }
@@ -104,12 +123,12 @@ fn killed_in(repo: &Repo, seed: u64, usual: usize, mut before: impl FnMut(&mut S
         } else {
             assert_eq!(listed, 1, "seed {seed}, round {round}: a ghost");
         }
-        // What a run leaves, the next ones take away, and what is removed goes in the background.
+        // The next runs take leftovers away, and removed files go in the background.
         eventually("not more and more is left", || leftovers(&repo.spot).len() <= 6);
     }
     assert!(few_rounds() || is_enough(killed, complete), "{killed} killed, {complete} complete of {round}");
     // A run that is killed while it cleans up may leave a tree that no entry names, and a git that outlives the run that started it may write
-    // once more into what is being removed.
+    // once more into trees that are being removed.
     let give_up = Instant::now() + Duration::from_secs(60);
     loop {
         let pruned = repo.calve(["prune"]).succeeds();

@@ -64,7 +64,7 @@ fn what_a_remote_does_not_send_is_said_to_be_there_and_nothing_is_left() {
     let away = repo.spot.join("away");
     fs_err::rename(&repo.path, &away).unwrap();
     let refused = with_environment(calve(["worktree", "add", "other"])).within(&part).fails(1).hints();
-    refused.says(&["the contents of 40 files are still on `origin`", "go online, and run it again"]);
+    refused.says(&["the contents of 40 files are still on `origin`", "connect to the network, and run it again"]);
     assert!(!repo.spot.join("part.other").exists());
     assert_eq!(git(&part, ["worktree", "list"]).lines().count(), 1);
     // What it has is enough for its own branch.
@@ -118,12 +118,19 @@ fn a_repository_of_somebody_else_is_refused_with_gits_remedy() {
         return;
     }
     let repo = Repo::anywhere();
-    rustix::fs::chown(&repo.path, Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
-    rustix::fs::chown(repo.join(".git"), Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
-    repo.calve(["add", "x"]).fails(1).says(&["belongs to somebody else", "hint: if you trust its owner, name it to git: `git config --global --add safe.directory DIRECTORY`, the directory that has `.git` in it\n"]);
+    let linked = repo.add(["linked"]);
+    repo.give_away();
+    let is_refused = || {
+        for path in [&repo.path, &linked] {
+            repo.calve(["add", "x"]).within(path).fails(1).says(&[&format!("`{}` is in a repository that belongs to somebody else", path.display()), "hint: if you trust its owner, run `git config --global --add safe.directory DIRECTORY`, the directory that has `.git` in it\n"]);
+        }
+    };
+    is_refused();
     nothing_left(&repo.spot);
     // As one tells git in a container, where there is no configuration.
     let trusting = repo.calve(["add", "x"]).env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory");
     trusting.env("GIT_CONFIG_VALUE_0", "*").succeeds();
     assert!(repo.spot.join("proj.x/src/main.ts").exists());
+    repo.write(".git/config", "[broken");
+    is_refused();
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use calve_testkit::{SplitMix64, require_program, rounds};
 
-use super::repo::{Repo, git, with_environment};
+use super::repo::{Repo, git, with_environment, write};
 use crate::program::{Calve, RunningProgram, calve, carry_environment};
 
 /// A number of this run's own: others may run at the same time, and listen. Each test has twenty.
@@ -76,6 +76,21 @@ fn every_worktree_has_ports_of_its_own() {
     repo.adding("four").arg("-n").succeeds();
     assert_eq!(repo.added("five"), repo.spot.join("proj.five"));
     assert!(repo.env_of(repo.spot.join("proj.five")).contains(&web(9)), "a dry run leases nothing");
+}
+
+#[test]
+fn a_list_opens_the_repository_once() {
+    let repo = with_ports(&format!("web = {}", number(60)));
+    for branch in ["one", "two", "three"] {
+        // The file differs from that of the main worktree.
+        write(&repo.added(branch).join(".calve.toml"), &format!("[ports]\nweb = {}\n\n", number(60)));
+    }
+    let trace = repo.spot.join("trace");
+    let listed = repo.within(&repo.path, &["worktree", "list"]).env("GIT_TRACE2_EVENT", &trace).succeeds();
+    assert_eq!(listed.stdout.matches("web:").count(), 3, "{}", listed.stdout);
+    let trace = fs_err::read_to_string(&trace).unwrap();
+    let lists = |line: &&str| line.contains(r#""event":"start""#) && line.contains(r#""worktree","list""#);
+    assert_eq!(trace.lines().filter(lists).count(), 1, "{trace}");
 }
 
 #[test]
@@ -159,6 +174,25 @@ fn ports_go_with_the_worktree_and_not_with_its_name() {
     git(&repo.spot, ["clone", "-q", "proj.old", "proj"]);
     assert_eq!(repo.env_of(&repo.path), web(143));
     assert_eq!(repo.env_of(&old), web(140));
+}
+
+#[test]
+fn another_number_in_the_file_is_for_new_worktrees() {
+    let repo = with_ports(&format!("web = {}\n[worktree]\nenv-file = '.env.local'", number(200)));
+    let one = repo.added("one");
+    for first in [number(210), number(195)] {
+        fs_err::write(one.join(".calve.toml"), format!("[ports]\nweb = {first}\n")).unwrap();
+        assert_eq!(repo.env_of(&one), web(201));
+    }
+    assert_eq!(repo.env_of(repo.added("two")), web(202));
+    let renewed = repo.within(&one, &["env", "--renew"]).succeeds().stdout;
+    assert!(renewed != web(201) && renewed != web(202), "{renewed}");
+    // The list shows what `calve env` prints.
+    fs_err::write(one.join(".calve.toml"), format!("[ports]\nsite = {}\n", number(210))).unwrap();
+    assert_eq!(repo.env_of(&one), format!("export SITE_PORT={}\nunset WEB_PORT\n", number(211)));
+    let listed = repo.within(&one, &["worktree", "list", "--json"]).succeeds().json();
+    let ports = listed["worktrees"][1]["ports"].as_array().unwrap();
+    assert_eq!((ports.len(), &ports[0]["name"]), (1, &"site".into()), "{listed}");
 }
 
 #[test]
@@ -246,11 +280,16 @@ fn an_exhausted_range_is_an_error_and_takes_what_absent_worktrees_had() {
     let one = repo.spot.join("proj.one");
     assert_eq!(repo.env_of(&one), "export WEB_PORT=65535\n");
     // Made from there it does not keep the file with the port of the other one.
-    repo.within(&one, &["worktree", "add", "from-one"]).fails(1).says(&["remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"]);
+    let made = repo.within(&one, &["worktree", "add", "from-one"]).run();
+    made.ended(1);
+    assert_eq!(made.stdout, format!("{}\n", repo.spot.join("proj.from-one").display()));
+    made.says(&["remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"]);
     assert!(!repo.spot.join("proj.from-one/.env.local").exists());
     assert!(one.join(".env.local").exists());
-    let refused = repo.adding("two").fails(1).says(&["no port is free for `web`", "65534 to 65535"]).hints();
-    assert!(refused.stdout.is_empty());
+    let made = repo.adding("two").run();
+    made.ended(1);
+    assert_eq!(made.stdout, format!("{}\n", repo.spot.join("proj.two").display()));
+    made.says(&["no port is free for `web`", "65534 to 65535"]).hints();
     // An agent gets it with all or not at all.
     repo.adding("three").arg("--for-agent=claude").fails(1);
     assert!(!repo.spot.join("proj.three").exists());
@@ -362,4 +401,42 @@ fn where_no_ports_are_named_nothing_is_kept_or_printed() {
     repo.adding("broken").succeeds().says(&["warning: no ports were leased", "line 2, column 7"]);
     fs_err::write(one.join(".calve.toml"), "[ports]\nweb = 80\n").unwrap();
     repo.within(&one, &["env"]).fails(1).says(&[".calve.toml`, line 2, column 7"]).hints();
+}
+
+/// The shell has run `eval "$(calve env)"` in the main worktree. Neither a branch from before the configuration, nor one whose service has
+/// no data, nor a pull request may meet the main worktree's database.
+#[test]
+fn no_program_inherits_another_worktrees_variables() {
+    let repo = Repo::anywhere();
+    repo.git(["branch", "before"]);
+    let show = "echo hook ${WEB_PORT-none} ${DB_URL-none} $OTHER_URL";
+    repo.write(
+        ".calve.toml",
+        &format!("[ports]\nweb = {}\n[services.db]\n[hooks]\npost-add = '{show}'\npre-remove = '{show}'\n", number(40)),
+    );
+    repo.commit("configuration");
+    let request = repo.git(["commit-tree", "-p", "HEAD", "-m", "request", "HEAD^{tree}"]);
+    repo.git(["update-ref", "refs/pull/1/head", request.trim()]);
+    repo.settle();
+    let evaluated = |calve: Calve| {
+        let values = [("WEB_PORT", "1"), ("DB_URL", "postgresql:///main"), ("OTHER_URL", "kept")];
+        values.into_iter().fold(calve, |calve, (name, value)| calve.env(name, value))
+    };
+    repo.within(&repo.path, &["hook", "approve", "--yes"]).succeeds();
+    let print = ["exec", "sh", "-c", "echo ${WEB_PORT-none} ${DB_URL-none} $OTHER_URL"];
+    for (branch, port) in [("with", Some(41)), ("before", None), ("refs/pull/1/head", Some(42))] {
+        let add = evaluated(repo.adding(branch).arg("--no-hooks")).succeeds();
+        let worktree = PathBuf::from(add.stdout.trim_end());
+        let expected = port.map_or("none".to_owned(), |port| number(port).to_string());
+        let printed = evaluated(repo.within(&worktree, &print)).succeeds().stdout;
+        assert_eq!(printed, format!("{expected} none kept\n"), "{branch}");
+        let lines = evaluated(repo.within(&worktree, &["env"])).succeeds().stdout;
+        let unset = if port.is_some() { "unset DB_URL\n" } else { "unset DB_URL\nunset WEB_PORT\n" };
+        assert!(lines.ends_with(unset) && !lines.contains("OTHER"), "{branch}: {lines}");
+        let fish = evaluated(repo.within(&worktree, &["env", "--format", "fish"])).succeeds().stdout;
+        assert!(fish.contains("set -e DB_URL\n"), "{fish}");
+    }
+    let add = evaluated(repo.adding("hooked")).succeeds().says(&["hook ", " none kept"]);
+    let hooked = PathBuf::from(add.stdout.trim_end());
+    evaluated(repo.within(&hooked, &["worktree", "remove"])).succeeds().says(&["hook ", " none kept"]);
 }

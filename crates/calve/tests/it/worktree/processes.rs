@@ -66,7 +66,7 @@ fn removing_a_worktree_names_the_processes_in_it_and_those_on_its_ports() {
     let mut elsewhere = Program::listening(&repo.path, number(182));
     let _of_nobody = Program::listening(&repo.path, number(183));
     let first = format!("`{}`: {} goes on in it, and listens on {}\n", one.display(), inside.named(), number(181));
-    // Another Calve is none of those: it waits for its input.
+    // Another Calve does not count: it waits for its input.
     let mut server = repo.within(&one, &["mcp"]).command();
     let _calve = Program(server.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
     let second = format!("`{}`: {} goes on in it\n", one.display(), sleeping.named());
@@ -93,7 +93,7 @@ fn on_a_terminal_they_are_ended_after_a_question() {
         assert_eq!((code, said.contains("has not ended")), (Some(0), false), "{said}");
         assert_eq!((one.exists(), program.goes_on()), (false, !is_ended), "{answer:?}");
     }
-    // Nobody is asked with `--yes`, and neither by `prune`, which asks about all worktrees at once.
+    // There is no question with `--yes`, nor by `prune`, which asks about all worktrees at once.
     let asks_nobody = [&["remove", "--yes", "one"][..], &["prune", "--merged", "--yes"]];
     for words in asks_nobody.into_iter().filter(|_| require_program("python3")) {
         let one = repo.added("one");

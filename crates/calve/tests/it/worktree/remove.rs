@@ -1,6 +1,9 @@
 //! Removing, listing, pruning.
 
-use super::repo::{Repo, git, write};
+use calve_testkit::require_root;
+
+use super::repo::{Repo, git, with_environment, write};
+use crate::program::{Calve, Reachable, calve};
 use crate::spot::eventually_nothing_left;
 
 #[test]
@@ -139,4 +142,91 @@ fn commits_that_only_a_submodule_has_are_not_lost() {
     repo.calve(["remove", "x"]).succeeds();
     assert!(!path.exists());
     eventually_nothing_left(&repo.spot);
+}
+
+#[test]
+fn a_worktree_whose_directory_cannot_be_renamed_is_not_emptied() {
+    if !require_root("another user") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    git(&path, ["commit", "-q", "--allow-empty", "-m", "merged"]);
+    repo.git(["merge", "-q", "x"]);
+    repo.give_away();
+    let reachable = Reachable::new();
+    write(&repo.join(".git/trusting"), "[safe]\ndirectory = *\n");
+    let trusting = |calve: Calve| with_environment(calve).env("GIT_CONFIG_GLOBAL", repo.join(".git/trusting"));
+    let run = |words: &[&str]| trusting(repo.calve(words)).by_somebody_else(&reachable);
+    let question = repo.join(".git/question");
+    let closed = "you need write permission on the directory that it is in";
+    // In the second it may be written to, but only the owner of an entry may rename it.
+    for (mode, hint) in [(0o555, closed), (0o1777, "run as its owner")] {
+        rustix::fs::chmod(&*repo.spot, mode.into()).unwrap();
+        if mode == 0o1777 {
+            let root = (Some(rustix::fs::Uid::ROOT), Some(rustix::fs::Gid::ROOT));
+            rustix::fs::chown(&*repo.spot, root.0, root.1).unwrap();
+            rustix::fs::chown(&path, root.0, root.1).unwrap();
+            rustix::fs::chmod(&path, 0o777.into()).unwrap();
+        }
+        for words in [&["remove", "-n", "x"] as &[&str], &["remove", "x"], &["remove", "-f", "x"]] {
+            run(words).fails(1).says(&["move to the trash", hint]);
+        }
+        run(&["prune", "--merged", "--yes"]).succeeds().says(&["kept `", "move to the trash"]);
+        write(&question, &serde_json::json!({ "cwd": repo.path, "worktree_path": path }).to_string());
+        let hook = trusting(calve(["hook", "worktree-remove"]).within(&repo.path)).by_somebody_else(&reachable);
+        let asked = hook.command().stdin(fs_err::File::open(&question).unwrap().into_file()).output().unwrap();
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert!(!asked.status.success() && said.contains("move to the trash"), "{said}");
+        assert!(path.join("src/main.ts").exists() && path.join("node_modules/dep/index.js").exists());
+        assert!(repo.join(".git/worktrees/proj.x/gitdir").exists());
+    }
+    rustix::fs::chmod(&*repo.spot, 0o777.into()).unwrap();
+    run(&["remove", "x"]).succeeds();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_worktree_whose_entry_cannot_be_removed_is_not_emptied() {
+    if !require_root("another user") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    repo.give_away();
+    let reachable = Reachable::new();
+    for closed in [".git/worktrees", ".git/worktrees/proj.x"].map(|closed| repo.join(closed)) {
+        rustix::fs::chmod(&closed, 0o555.into()).unwrap();
+        for words in [&["remove", "-n", "x"][..], &["remove", "x"], &["remove", "-f", "x"]] {
+            let refused = repo.calve(words).by_somebody_else(&reachable).fails(1).hints();
+            refused.says(&[
+                "git's entry `",
+                "/.git/worktrees/proj.x` of the worktree cannot be removed: Permission denied",
+            ]);
+        }
+        assert!(path.join("src/main.ts").exists() && path.join("node_modules/dep/index.js").exists());
+        rustix::fs::chmod(&closed, 0o755.into()).unwrap();
+    }
+    repo.calve(["remove", "x"]).by_somebody_else(&reachable).succeeds();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_plan_tells_that_ignored_files_could_not_be_kept() {
+    if !require_root("another user") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    write(&path.join(".env"), "SECRET=2\n");
+    repo.give_away();
+    fs_err::create_dir_all(repo.join(".git/calve")).unwrap();
+    rustix::fs::chmod(repo.join(".git/calve"), 0o555.into()).unwrap();
+    let reachable = Reachable::new();
+    for words in [["remove", "-n", "x"], ["remove", "--no-hooks", "x"]] {
+        let refused = repo.calve(words).by_somebody_else(&reachable).fails(1);
+        refused.says(&[&format!("cannot make `{}`: Permission denied", repo.join(".git/calve/kept").display())]);
+    }
+    assert!(path.join(".env").exists());
+    repo.calve(["remove", "-f", "x"]).by_somebody_else(&reachable).succeeds().says(&["lost ignored files"]);
 }

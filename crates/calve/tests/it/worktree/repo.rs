@@ -5,12 +5,12 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use calve_testkit::{FileSystem, git_command};
+use calve_testkit::{FileSystem, UnprivilegedUser, git_command};
 
 use crate::program::{Calve, calve};
 use crate::spot::Spot;
 
-/// Who commits, and that nobody's own configuration counts.
+/// The author of commits, with no configuration of the user or the machine.
 const ENVIRONMENT: [(&str, &str); 7] = [
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -87,6 +87,16 @@ impl Repo {
             assert!(status.unwrap().success());
         });
         self.git(["status"]);
+    }
+
+    /// Gives everything to [`UnprivilegedUser`], who can then run `calve` here.
+    pub(super) fn give_away(&self) {
+        let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
+        let status = Command::new("chown").args(["-hR", &owner]).arg(&*self.spot).status();
+        assert!(status.unwrap().success());
+        for above in self.spot.ancestors().take_while(|above| above.starts_with(std::env::temp_dir())) {
+            let _ = rustix::fs::chmod(above, 0o755.into());
+        }
     }
 
     /// `calve worktree …`, run in the repository.
@@ -174,7 +184,7 @@ pub(super) fn is_as_git_makes_it(repo: &Repo, worktree: &Path) {
     repo.git([OsStr::new("worktree"), OsStr::new("remove"), OsStr::new("--force"), reference.as_os_str()]);
 }
 
-/// The tracked files that `git status` opens, of which nobody else should have to know the content.
+/// The tracked files that `git status` opens because it does not know their contents.
 pub(super) fn opened_by_status(worktree: &Path) -> Vec<String> {
     let log = worktree.with_extension("strace");
     let mut command = Command::new("strace");

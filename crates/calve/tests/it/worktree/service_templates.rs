@@ -1,4 +1,4 @@
-//! `engine`, `create` and `inputs` of a service: its template is made of the worktree's own files, by whoever needs it first.
+//! `engine`, `create` and `inputs` of a service: its template is made of the worktree's own files, by the first command that needs it.
 
 use std::path::{Path, PathBuf};
 
@@ -103,7 +103,11 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     recipe.repo.git(["branch", "-qD", "theirs"]);
     recipe.repo.git(["reflog", "expire", "--expire=now", "--all"]);
     let theirs = recipe.add(&["--detach", "refs/pull/7/head", "--path", "../theirs", "--yes"]).succeeds();
-    theirs.says(&["not trusted", "and a pull request makes none; `calve up` in a worktree of your own makes it"]);
+    theirs.says(&[
+        "not trusted",
+        "and a pull request makes none",
+        "if it changes no `inputs`, `calve up` in a worktree of your own makes it; if it does, read it and trust it with `calve hook approve --trust`, or wait until it is merged",
+    ]);
     recipe.within(recipe.repo.spot.join("theirs"), &["up"]).fails(3).hints();
     assert_eq!(recipe.runs(), 0);
     recipe.within(main, &["up"]).succeeds();
@@ -117,8 +121,39 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     recipe.within(main, &["hook", "approve", "--revoke"]).succeeds();
     recipe.repo.write("schema/2.sql", "INSERT INTO t VALUES (2);\n");
     recipe.repo.commit("two");
+    let lacks = "from running; `calve hook approve` shows it and approves it, and `calve up` then runs it";
+    recipe.add(&["unapproved", "--no-hooks"]).succeeds().says(&[lacks]);
     recipe.add(&["two", "--yes"]).succeeds().says(&["data: `db` from the template `db-"]);
     assert_eq!((recipe.sum(recipe.place("two")), recipe.runs()), ("3".into(), 2));
+}
+
+#[test]
+fn every_failure_is_told_and_what_did_not_run() {
+    let Some(recipe) = Recipe::new() else { return };
+    let service = "engine = \"postgres\"\ncreate = \"false\"\n";
+    let config =
+        format!("hooks.post-add = 'touch ran'\n[services.db]\n{service}[services.more]\n{service}env = \"MORE_URL\"\n");
+    recipe.repo.write(".calve.toml", &config);
+    recipe.repo.commit("fails");
+    let failed = recipe.add(&["one", "--yes"]).run();
+    failed.ended(1);
+    let failed = failed.says(&["service `db` failed", "service `more` failed", "the post-add hook did not run"]);
+    let one = PathBuf::from(failed.stdout.trim_end());
+    assert!(one.join(".calve.toml").exists() && !one.join("ran").exists(), "{one:?}");
+}
+
+#[test]
+fn the_command_that_runs_a_create_command_again_is_named() {
+    let Some(recipe) = Recipe::new() else { return };
+    let main = &recipe.repo.path;
+    recipe.approve(main);
+    recipe.within(main, &["up", "-q"]).succeeds();
+    recipe.configure("exit 1", "[]");
+    recipe.approve(main);
+    recipe
+        .within(main, &["reset", "--yes"])
+        .fails(1)
+        .says(&["put right what the command said; `calve reset db` runs it again"]);
 }
 
 #[test]
@@ -165,6 +200,77 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
 }
 
 #[test]
+fn a_template_that_is_damaged_is_made_again() {
+    let Some(recipe) = Recipe::new() else { return };
+    let main = &recipe.repo.path;
+    recipe.approve(main);
+    recipe.add(&["one"]).succeeds();
+    let name = &recipe.templates()[0];
+    let template = recipe.repo.spot.join("home/db/templates").join(name);
+    let control = template.join("data/global/pg_control");
+    fs_err::remove_file(&control).unwrap();
+    recipe.add(&["two"]).succeeds();
+    assert_eq!((recipe.runs(), recipe.sum(recipe.place("two"))), (2, "1".into()));
+    fs_err::remove_file(&control).unwrap();
+    assert_eq!((recipe.sum(main), recipe.runs(), recipe.templates().len()), ("1".into(), 3, 1));
+    // Nothing tells whether it holds the data of a worktree, which no command makes again.
+    rustix::fs::chmod(&template, 0o700.into()).unwrap();
+    fs_err::write(template.join("template.json"), "{").unwrap();
+    let hint = format!("remove it, and `calve up` makes it again: calve db template remove {name}");
+    recipe
+        .add(&["three", "--data-from", "template"])
+        .succeeds()
+        .says(&["is damaged: its `template.json` is missing or damaged", &hint]);
+    recipe.within(main, &["db", "template", "remove", name]).succeeds();
+    assert_eq!((recipe.sum(recipe.place("three")), recipe.runs()), ("1".into(), 4));
+}
+
+#[test]
+fn a_url_that_comes_later_than_the_worktree_reaches_its_files() {
+    let Some(recipe) = Recipe::new() else { return };
+    let (main, ready) = (&recipe.repo.path, recipe.repo.spot.join("ready"));
+    recipe.configure(
+        &format!("test -e ../ready || exit 1; {CREATE}"),
+        "['schema/*.sql']\n[worktree]\nenv-file = '.env.local'",
+    );
+    recipe.repo.commit("env-file");
+    recipe.approve(main);
+    let written = |worktree: &Path| fs_err::read_to_string(worktree.join(".env.local")).unwrap_or_default();
+    let variables = |worktree: &Path| recipe.within(worktree, &["env", "--format", "dotenv"]).succeeds().stdout;
+    recipe.add(&["one"]).run().ended(1);
+    recipe.add(&["two", "--data-from", "none"]).succeeds();
+    recipe.add(&["three", "--data-from", "none", "--env-file", ".env.other"]).succeeds();
+    fs_err::write(ready, "").unwrap();
+    for (name, words) in [("one", &["up"] as &[&str]), ("two", &["exec", "true"])] {
+        let worktree = recipe.place(name);
+        assert_eq!(written(&worktree), "");
+        recipe.within(&worktree, words).succeeds().says(&["wrote the variables to `.env.local`"]);
+        assert_eq!(written(&worktree), variables(&worktree));
+        let again = recipe.within(&worktree, words).succeeds().stderr;
+        assert!(!again.contains(".env.local"), "{again}");
+    }
+    // An edited one is the user's, and a main worktree has none before its user makes one.
+    let three = recipe.place("three");
+    fs_err::write(three.join(".env.local"), "DATABASE_URL=mine\n").unwrap();
+    recipe.within(&three, &["up"]).succeeds().says(&["`.env.local` still has another DATABASE_URL"]);
+    assert_eq!(written(&three), "DATABASE_URL=mine\n");
+    recipe.within(main, &["up"]).succeeds();
+    assert_eq!(written(main), "");
+}
+
+#[test]
+fn inputs_that_match_no_file_keep_no_variables_from_a_shell() {
+    let Some(recipe) = Recipe::new() else { return };
+    let main = &recipe.repo.path;
+    recipe.configure(CREATE, "['migrations/*.sql']\n[ports]\nweb = 23700");
+    let note = "the service `db` has no data yet; no file of this worktree matches `migrations/*.sql`, an input of the service `db`; correct `inputs`";
+    let printed = recipe.within(main, &["env"]).succeeds().says(&[note]).stdout;
+    assert_eq!(printed, "export WEB_PORT=23700\nunset DATABASE_URL\n");
+    let document = recipe.within(main, &["env", "--json"]).succeeds().says(&[note]).json();
+    assert_eq!(document["services"][0]["state"], "absent");
+}
+
+#[test]
 fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     let Some(recipe) = Recipe::new() else { return };
     let main = &recipe.repo.path;
@@ -176,14 +282,17 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
         recipe.approve(main);
     };
     shared("psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'; exit 7", "[]");
-    let failed = recipe.add(&["one"]).fails(1);
-    failed.says(&["exit code 7", "the service `lost` has no data: there is no template `nowhere`"]).hints();
+    let failed = recipe.add(&["one"]).run();
+    failed.ended(1);
+    failed
+        .says(&["exit code 7", "the service `lost` has no data: there is no template `nowhere`"])
+        .says(&["put right what the command said; `calve up` runs it again"]);
     assert!(recipe.place("one").join(".git").exists());
     recipe.within(main, &["up"]).fails(1).says(&["started `empty`", "exit code 7", "there is no template `nowhere`"]);
     let states = recipe.within(main, &["status", "--json"]).succeeds().json();
     let states: Vec<_> = states["services"].as_array().unwrap().iter().map(|one| one["state"].clone()).collect();
     assert_eq!(states, ["absent", "running", "absent"]);
-    // It hangs, and somebody loses his patience.
+    // It hangs, and the user interrupts it.
     shared("psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'; echo x >> \"$RUNS\"; exec sleep 600", "[]");
     let hangs = recipe.within(main, &["up"]).start();
     while recipe.runs() == 0 {
@@ -197,7 +306,8 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     hangs.wait().ended(130);
     // It changes what it reads, each time, and once.
     shared("date +%N > schema/now.sql; psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'", "['schema']");
-    recipe.within(main, &["up"]).fails(1).says(&["change whenever its template is made"]).hints();
+    let failed = recipe.within(main, &["up"]).fails(1).says(&["change whenever its template is made"]);
+    failed.says(&["take what `create` writes out of `inputs` in .calve.toml"]);
     shared(
         "echo '--' > schema/now.sql; psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t AS SELECT 5 AS a'",
         "['schema']",
@@ -205,7 +315,21 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     recipe.within(main, &["up"]).fails(1).says(&["there is no template `nowhere`"]);
     let lacks = "the service `lost` has no data";
     recipe.within(main, &["exec", "true"]).succeeds().says(&[lacks]);
-    assert_eq!(recipe.within(main, &["env"]).succeeds().says(&[lacks]).stdout.lines().count(), 2);
+    let env = recipe.within(main, &["env"]).succeeds().says(&[lacks]).stdout;
+    assert_eq!(env.lines().filter(|line| line.starts_with("export ")).count(), 2, "{env}");
+    assert!(env.ends_with("unset LOST_URL\n"), "{env}");
+}
+
+#[test]
+fn a_command_that_does_not_connect_is_told_how() {
+    let Some(recipe) = Recipe::new() else { return };
+    let main = &recipe.repo.path;
+    recipe.configure("true", "[]");
+    recipe.approve(main);
+    recipe
+        .within(main, &["up"])
+        .fails(1)
+        .says(&["ended well, but never connected to its server", "let it use `DATABASE_URL`"]);
 }
 
 #[test]
@@ -221,7 +345,10 @@ fn inputs_are_below_the_worktree() {
     fs_err::os::unix::fs::symlink("/etc/passwd", main.join("schema/9.sql")).unwrap();
     for linked in ["['etc']", "['etc/passwd']", "['etc/pass*']", "['schema']", "['schema/*.sql']", "['none*']"] {
         recipe.configure(CREATE, linked);
-        recipe.within(main, &["up"]).fails(3).says(&["no file of this worktree matches"]).hints();
+        recipe
+            .within(main, &["up"])
+            .fails(3)
+            .says(&["no file of this worktree matches", "correct `inputs` in .calve.toml"]);
     }
     assert_eq!(recipe.runs(), 0);
     for (text, reason) in [
@@ -233,6 +360,76 @@ fn inputs_are_below_the_worktree() {
         recipe.repo.write(".calve.toml", &format!("[services.db]\n{text}\n"));
         recipe.within(main, &["up"]).fails(1).says(&[reason]);
     }
+}
+
+#[test]
+fn a_plan_names_the_template_that_the_run_takes() {
+    let Some(recipe) = Recipe::new() else { return };
+    let (main, repo) = (&recipe.repo.path, &recipe.repo);
+    recipe.configure("echo x >> \"$RUNS\"; psql -XqAt \"$DATABASE_URL\" -c 'SELECT 1'", "[\"schema\", \"gen/*.sql\"]");
+    repo.write(".gitignore", "gen/\n");
+    repo.write("gen/types.sql", "CREATE TYPE x AS (a int);\n");
+    repo.write("more/shared.sql", "-- shared\n");
+    fs_err::os::unix::fs::symlink("../more/shared.sql", main.join("schema/shared.sql")).unwrap();
+    repo.commit("base");
+    recipe.approve(main);
+    recipe.within(main, &["up", "-q"]).succeeds();
+    repo.git(["switch", "-q", "-c", "other"]);
+    repo.write("schema/2.sql", "-- of the commit\n");
+    repo.write("more/shared.sql", "-- other\n");
+    repo.write(".gitattributes", "schema/2.sql eol=crlf\n");
+    repo.commit("other");
+    repo.git(["switch", "-q", "main"]);
+    let compare = |name: &str, words: &[&str]| {
+        let of = |dry: &[&str]| {
+            let receipt = recipe.add(&[name, "--json"]).args(words).args(dry).succeeds().json();
+            let service = receipt["services"][0].clone();
+            assert_eq!(service["no_data_because"], serde_json::Value::Null, "{name}: {receipt}");
+            (service["template"].as_str().unwrap().to_owned(), service["data_from"].clone(), receipt["tracked"].clone())
+        };
+        let templates = recipe.templates();
+        let planned = of(&["-n"]);
+        assert_eq!(recipe.templates(), templates, "{name}: a plan makes none");
+        let made = of(&[]);
+        assert_eq!((&planned.0, &planned.1), (&made.0, &made.1), "{name}");
+        assert_eq!((&planned.2["same"], &planned.2["other"]), (&made.2["cloned"], &made.2["written_by_git"]), "{name}");
+        made.1.is_string()
+    };
+    assert!(compare("same", &[]), "the donor has data of this template");
+    assert!(!compare("committed", &["--base", "other"]));
+    // The donor has other inputs than its commit.
+    repo.write("schema/1.sql", "-- changed\n");
+    repo.write("schema/untracked.sql", "-- untracked\n");
+    assert!(compare("clean", &[]));
+    assert!(!compare("dirty", &["--dirty"]));
+    repo.write("gen/types.sql", "CREATE TYPE y AS (a int);\n");
+    assert!(!compare("generated", &[]));
+    repo.write(".calve.local.toml", "[worktree]\nexclude = [\"gen/types.sql\"]\n");
+    repo.write("gen/rest.sql", "-- rest\n");
+    assert!(!compare("excluded", &[]));
+}
+
+#[test]
+fn a_plan_reads_the_links_of_a_commit_at_once() {
+    let Some(recipe) = Recipe::new() else { return };
+    let (main, repo) = (&recipe.repo.path, &recipe.repo);
+    recipe.configure(CREATE, "[\"**/*.sql\"]");
+    recipe.approve(main);
+    let reads = |branch: &str| {
+        let trace = repo.spot.join(branch);
+        recipe.add(&["-n", branch]).env("GIT_TRACE2_EVENT", &trace).succeeds();
+        let trace = fs_err::read_to_string(trace).unwrap();
+        trace.lines().filter(|line| line.contains(r#""event":"start""#) && line.contains(r#""cat-file""#)).count()
+    };
+    let link = |number: usize| {
+        fs_err::os::unix::fs::symlink("../schema/1.sql", main.join(format!("src/{number}.sql"))).unwrap();
+    };
+    link(0);
+    repo.commit("a link");
+    let of_one = reads("one");
+    (1..20).for_each(link);
+    repo.commit("links");
+    assert_eq!(reads("many"), of_one);
 }
 
 #[test]

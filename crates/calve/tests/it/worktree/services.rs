@@ -134,12 +134,12 @@ impl Shop {
         document["servers"].as_array().unwrap().clone()
     }
 
-    /// Returns what there is of services, also what is only half made.
+    /// Returns the services that exist, also half-made ones.
     pub(super) fn data(&self) -> Vec<String> {
         let entries = fs_err::read_dir(self.home().join("db/services")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        // What was removed is deleted in the background.
-        let mut names: Vec<String> = names.filter(|name| !calve_core::is_trash(name.as_bytes())).collect();
+        // Removed data is deleted in the background.
+        let mut names: Vec<String> = names.filter(|name| !calve_core::internal::is_trash(name.as_bytes())).collect();
         names.sort();
         names
     }
@@ -222,7 +222,7 @@ fn branches(engine: &'static str) {
     let Some(shop) = Shop::new(engine) else { return };
     let main = &shop.repo.path;
     shop.sql(main, "INSERT INTO t VALUES (4)");
-    // Of a server that runs, while somebody writes: what was confirmed is there, and nothing else.
+    // Of a server that runs, under a writer: the confirmed rows are there, and no others.
     let statements = (100..2100).map(|row| format!("INSERT INTO t VALUES ({row});")).collect::<String>();
     let writer = shop.writing(main, &statements);
     shop.until(main, "SELECT COUNT(*) FROM t WHERE a >= 100", |count| count > 0);
@@ -242,7 +242,11 @@ fn branches(engine: &'static str) {
     shop.repo.adding("four").args(["--data-from", "none"]).succeeds();
     let four = shop.repo.spot.join("proj.four");
     assert_eq!(shop.state(&four), "absent");
-    shop.repo.adding("five").args(["--data-from", "four"]).fails(1).says(&["has no data of the service `db`"]).hints();
+    shop.repo
+        .adding("five")
+        .args(["--data-from", "four"])
+        .fails(1)
+        .says(&["has no data of the service `db`", "run `calve up` there, or leave `--data-from` out"]);
     shop.repo.adding("five").args(["--data-from", "nowhere"]).fails(1).hints();
     assert!(!shop.repo.spot.join("proj.five").exists());
     assert_eq!(shop.rows(&four), [1, 2, 3]);
@@ -314,18 +318,28 @@ fn what_git_has_removed_goes_with_the_next_prune_but_for_data_that_is_nowhere_el
     assert_eq!(kept, 2);
     shop.repo.git(["worktree", "remove", "--force", read.to_str().unwrap()]);
     fs_err::remove_dir_all(&written).unwrap();
+    shop.remove(&written, &[]).fails(1).says(&[
+        "`calve worktree prune` forgets it, and keeps the data for `calve worktree add --data-from NAME`; `--lose-data` loses it",
+    ]);
     let prune = || shop.within(&shop.repo.path, &["worktree", "prune"]).succeeds();
+    let planned = shop.within(&shop.repo.path, &["worktree", "prune", "--merged", "-n", "--json"]).succeeds().json();
+    let data = |worktree: &Path, server: &Value, removed: bool| json!([{ "worktree": worktree, "service": "db", "server": server, "removed": removed }]);
+    assert_eq!(planned["data"], data(&read, &planned["data"][0]["server"], false));
+    let whose = |worktree: &Path| format!("the data of the service `db` of `{}`, which is gone", worktree.display());
     prune().says(&[
-        "removed the data of the service `db` of the worktree `proj.read`, which is gone\n",
-        "kept the data of the service `db` of the worktree `proj.written`, which is gone: it may have changes that are",
+        &format!("removed {}\n", whose(&read)),
+        &format!("kept {}: it may have changes that are nowhere else", whose(&written)),
     ]);
     let left: Vec<String> = shop.data().into_iter().filter(|name| name.starts_with("db-")).collect();
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!(shop.within(&shop.repo.path, &["db", "list", "--json"]).succeeds().json()["servers"], json!([]));
     let hint = format!("`calve worktree add --data-from {}` gives it to a new worktree, and `calve", left[0]);
     prune().says(&[&hint, "`calve worktree prune --lose-data` removes it"]);
-    let all = shop.within(&shop.repo.path, &["worktree", "prune", "--lose-data"]).succeeds();
-    all.says(&["removed the data of the service `db` of the worktree `proj.written`"]);
+    // Also after it was cloned.
+    shop.repo.adding("heir").args(["--data-from", &left[0]]).succeeds();
+    let all = shop.within(&shop.repo.path, &["worktree", "prune", "--lose-data", "--json"]).succeeds();
+    assert_eq!(all.json()["data"], data(&written, &json!(left[0]), true));
+    all.says(&[&format!("removed {}", whose(&written))]);
     assert!(!prune().stderr.contains("data of"));
 }
 
@@ -371,7 +385,8 @@ fn data_of_the_only_worktree_goes_when_git_has_removed_it() {
     shop.repo.git(["worktree", "remove", "--force", one.to_str().unwrap()]);
     assert!(!shop.repo.join(".git/worktrees").exists());
     let prune = |more: &[&str]| shop.within(&shop.repo.path, &["worktree", "prune"]).args(more).succeeds();
-    prune(&["--merged", "-n"]).says(&["its data goes too: service `db` of the worktree `proj.one`"]);
+    let its_data = format!("its data goes too: service `db` of `{}`, which is gone", one.display());
+    prune(&["--merged", "-n"]).says(&[&its_data]);
     assert_eq!(shop.data().len(), 1);
     prune(&[]).says(&["removed the data of the service `db`"]);
     assert!(shop.data().is_empty());
@@ -423,7 +438,7 @@ fn a_template_from_an_image_is_refused() {
     let directory = file.parent().unwrap();
     fs_err::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     fs_err::write(&file, template.to_string()).unwrap();
-    let hint = "name a template that was made without --image";
+    let hint = "name a template that was made without an image";
     shop.repo.adding("one").succeeds().says(&["the template `shop` runs from an image", hint]);
     shop.within(&shop.repo.path, &["up"]).fails(1);
 }
@@ -434,7 +449,7 @@ fn a_service_that_does_not_start_leaves_the_worktree_and_names_its_log() {
     let one = shop.repo.added("one");
     let data = PathBuf::from(shop.status(&one)[0]["data_directory"].as_str().unwrap());
     fs_err::rename(data.join("PG_VERSION"), data.join("elsewhere")).unwrap();
-    shop.within(&one, &["up"]).fails(1).says(&["the service `db` was not started", "calve logs db"]);
+    shop.within(&one, &["up"]).fails(1).says(&["the service `db` was not started", "read its log: calve logs db"]);
     shop.within(&one, &["exec", "--", "true"]).fails(1);
     assert!(shop.within(&one, &["logs", "db"]).succeeds().stdout.contains("PG_VERSION"));
     shop.within(&one, &["logs", "cache"]).fails(1).says(&["no data of a service `cache`"]).hints();
@@ -566,6 +581,7 @@ fn without_services_there_is_nothing_to_do() {
     for word in ["up", "down", "status"] {
         within(&[word]).succeeds().says(&["this worktree has no services"]);
     }
-    within(&["logs"]).fails(1).hints();
+    within(&["logs"]).fails(1).says(&["name services in .calve.toml, then run `calve up`"]);
+    within(&["up", "nosuch"]).fails(1).says(&["name services in .calve.toml first"]);
     assert!(!repo.spot.join("home").exists());
 }

@@ -141,3 +141,31 @@ fn after_a_reboot_data_url_and_ports_are_what_they_were() {
     bystander.kill().unwrap();
     bystander.wait().unwrap();
 }
+
+#[test]
+fn a_worktree_whose_add_was_killed_before_its_data_says_so_until_it_is_finished() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let create =
+        "create = 'echo >>../begun; test -e ../goes-on || exec sleep 600; psql -c \"SELECT 1\" \"$DATABASE_URL\"'";
+    shop.repo.write(".calve.toml", &format!("[services.db]\nengine = 'postgres'\nenv = 'DATABASE_URL'\n{create}\n"));
+    shop.repo.commit("create");
+    shop.within(&shop.repo.path, &["hook", "approve", "--yes"]).succeeds();
+    let running = shop.repo.adding("one").start();
+    let begun = shop.repo.spot.join("begun");
+    while !begun.exists() {
+        sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_raw(i32::try_from(running.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
+    running.wait();
+    fs_err::write(shop.repo.spot.join("goes-on"), "").unwrap();
+    let path = shop.repo.spot.join("proj.one");
+    let hint = "`calve up` in it makes its ports and data, unless `calve worktree add` is still at work";
+    let list = || shop.within(&shop.repo.path, &["worktree", "list"]).succeeds();
+    let listed = list().says(&[&format!("warning: `{}` is unfinished; {hint}", path.display())]);
+    assert!(listed.stdout.lines().nth(1).unwrap().contains("  unfinished "), "{}", listed.stdout);
+    shop.repo.adding("one").fails(1).says(&["`, which is unfinished\n", hint]);
+    shop.within(&path, &["up"]).succeeds();
+    let listed = list();
+    assert!(!listed.stdout.contains("unfinished") && !listed.stderr.contains("unfinished"), "{listed:?}");
+    shop.repo.adding("one").fails(1).says(&["is checked out in `", "work there, or name another branch"]);
+}

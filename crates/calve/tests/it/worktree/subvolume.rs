@@ -50,17 +50,23 @@ fn the_main_worktree_becomes_a_subvolume() {
     let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
     let before = git(&repo.path, ["rev-parse", "HEAD"]);
     repo.write("untracked", "u\n");
+    repo.write(".git/info/exclude", ".calve.toml\n");
+    repo.write(".calve.toml", &format!("[ports]\nweb = {}\n", super::ports::number(60)));
+    let ports = || repo.within(&repo.path, &["env"]).succeeds().stdout;
+    let port = ports();
     // It ends when its input does: with this test at the latest.
     let mut inside = Command::new("cat").current_dir(repo.join("src")).stdin(Stdio::piped()).spawn().unwrap();
     repo.calve(["convert", repo.path.to_str().unwrap()])
         .within(&repo.spot)
         .fails(1)
-        .says(&["leave the directory with it, or end it: it would go on in the old directory", "cat"]);
+        .says(&["end it, or change its directory: it would keep working in the old one", "cat"]);
     drop(inside.stdin.take());
     inside.wait().unwrap();
     assert!(!is_subvolume(&repo.path));
-    repo.calve(["convert", "proj"]).within(&repo.spot).succeeds();
+    repo.within(&repo.spot, &["worktree", "convert", "proj"]).succeeds();
     assert!(is_subvolume(&repo.path));
+    assert_eq!(ports(), port);
+    fs_err::remove_file(repo.join(".calve.toml")).unwrap();
     eventually_nothing_left(&repo.spot);
     assert_eq!(opened_by_status(&repo.path), Vec::<String>::new());
     assert_eq!(git(&repo.path, ["status", "--porcelain"]), "?? untracked\n");
@@ -174,4 +180,20 @@ fn what_is_written_in_both_trees_is_kept_in_both() {
 fn hidden_tree(repo: &Repo) -> PathBuf {
     let is_tree = |name: &&String| name.starts_with(".calve-") && repo.spot.join(name).join("src").exists();
     repo.spot.join(names(&repo.spot).iter().find(is_tree).unwrap())
+}
+
+#[test]
+fn a_socket_is_not_lost_by_a_conversion() {
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    fs_err::create_dir(repo.join("notes")).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(repo.join("notes/s")).unwrap();
+    repo.within(&repo.spot, &["worktree", "convert", "proj"]).fails(1).says(&[
+        "`notes/s` would be missing in the subvolume (socket)",
+        "move it away, or end the program that it belongs to; nothing is converted, and nothing is lost",
+    ]);
+    assert!(!is_subvolume(&repo.path) && repo.join("notes/s").exists());
+    nothing_left(&repo.spot);
+    fs_err::remove_file(repo.join("notes/s")).unwrap();
+    repo.within(&repo.spot, &["worktree", "convert", "proj"]).succeeds();
+    assert!(is_subvolume(&repo.path));
 }

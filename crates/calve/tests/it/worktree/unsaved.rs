@@ -7,25 +7,28 @@ use super::repo::{Repo, git, is_clean, write};
 use crate::spot::eventually_nothing_left;
 
 /// The worktree `x`, which must not go.
-struct Guarded {
-    repo: Repo,
-    path: PathBuf,
+pub(super) struct Guarded {
+    pub(super) repo: Repo,
+    pub(super) path: PathBuf,
 }
 
 impl Guarded {
-    fn new() -> Self {
-        let repo = Repo::anywhere();
+    pub(super) fn new() -> Self {
+        Self::of(Repo::anywhere())
+    }
+
+    pub(super) fn of(repo: Repo) -> Self {
         let path = repo.add(["x"]);
         Self { repo, path }
     }
 
-    fn git<const N: usize>(&self, words: [&str; N]) -> String {
+    pub(super) fn git<const N: usize>(&self, words: [&str; N]) -> String {
         git(&self.path, words)
     }
 
     /// `remove`, `remove -n` and JSON refuse it, and name the kind and the words.
     #[track_caller]
-    fn is_kept(&self, kind: &str, words: &[&str]) {
+    pub(super) fn is_kept(&self, kind: &str, words: &[&str]) {
         for more in [&[][..], &["-n"]] {
             self.repo.calve(["remove", "proj.x"]).args(more).fails(1).says(words).hints();
         }
@@ -36,7 +39,7 @@ impl Guarded {
     }
 
     #[track_caller]
-    fn goes(&self) {
+    pub(super) fn goes(&self) {
         self.repo.calve(["remove", "proj.x"]).succeeds();
         assert!(!self.path.exists());
         eventually_nothing_left(&self.repo.spot);
@@ -80,9 +83,12 @@ fn everything_is_named_at_once() {
     write(&x.path.join("run.sh"), "mine\n");
     write(&x.path.join("new"), "n\n");
     write(&x.path.join(".env"), "SECRET=2\n");
-    let words = ["`new`", "not committed", "`run.sh`", "told to ignore", "`.env`", "`-f` loses all of it"];
+    let words = ["`new`", "not committed", "`run.sh`", "told to ignore", "`-f` loses all of it"];
     x.is_kept("hidden", &words);
     x.is_kept("uncommitted", &words);
+    // Ignored files need no force.
+    let refused = x.repo.calve(["remove", "x"]).fails(1);
+    assert!(!refused.stderr.contains(".env"), "{}", refused.stderr);
     let planned = x.repo.calve(["remove", "-nf", "--json", "x"]).succeeds().says(&["would lose", "`new`", "`.env`"]);
     let kinds: Vec<_> = planned.json()["unsaved"].as_array().unwrap().iter().map(|item| item["kind"].clone()).collect();
     assert_eq!(kinds, ["uncommitted", "hidden", "ignored"]);
@@ -193,6 +199,27 @@ fn ignored_files_that_others_have_go_without_a_word() {
     fs_err::os::unix::fs::symlink(three.join(".env.d"), repo.join(".env.d")).unwrap();
     let removed = repo.calve(["remove", "--json", "three"]).succeeds().json();
     assert_eq!(removed["kept"]["files"], serde_json::json!([".env.d/note"]));
+}
+
+#[test]
+fn links_that_calve_has_redirected_are_no_files_of_a_worktree() {
+    let repo = Repo::anywhere();
+    repo.write(".gitignore", "*.ln\n.env\nnode_modules\n/target\n");
+    repo.commit("links");
+    let link = |target: &Path, at: &Path| fs_err::os::unix::fs::symlink(target, at).unwrap();
+    link(&repo.join("package-lock.json"), &repo.join("absolute.ln"));
+    link(&repo.join("nowhere"), &repo.join("dangling.ln"));
+    link(&repo.join("src/main.ts"), &repo.join("file.ln"));
+    link(Path::new("../proj/src"), &repo.join("leaving.ln"));
+    let path = repo.add(["x", "--path", "../deep/er/x"]);
+    assert_eq!(fs_err::read_link(path.join("absolute.ln")).unwrap(), path.join("package-lock.json"));
+    assert_eq!(fs_err::read_link(path.join("dangling.ln")).unwrap(), repo.join("nowhere"));
+    assert_ne!(fs_err::read_link(path.join("leaving.ln")).unwrap(), Path::new("../proj/src"));
+    link(&path.join("src/deep"), &path.join("own.ln"));
+    fs_err::remove_file(path.join("file.ln")).unwrap();
+    link(&path.join("run.sh"), &path.join("file.ln"));
+    let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
+    assert_eq!(removed["kept"]["files"], serde_json::json!(["file.ln", "own.ln"]));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Tests that work is kept where git, the file system or a name is unusual.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
-use calve_testkit::{FileSystem, UnprivilegedUser, require_root};
+use calve_testkit::{BindMount, FileSystem, UnprivilegedUser, require_root};
 use serde_json::{Value, json};
 
 use super::repo::{Repo, git, try_git, write};
@@ -44,7 +45,7 @@ fn what_fails_after_a_removal_does_not_hide_where_files_are() {
     repo.commit("hook");
     let path = repo.add(["x"]);
     write(&path.join("notes.log"), "notes\n");
-    let failed = repo.calve(["remove", "--yes", "--quiet", "--json", "x"]).fails(1).says(&["`notes.log`", "7 days"]);
+    let failed = repo.calve(["remove", "--yes", "--json", "x"]).fails(1).says(&["`notes.log`", "7 days"]);
     assert!(!path.exists());
     let kept = fs_err::read_dir(repo.join(".git/calve/kept")).unwrap().next().unwrap().unwrap().path();
     assert_eq!(fs_err::read_to_string(kept.join("notes.log")).unwrap(), "notes\n");
@@ -73,7 +74,7 @@ fn a_branch_under_another_name_does_not_take_the_branch_with_it() {
     repo.calve(["remove", "-n", "-D", "real"]).succeeds().says(&["1 commit that no other branch has"]);
     repo.calve(["remove", "-d", "real"]).succeeds().says(&["stays"]);
     assert_eq!(repo.git(["rev-parse", "real"]), own);
-    // Somebody has checked out the one under the other name.
+    // Another worktree has checked out the one under the other name.
     repo.git(["worktree", "add", "-q", "--force", "../proj.alias", "alias"]);
     repo.git(["worktree", "add", "-q", "--force", "../proj.real", "real"]);
     repo.calve(["remove", "-D", "proj.real"]).succeeds().says(&["in use, and stays"]);
@@ -94,7 +95,7 @@ fn names_that_people_use_too_are_not_passed_over_for_their_names() {
     let made =
         ["web/dist/app.js", "rust/target/a", "go/vendor/modules.txt", "go/vendor/a.go", "cmake/build/CMakeCache.txt"];
     mine.iter().chain(&made).for_each(|name| write(&path.join(name), "only here\n"));
-    // The same holds for what is around a repository inside.
+    // The same holds for files around a repository inside.
     for place in ["build/nested", "cmake/build/nested"] {
         repo.git(["clone", "-q", ".", path.join(place).to_str().unwrap()]);
         write(&path.join(place).join("x.log"), "only here\n");
@@ -135,6 +136,72 @@ fn force_names_and_moves_aside_all_that_can_be_read() {
     assert_eq!(unread(&removed["lost"]), [".env.d/closed", "closed"], "{removed}");
     assert_eq!(removed["kept"]["files"], json!(["notes.log"]));
     assert!(!path.exists());
+}
+
+#[test]
+fn a_plan_refuses_what_the_removal_does() {
+    if !require_root("mounts and owners") {
+        return;
+    }
+    let Some(repo) = Repo::on(FileSystem::Ext4) else { return };
+    let (path, reachable) = (repo.add(["x"]), Reachable::new());
+    let inside = path.join("node_modules/mount");
+    fs_err::create_dir(&inside).unwrap();
+    let mount = BindMount::new(repo.join("src"), &inside);
+    let refused = |calve: &dyn Fn(&[&str]) -> Calve, words: &[&str]| {
+        for arguments in [&["remove", "-n", "x"][..], &["remove", "x"], &["remove", "-f", "x"]] {
+            calve(arguments).fails(1).says(words).hints();
+        }
+    };
+    refused(&|arguments| repo.calve(arguments), &["mount", "umount"]);
+    drop(mount);
+    // Somebody else's: root's own removal does all of it.
+    let trusting = |arguments: &[&str]| {
+        let calve = repo.calve(arguments).env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory");
+        calve.env("GIT_CONFIG_VALUE_0", "*").by_somebody_else(&reachable)
+    };
+    let hint = format!("another user owns it; root may remove it: sudo calve worktree remove {}\n", path.display());
+    refused(&trusting, &[&hint]);
+    repo.calve(["remove", "-n"]).within(&path).succeeds();
+    repo.calve(["remove", "x"]).succeeds();
+}
+
+#[test]
+fn files_are_moved_aside_with_all_their_metadata() {
+    if !require_root("owners") {
+        return;
+    }
+    // Each worktree is a subvolume there, and no name of a file leads to another one.
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    let path = repo.add(["x"]);
+    assert!(is_subvolume(&path));
+    let notes = ["own.log", "notes/deep/one.log"];
+    for name in notes {
+        write(&path.join(name), "only here\n");
+        rustix::fs::setxattr(path.join(name), "user.a", b"1", rustix::fs::XattrFlags::empty()).unwrap();
+        std::os::unix::fs::chown(path.join(name), Some(1000), Some(1000)).unwrap();
+        rustix::fs::chmod(path.join(name), 0o755.into()).unwrap();
+    }
+    fs_err::hard_link(path.join("notes/deep/one.log"), path.join("notes/two.log")).unwrap();
+    fs_err::os::unix::fs::symlink("src", path.join("link.log")).unwrap();
+    write(&path.join("notes/tracked"), "t\n");
+    git(&path, ["add", "notes/tracked"]);
+    git(&path, ["commit", "-q", "-m", "beside"]);
+    let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
+    let place = std::path::PathBuf::from(removed["kept"]["directory"].as_str().unwrap());
+    assert_eq!(removed["kept"]["files"], json!(["link.log", "notes/deep/one.log", "notes/two.log", "own.log"]));
+    let of = |name: &str| fs_err::symlink_metadata(place.join(name)).unwrap();
+    for name in notes {
+        let mut value = [0; 8];
+        assert_eq!(
+            rustix::fs::getxattr(place.join(name), "user.a", &mut value).map(|length| value[..length].to_vec()),
+            Ok(b"1".to_vec())
+        );
+        assert_eq!((of(name).uid(), of(name).gid(), of(name).mode() & 0o7777), (1000, 1000, 0o755));
+    }
+    assert_eq!(of("notes/two.log").ino(), of("notes/deep/one.log").ino());
+    assert_eq!(of("").mode() & 0o7777, 0o700);
+    assert!(of("link.log").is_symlink() && !place.join("notes/tracked").exists());
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Hostile {
         let start = format!("#!/bin/sh\necho \"$0\" >>'{}'\n", ran.display());
         let says = format!("{start}case $0 in *filter.sh) cat;; *setup.sh) git version;; esac\n");
         write_programs(&other, &says);
-        // The real one, so that nobody notices.
+        // The real one, so that nothing fails.
         let instead_of_git = format!("{start}PATH=/usr/bin:/bin exec git \"$@\"\n");
         write(&other.join("bin/git"), &instead_of_git);
         write(&other.join("two.dat"), "of the pull request\n");
@@ -79,7 +79,8 @@ impl Hostile {
         }
         repo.settle();
         let hostile = Self { repo, ran };
-        hostile.calve(["add", "-n", "own"]).succeeds();
+        // Its hook is not approved yet.
+        hostile.calve(["add", "-n", "own"]).fails(3);
         let home = hostile.repo.spot.join("home");
         crate::program::calve(["hook", "approve", "--yes"])
             .within(&hostile.repo.path)
@@ -246,7 +247,7 @@ fn it_is_remembered_wherever_the_worktree_goes() {
     assert!(hostile.calve(["list"]).succeeds().stdout.contains("untrusted"));
     hostile.calve(["remove", "moved"]).succeeds();
     hostile.nothing_ran("remove after a move");
-    // It is the branch that is a pull request's, whoever asks for it and however.
+    // The branch is a pull request's, however it is named.
     for arguments in [
         &["--base", "pr/7", "new"][..],
         &["--base", "refs/heads/pr/7~0", "newer"],
@@ -306,7 +307,7 @@ fn nothing_of_a_pull_request_gets_into_other_worktrees() {
     hostile.calve(["add", "--no-hooks", "before"]).succeeds();
     let module = hostile.repo.spot.join("proj.before/node_modules/dep/index.js");
     assert_eq!(fs_err::read_to_string(module).unwrap(), "module.exports = 1\n");
-    // What is made from it is not trusted either, and is ruled by the lists of the main worktree.
+    // A worktree made from it is not trusted either, and is ruled by the lists of the main worktree.
     let receipt = hostile.calve(["add", "--json", "--from", "pr/7", "main2"]).succeeds().json();
     assert_eq!(receipt["untrusted"], true);
     assert!(
@@ -483,7 +484,7 @@ fn a_bare_repository_has_no_configuration_for_a_pull_request() {
         ran.json()["untrusted"] == true
     };
     assert!(add(&["pr/7", "--path", "../a-pull-request"]));
-    // What the repository's own branch has is nobody else's.
+    // Commits of the repository's own branch are the user's.
     assert!(!add(&["--base", "HEAD~1", "old"]) && add(&["--base", "refs/heads/pr/7~0", "theirs"]));
     let inside = hostile.repo.spot.join("a-pull-request");
     write(&inside.join(".calve.toml"), "[ports]\nweb = 20300\n");
@@ -497,4 +498,15 @@ fn a_bare_repository_has_no_configuration_for_a_pull_request() {
     }
     assert_eq!(ports(), 0);
     hostile.nothing_ran("env in a bare repository");
+}
+
+#[test]
+fn without_a_hook_nothing_is_said_about_one() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    hostile.repo.git(["rm", "-q", ".calve.toml"]);
+    hostile.repo.git(["commit", "-q", "-m", "no hooks"]);
+    let removed = hostile.calve(["remove", "pr/7"]).succeeds();
+    assert!(!removed.stderr.contains("hook"), "{removed:?}");
+    hostile.nothing_ran("remove");
 }

@@ -105,7 +105,7 @@ fn trust_is_for_a_commit_and_not_for_what_is_checked_out_later() {
         git(&path, ["update-ref", "refs/pull/9/head", &other]);
         assert!(project.is_untrusted(&path), "{at}");
         assert!(project.is_foreign(&other) && !project.is_foreign(&trusted), "{at}");
-        // Back at what is trusted, it may still have files of the other one.
+        // Back at the trusted commit, it may still have files of the other one.
         git(&path, ["checkout", "-q", "--detach", &trusted]);
         git(&path, ["update-ref", "-d", "refs/pull/9/head"]);
         project.fetch_again();
@@ -365,7 +365,7 @@ fn a_partial_clone_is_not_asked_for_what_logs_name() {
     for message in ["once", "twice"] {
         git(&own, ["commit", "-q", "--allow-empty", "--amend", "-m", message]);
     }
-    // What was replaced is gone, and so is what a log says that a request had.
+    // The replaced commit is gone, and so is the log's entry of the request.
     let gone = "12".repeat(20);
     let amended = git(&own, ["rev-parse", "HEAD"]);
     let logged = |file: &str, before: &str, after: &str| {

@@ -258,7 +258,7 @@ fn a_mark_for_files_hides_no_commit_that_comes_later() {
     project.fetch_again();
     let _ = fs_err::remove_file(entry.join("FETCH_HEAD"));
     assert!(project.is_foreign(&second));
-    // Trust is for what is there now.
+    // Trust is for the present commit.
     calve(["hook", "approve", "--trust"]).within(&files).succeeds();
     assert!(!project.is_untrusted(&files));
     project.git("fetch -q origin pull/5/head:refs/pull/5/head");

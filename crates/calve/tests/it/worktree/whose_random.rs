@@ -34,13 +34,13 @@ const PATTERNS: [&str; 5] = [
 
 struct Random {
     project: Project,
-    /// Somebody else's copy of the server, which is no remote.
+    /// A stranger's copy of the server, which is no remote.
     fork: PathBuf,
     random: SplitMix64,
     count: usize,
     requests: Vec<u32>,
     branches: Vec<String>,
-    /// Commits that somebody else has made for a request.
+    /// Commits that a stranger has made for a request.
     theirs: HashSet<String>,
     mine: BTreeSet<String>,
     /// Commits of requests that are in another form: the one before, and the new one.
@@ -80,7 +80,7 @@ impl Random {
         self.count
     }
 
-    /// A commit on the server that nobody has made before.
+    /// A new commit on the server.
     fn commit(&mut self, parents: &[&str]) -> String {
         let parents: String = parents.iter().map(|parent| format!(" -p {parent}")).collect();
         let number = self.number();
@@ -313,7 +313,7 @@ impl Random {
         listed.lines().map(str::to_owned).collect()
     }
 
-    /// Asks of some commits whose they are. Returns how many are somebody else's.
+    /// Asks whose some commits are. Returns how many are a stranger's.
     fn check(&mut self, when: &str) -> usize {
         let of_project: HashSet<String> = self.on_server("rev-list --branches").lines().map(str::to_owned).collect();
         // A fetch by hand may have put a request there, also one that has been merged since.

@@ -65,7 +65,7 @@ fn installed(project: &Project) {
     // pip from outside: to install pip itself takes longer than all the rest.
     project.run(&project.main(), "python3", ["-m", "venv", "--without-pip", ".venv"]);
     pip(project, &project.main(), &["install", "--quiet", "--no-build-isolation", "--editable", "."]);
-    // Once, so that the finder is compiled and what is compiled would be taken for current.
+    // Once, so that the finder is compiled, and the compiled one would be taken for current.
     assert_eq!(
         project.run(&project.main(), project.main().join(".venv/bin/mine"), [""; 0]),
         whereabouts(&project.main())

@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Result, last_error, result};
+use super::{last_error, result};
+use crate::sys::Result;
 
 const EXTENDED: c_int = 0x100;
 
@@ -43,7 +44,7 @@ const HEADER_BYTES: usize = 44;
 const ENTRY_BYTES: usize = 24;
 const COUNT_AT: usize = 36;
 
-/// Returns the access control list of an open file, in the kernel's own form. `None` where there is none, or nothing in it.
+/// Returns the access control list of an open file, in the kernel's own form. `None` where it is missing or empty.
 pub(crate) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     // SAFETY: two integers; the descriptor is open as long as `fd` lives.
     let acl = match Acl::new(unsafe { acl_get_fd_np(fd.as_raw_fd(), EXTENDED) }) {

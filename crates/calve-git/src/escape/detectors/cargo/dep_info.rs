@@ -1,10 +1,8 @@
 //! rustc's dep-info: a Makefile's rules, and comments with the variables that were read.
 
-/// The sources of a unit.
 pub(super) struct DepInfo<'t> {
     /// The files, as rustc was given them: relative to where it ran, or absolute.
     pub(super) files: Vec<Vec<u8>>,
-    /// The variables and their values.
     pub(super) variables: Vec<(&'t [u8], &'t [u8])>,
 }
 
@@ -17,7 +15,7 @@ impl<'t> DepInfo<'t> {
                 let end = variable.iter().position(|&byte| byte == b'=');
                 variables.extend(end.map(|end| (&variable[..end], &variable[end + 1..])));
             } else if !line.starts_with(b"#") {
-                // OUTPUT: FILE FILE. What is put out is in `target`, and says nothing of what is in it.
+                // OUTPUT: FILE FILE. The output is in `target`, and says nothing of its contents.
                 if let Some(at) = memchr::memmem::find(line, b": ") {
                     words(&line[at + 2..], &mut files);
                 }
@@ -49,7 +47,7 @@ fn words(text: &[u8], words: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Returns whether these sources ask for `OUT_DIR`, and only to include what is in there.
+/// Returns whether these sources ask for `OUT_DIR`, and only to include files from there.
 pub(super) fn only_included(texts: &[Vec<u8>]) -> bool {
     let mut asked = false;
     for text in texts {

@@ -26,8 +26,8 @@ impl Fingerprints {
         Some(Self { directory, folders })
     }
 
-    /// Returns the units of what is called `stem`: a crate's or a package's name, mostly with a hash.
-    pub(super) fn of(&self, stem: &[u8]) -> Vec<Unit> {
+    /// Returns the units named `stem`: a crate's or a package's name, mostly with a hash.
+    pub(super) fn units_of(&self, stem: &[u8]) -> Vec<Unit> {
         let (name, hash) = split(stem);
         let named: Vec<&Vec<u8>> = match hash {
             Some(hash) => self.folders.iter().filter(|folder| split(folder).1 == Some(hash)).collect(),
@@ -66,8 +66,7 @@ fn split(stem: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Reports whether a unit has the name of a package. Crates have underscores where their packages may have hyphens, and libraries begin
-/// with "lib".
+/// Reports whether a unit has the name of a package: underscores may stand for hyphens, and libraries begin with "lib".
 fn same_name(package: &[u8], unit: &[u8]) -> bool {
     let plain = |name: &[u8]| -> Vec<u8> { name.iter().map(|&byte| if byte == b'-' { b'_' } else { byte }).collect() };
     let unit = plain(unit);

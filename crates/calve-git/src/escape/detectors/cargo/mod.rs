@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use crate::escape::detectors::Detector;
+use crate::escape::detectors::detector::Detector;
 use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names, open_directory, read};
 use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
@@ -26,15 +26,15 @@ use fingerprints::Fingerprints;
 pub(super) struct Cargo;
 
 impl Detector for Cargo {
-    /// Accepts the directory by which `target/PROFILE` or `target/TRIPLE/PROFILE` is told: Cargo keeps it there.
+    /// Accepts the directory that marks a `target/PROFILE` or `target/TRIPLE/PROFILE`: Cargo keeps it there.
     fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_directory() && entry.name() == b".fingerprint"
     }
 
     fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let Ok(profile) = open_directory(entry.directory(), c".") else { return };
+        let Ok(profile) = open_directory(entry.directory, c".") else { return };
         let Some(fingerprints) = Fingerprints::read(&profile) else { return };
-        let mut look = ProfileInspection { trees, entry, path: entry.folder(), fingerprints, found };
+        let mut look = ProfileInspection { trees, entry, path: entry.folder, fingerprints, found };
         for folder in ["deps", "examples"] {
             if let Ok(directory) = open_directory(&profile, folder) {
                 look.units(&directory);
@@ -76,7 +76,7 @@ impl ProfileInspection<'_> {
         }
     }
 
-    /// Returns the parts of another tree in the compiled unit, as far as its dep-info tells.
+    /// Returns the parts of another tree in the compiled unit, by its dep-info.
     fn compiled_in(&self, info: &DepInfo<'_>) -> Option<PathBuf> {
         let mut from_script = None;
         for (key, value) in &info.variables {
@@ -145,7 +145,7 @@ impl ProfileInspection<'_> {
     /// Plans to remove the fingerprints of a unit. It adds no finding where they are gone already.
     fn mark(&mut self, stem: &[u8], names: PathBuf, explanation: Explanation) {
         let folder = self.entry.path();
-        for unit in self.fingerprints.of(stem) {
+        for unit in self.fingerprints.units_of(stem) {
             let path = folder.join(OsStr::from_bytes(&unit.folder));
             let steps: Vec<Step> =
                 unit.files.iter().map(|file| Step::Remove { path: path.join(OsStr::from_bytes(file)) }).collect();
@@ -174,7 +174,6 @@ impl ProfileInspection<'_> {
     }
 }
 
-/// Returns `line` without each `part`.
 fn without(line: &[u8], part: &[u8]) -> Vec<u8> {
     let mut rest = line;
     let mut left = Vec::new();

@@ -1,119 +1,33 @@
-//! Chooses the untracked entries of a worktree that go into the new one: those that git ignores, narrowed by `.worktreeinclude` and
-//! `.calve.toml`, and with [`UncommittedChanges::Carry`](super::UncommittedChanges) the others.
+//! Chooses the untracked entries for a new worktree: ignored ones, narrowed by `.worktreeinclude` and `.calve.toml`, and on request the others.
 
 pub(crate) mod dependencies;
+pub(crate) mod dependency_names;
+pub(crate) mod left_behind;
 pub(crate) mod rules;
+pub(crate) mod secrets;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Decision, Patterns, SkipReason};
+use calve_core::Patterns;
 
 use crate::config::{Author, read_bytes};
+use crate::environment::is_own_env_file;
 use crate::error::Result;
 use crate::paths::path_of;
+use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::status::UntrackedEntry;
 
 /// The file by which a project says which ignored files a new worktree needs.
 pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
 
-/// An entry that is carried, with all that is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CarriedRoot {
     pub(crate) path: PathBuf,
     pub(crate) is_directory: bool,
 }
 
-/// An entry that stays where it is, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeftEntry {
-    /// Relative to the worktree.
-    pub path: PathBuf,
-    pub reason: LeftBehindReason,
-}
-
-/// Why an entry stays where it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum LeftBehindReason {
-    /// It belongs to a running program.
-    Runtime,
-    /// Its name is one of those under which people keep secrets.
-    Secret,
-    /// The configuration excludes it.
-    Excluded,
-    /// It is a `.git` file, which points into another repository.
-    Pointer,
-    /// It is another worktree.
-    NestedWorktree,
-    /// It is the list of worktrees of a nested repository.
-    ForeignWorktrees,
-    /// The new worktree tracks something at its path.
-    Collides,
-    /// The new commit's rules do not ignore it.
-    NotIgnored,
-    /// Its lockfile's other directories come from another worktree.
-    OtherDonor,
-    /// In the worktree a link, or a file, is where a directory would lead to it.
-    BehindLink,
-    /// The clone engine skipped it, for this reason.
-    Engine(SkipReason),
-}
-
-impl LeftBehindReason {
-    const OWN: [LeftBehindReason; 10] = [
-        Self::Runtime,
-        Self::Secret,
-        Self::Excluded,
-        Self::Pointer,
-        Self::NestedWorktree,
-        Self::ForeignWorktrees,
-        Self::Collides,
-        Self::NotIgnored,
-        Self::OtherDonor,
-        Self::BehindLink,
-    ];
-
-    /// Returns the reason in a few words.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Runtime => "state of a running program",
-            Self::Secret => "looks like a secret",
-            Self::Excluded => "excluded by .calve.toml",
-            Self::Pointer => "points into another repository",
-            Self::NestedWorktree => "another worktree",
-            Self::ForeignWorktrees => "list of worktrees of a nested repository",
-            Self::Collides => "tracked in the new worktree",
-            Self::NotIgnored => "not ignored in the new worktree",
-            Self::OtherDonor => "not where its lockfile's other directories come from",
-            Self::BehindLink => "a link or a file is where its directory would be",
-            Self::Engine(reason) => reason.text(),
-        }
-    }
-
-    /// Returns the answer to the clone engine, for an entry that is left out.
-    pub(crate) fn decision(self) -> Decision {
-        Decision::LeaveBecause(match self {
-            Self::Engine(reason) => reason,
-            own => {
-                let number = Self::OWN.into_iter().position(|other| other == own).unwrap_or_default();
-                SkipReason::Selection { number, text: own.text() }
-            }
-        })
-    }
-
-    /// Returns the reason that was given to the clone engine, or the engine's own.
-    pub(crate) fn of_engine(reason: SkipReason) -> LeftBehindReason {
-        match reason {
-            SkipReason::Selection { number, .. } => Self::OWN.get(number).copied().unwrap_or(Self::Engine(reason)),
-            other => Self::Engine(other),
-        }
-    }
-}
-
-/// The facts to look at for each entry.
 pub(crate) struct CarryFacts<'a> {
     pub(crate) donor: &'a Path,
     pub(crate) rules: &'a Rules,
@@ -141,7 +55,7 @@ impl CarryFacts<'_> {
         Ok(roots)
     }
 
-    /// Returns what is neither tracked nor ignored.
+    /// Returns the entries that are neither tracked nor ignored.
     pub(crate) fn untracked(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Vec<CarriedRoot> {
         let mut roots = Vec::new();
         for found in found {
@@ -156,7 +70,10 @@ impl CarryFacts<'_> {
         } else if (self.collides)(&root.path) {
             Some(LeftBehindReason::Collides)
         } else {
-            self.rules.leave(&root.path, root.is_directory)
+            // One that Calve made is written anew.
+            let is_secret = |reason: &LeftBehindReason| *reason == LeftBehindReason::Secret;
+            let reason = self.rules.leave(&root.path, root.is_directory);
+            reason.filter(|reason| !is_secret(reason) || !is_own_env_file(self.donor, &root.path))
         };
         match reason {
             None => roots.push(root),
@@ -164,7 +81,7 @@ impl CarryFacts<'_> {
         }
     }
 
-    /// Looks for what is included inside a directory that is not, as far as patterns with a slash lead into it.
+    /// Looks for included entries inside a directory that is not, if patterns with a slash lead into it.
     fn search(
         &self,
         directory: &Path,

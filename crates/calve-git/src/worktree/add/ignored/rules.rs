@@ -3,14 +3,16 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use calve_core::Patterns;
 
-use crate::worktree::add::ignored::LeftBehindReason;
-
-/// Directories that a package manager or a build tool fills. What is in them are others' files: a certificate there is no secret.
-pub(crate) const DEPENDENCIES: [&str; 7] =
-    ["node_modules", ".venv", "venv", "target", "vendor", ".tox", "bower_components"];
+use crate::config::{Config, Secrets};
+use crate::error::Result;
+use crate::worktree::add::ignored::dependency_names::DEPENDENCIES;
+use crate::worktree::add::ignored::left_behind::LeftBehindReason;
+use crate::worktree::add::ignored::secrets::is_secret;
+use crate::worktree::add::input_paths::InputPaths;
 
 /// Directories and endings of files that a build, a test run or a tool fills, and makes again when they are gone.
 const BUILD_OUTPUTS: [&str; 42] = [
@@ -84,41 +86,30 @@ const RUNTIME_NAMES: [&str; 8] = [
 ];
 const RUNTIME_BEGINNINGS: [&str; 3] = [".watchman-cookie-", ".nfs", ".fuse_hidden"];
 
-/// Names of secrets, and what looks like one but is meant to be read.
-const SECRET_NAMES: [&str; 14] = [
-    ".env",
-    ".envrc",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".htpasswd",
-    ".git-credentials",
-    "credentials.json",
-    "service-account.json",
-    "id_rsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "kubeconfig",
-];
-const SECRET_ENDINGS: [&str; 9] = [".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".tfvars", ".ppk"];
-const SECRET_BEGINNINGS: [&str; 3] = [".env.", "secrets.", "credentials."];
-const SECRET_DIRECTORIES: [&str; 4] = [".aws", ".ssh", ".gnupg", ".secrets"];
-const EXAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defaults"];
-
 /// The rule for every entry that git ignores.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
     pub(crate) exclude: Patterns,
-    /// Secret-looking files stay where they are.
-    pub(crate) leaves_secrets: bool,
+    /// The user's own file has them.
+    pub(crate) is_exclude_local: bool,
+    pub(crate) secrets: Secrets,
+    /// Nothing else is wanted of a worktree that is only planned.
+    pub(crate) only: Option<Arc<InputPaths>>,
 }
 
 impl Rules {
+    pub(crate) fn new(config: &Config, secrets: Secrets) -> Result<Rules> {
+        let exclude = Patterns::new(&config.exclude)?;
+        Ok(Rules { exclude, is_exclude_local: config.is_exclude_local, secrets, only: None })
+    }
+
     /// Returns why an entry is left out, going by its own name and place; `None` when it is carried.
     pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<LeftBehindReason> {
         // Asked for every entry: `file_name` would take the whole path apart.
         let bytes = path.as_os_str().as_bytes();
+        if self.only.as_ref().is_some_and(|only| !only.may_have(path, is_directory)) {
+            return Some(LeftBehindReason::Excluded);
+        }
         let slash = memchr::memrchr(b'/', bytes);
         let name = slash.map_or(bytes, |slash| &bytes[slash + 1..]);
         if name == b".git" && !is_directory {
@@ -130,15 +121,16 @@ impl Rules {
         if !is_directory && is_runtime(name) {
             return Some(LeftBehindReason::Runtime);
         }
-        if self.leaves_secrets && is_secret(path, is_directory) {
+        if self.secrets == Secrets::Leave && is_secret(path, is_directory) {
             return Some(LeftBehindReason::Secret);
         }
-        (!self.exclude.is_empty() && self.exclude.matches(path, is_directory)).then_some(LeftBehindReason::Excluded)
+        let excluded =
+            if self.is_exclude_local { LeftBehindReason::ExcludedLocally } else { LeftBehindReason::Excluded };
+        (!self.exclude.is_empty() && self.exclude.matches(path, is_directory)).then_some(excluded)
     }
 }
 
-/// Returns whether an ignored entry, going by its own name, is a directory of dependencies, the output of a build, or the state of a running
-/// program: nobody misses it, because it is made again.
+/// Returns whether an ignored entry, by its own name, is made again: dependencies, a build's output, the state of a running program.
 pub(crate) fn is_made_again(path: &Path, is_directory: bool) -> bool {
     let Some(name) = path.file_name() else { return false };
     let is_in = |table: &[&str]| table.iter().any(|known| OsStr::new(known) == name);
@@ -162,38 +154,14 @@ fn is_runtime(name: &[u8]) -> bool {
             && RUNTIME_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning.as_bytes()))
 }
 
-/// Returns whether a name is one under which people keep secrets. Not in directories that package managers fill.
-pub(crate) fn is_secret(path: &Path, is_directory: bool) -> bool {
-    let Some(name) = path.file_name().map(OsStrExt::as_bytes) else { return false };
-    if dependency(path).is_some() {
-        return false;
-    }
-    if is_directory {
-        return SECRET_DIRECTORIES.iter().any(|known| known.as_bytes() == name);
-    }
-    if EXAMPLES.iter().any(|ending| name.ends_with(ending.as_bytes())) {
-        return false;
-    }
-    SECRET_NAMES.iter().any(|known| known.as_bytes() == name)
-        || SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()))
-        || SECRET_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning.as_bytes()))
-}
-
-/// Returns the outermost directory of dependencies that the path is in, or is.
-pub(crate) fn dependency(path: &Path) -> Option<&Path> {
-    let is_one = |above: &&Path| {
-        above.file_name().is_some_and(|name| DEPENDENCIES.iter().any(|known| OsStr::new(known) == name))
-    };
-    path.ancestors().filter(is_one).last()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worktree::add::ignored::dependency_names::dependency;
 
     #[test]
     fn names_are_judged() {
-        let rules = Rules { leaves_secrets: true, exclude: Patterns::new(["*.log"]).unwrap() };
+        let rules = Rules { secrets: Secrets::Leave, exclude: Patterns::new(["*.log"]).unwrap(), ..Rules::default() };
         for (path, is_directory, expected) in [
             ("node_modules/x/index.js", false, None),
             ("node_modules/x/yarn.lock", false, None),

@@ -1,138 +1,94 @@
-//! The lines that `calve worktree add` ends with: one for each thing that matters, and what has to be done about it.
+//! The words of `calve worktree add` for what a worktree consists of, and what has to be done about it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use calve_core::{ShownPath, SkipReason, Strategy};
+use calve_core::Strategy;
+use calve_core::internal::ShownPath;
+use calve_core::report::SkipReason;
+use calve_env::AddPlan;
 use calve_git::escape::{Action, AuditReport};
-use calve_git::worktree::{AddPlan, AddReport, BranchStart, LeftBehindReason, LeftEntry, NotClonedReason};
+use calve_git::worktree::{self, AddReport, LeftBehindReason, LeftEntry, NewWorktree, NotClonedReason};
+use calve_receipt::FactSubject;
 use calve_receipt::human::{self, count, duration};
 
-use super::{Environment, written};
-use crate::clone_receipt;
-use crate::commands::env;
-use crate::commands::services::{DataOrigin, Services};
 use crate::commands::worktree::dependencies;
-use crate::failure::Failure;
+use crate::commands::worktree::facts::{Facts, UNTRUSTED};
+use crate::commands::worktree::services;
 use crate::output;
-use crate::wording;
+use crate::wording::{self, word};
 
-pub(crate) const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
-    `calve hook approve --trust PATH` trusts it later";
-
-/// Says what the worktree has.
-pub(super) fn say(added: &AddReport, is_detached: bool) {
-    say_files(added, is_detached);
+pub(super) fn describe(report: &AddReport, is_detached: bool, facts: &mut Facts) {
+    describe_files(report, is_detached, facts);
+    let AddReport { worktree: added, files, .. } = report;
     if added.provenance.is_untrusted() {
-        output::say(UNTRUSTED);
+        facts.add(FactSubject::Trust, UNTRUSTED);
     }
-    dependencies::say(&added.dependencies, &added.donor);
-    if added.uncommitted > 0 {
-        let stay = if added.uncommitted == 1 { "stays" } else { "stay" };
-        output::say(&format!(
+    facts.add_all(FactSubject::Dependencies, dependencies::lines(&files.untracked.dependencies, &added.donor));
+    if files.uncommitted > 0 {
+        let stay = if files.uncommitted == 1 { "stays" } else { "stay" };
+        let text = format!(
             "{} {stay} in `{}`; `calve worktree add --dirty` takes them along",
-            human::counted(added.uncommitted, "uncommitted change"),
+            human::counted(files.uncommitted, "uncommitted change"),
             ShownPath(&added.donor)
-        ));
+        );
+        facts.add(FactSubject::Uncommitted, text);
     }
-    say_left(&added.left);
-    say_audit(&added.audit);
-    for warning in &added.warnings {
-        output::say(&format!("warning: {}", wording::git::warning(warning)));
+    facts.add_all(FactSubject::Left, left_lines(&files.untracked.left));
+    describe_audit(&files.audit, facts);
+    let warnings = files.warnings.iter().map(|warning| format!("warning: {}", wording::git::warning(warning)));
+    facts.add_all(FactSubject::Warning, warnings);
+    if report.post_checkout.as_ref().is_some_and(|hook| hook.code != Some(0)) {
+        let text = "warning: git's hook post-checkout failed; the worktree is complete all the same";
+        facts.add(FactSubject::Warning, text);
     }
-    let clones = std::iter::once(&added.clone).chain(&added.spares);
-    clones.filter_map(|clone| clone_receipt::changed(&clone.changed)).for_each(|line| output::say(&line));
+    let clones = std::iter::once(&files.clone).chain(&files.spares);
+    let changed = clones.filter_map(|clone| wording::clone::changed(&clone.changed));
+    facts.add_all(FactSubject::Warning, changed.map(|line| format!("warning: {line}")));
 }
 
-/// Says where the files come from, and how.
-fn say_files(added: &AddReport, is_detached: bool) {
-    let branch = on(added.branch.as_deref(), added.is_new_branch, added.start.as_ref(), &added.head);
-    let entries = added.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
-    output::say(&format!(
-        "added `{}` {branch} by {}{}: {} cloned, {} written by git, in {}",
+fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
+    let AddReport { worktree: added, files, elapsed, .. } = report;
+    let entries = files.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
+    let text = format!(
+        "added `{}` {} by {}{}: {} cloned, {} written by git, in {}",
         ShownPath(&added.path),
-        added.clone.strategy,
+        on(added),
+        files.clone.strategy,
         entries.unwrap_or_default(),
-        human::counted(added.tracked_cloned, "tracked file"),
-        count(written(added)),
-        duration(added.elapsed),
-    ));
-    say_unasked(added.branch.as_deref(), added.start.as_ref());
-    let spares: Vec<String> = added
+        human::counted(files.tracked.cloned, "tracked file"),
+        count(files.tracked.written.values().sum()),
+        duration(*elapsed),
+    );
+    facts.add(FactSubject::Files, text);
+    facts.add_all(FactSubject::Branch, unasked_line(added));
+    if added.branch.is_none() && !is_detached {
+        let text = "the name is a tag or a commit, so no branch is checked out; `git switch -c NAME` makes one there";
+        facts.add(FactSubject::Branch, text);
+    }
+    let spares: Vec<String> = files
         .spares
         .iter()
         .filter_map(|clone| Some((clone, clone.spare.as_ref()?)))
         .map(|(clone, spare)| format!("`{}` ({})", ShownPath(&clone.dst), human::entries(spare.entries_updated)))
         .collect();
     if !spares.is_empty() {
-        output::say(&format!("taken from spares, and brought up to date: {}", spares.join(", ")));
+        let text = format!("taken from spares, and brought up to date: {}", spares.join(", "));
+        facts.add(FactSubject::Cloning, text);
     }
-    if added.tracked_cloned == 0
-        && let Some((why, _)) = added.tracked_written.iter().max_by_key(|(_, files)| **files)
+    if files.tracked.cloned == 0
+        && let Some((why, _)) = files.tracked.written.iter().max_by_key(|(_, files)| **files)
     {
-        output::say(&format!("no tracked file was cloned: {}", none_cloned(*why)));
+        facts.add(FactSubject::Cloning, format!("no tracked file was cloned: {}", none_cloned(*why)));
     }
-    if added.branch.is_none() && !is_detached {
-        output::say("the name is a tag or a commit, so no branch is checked out; `git switch -c NAME` makes one there");
-    }
-    if could_be_a_snapshot(added) {
-        let donor = ShownPath(&added.donor);
-        output::say(&format!(
-            "`calve worktree convert {donor}`, once and from outside of it, makes the next one a snapshot"
-        ));
+    if could_be_a_snapshot(report) {
+        let donor = word(&added.donor);
+        let text =
+            format!("`calve worktree convert {donor}`, once and from outside of it, makes the next one a snapshot");
+        facts.add(FactSubject::Cloning, text);
     }
 }
 
-/// Says which ports and which data the worktree has, and what it lacks.
-pub(super) fn say_environment(environment: &Environment, added: &AddReport) -> Result<(), Failure> {
-    env::say_ports(&environment.ports);
-    for service in environment.services.receipts()? {
-        if let (Some(variable), Some(url)) = (service.variable, service.url) {
-            output::say(&format!("service: {variable}={url} (`calve up` starts it)"));
-        }
-    }
-    say_origins(&environment.services);
-    say_configuration(&added.path, &added.donor);
-    environment.files.iter().for_each(|(file, outcome)| env::say_file(file, *outcome));
-    env::say_other_values(&environment.other_values, &environment.files);
-    Ok(())
-}
-
-/// Says where the data of services comes from, and which have none.
-pub(crate) fn say_origins(services: &Services) {
-    let origins: Vec<String> =
-        services.origins().map(|(name, origin)| format!("`{name}` from {}", from(origin))).collect();
-    if !origins.is_empty() {
-        output::say(&format!("data: {}", origins.join(", ")));
-    }
-    services.say_lacking();
-}
-
-/// Says that a worktree has no configuration, if the one that its files come from has.
-pub(crate) fn say_configuration(root: &Path, donor: &Path) {
-    let is_there = |root: &Path| root.join(calve_git::SHARED_CONFIG).symlink_metadata().is_ok();
-    if !is_there(root) && is_there(donor) {
-        output::say(
-            "this commit has no `.calve.toml`, so there are no ports and no services here; commit the file, or copy it",
-        );
-    }
-}
-
-/// Describes where data comes from.
-fn from(origin: &DataOrigin) -> String {
-    match origin {
-        DataOrigin::Template(name) => format!("the template `{name}`"),
-        DataOrigin::Worktree { path, server, runs, is_older } => {
-            let kept = || format!("the kept data `{server}`");
-            let path = path.as_deref().map_or_else(kept, |path| format!("`{}`", ShownPath(path)));
-            let runs = if *runs { ", whose server runs" } else { "" };
-            let is_older = if *is_older { "; the template is newer" } else { "" };
-            format!("{path}{runs}{is_older}")
-        }
-    }
-}
-
-/// Says why git wrote all tracked files.
 fn none_cloned(why: NotClonedReason) -> &'static str {
     match why {
         NotClonedReason::OtherVersion => "the commit has other versions of them",
@@ -149,46 +105,51 @@ fn none_cloned(why: NotClonedReason) -> &'static str {
 }
 
 /// Says what is checked out, and what a new branch begins at.
-fn on(branch: Option<&str>, is_new: bool, start: Option<&BranchStart>, head: &str) -> String {
-    match (branch, start) {
+fn on(worktree: &NewWorktree) -> String {
+    match (worktree.branch.as_deref(), &worktree.start) {
         (Some(branch), Some(start)) => {
             format!("on the new branch `{}` (from `{}`)", ShownPath(branch), ShownPath(&start.name))
         }
-        (Some(branch), None) => format!("on {}`{}`", if is_new { "the new branch " } else { "" }, ShownPath(branch)),
-        (None, _) => format!("detached at {}", &head[..head.len().min(12)]),
+        (Some(branch), None) => {
+            format!("on {}`{}`", if worktree.is_new_branch { "the new branch " } else { "" }, ShownPath(branch))
+        }
+        (None, _) => format!("detached at {}", &worktree.head[..worktree.head.len().min(12)]),
     }
 }
 
 /// Warns of a new branch that a server may have too.
-fn say_unasked(branch: Option<&str>, start: Option<&BranchStart>) {
-    if let Some(branch) = branch
-        && let Some(remote) = start.and_then(|start| start.unasked.as_ref())
-    {
-        let (remote, branch) = (ShownPath(remote), ShownPath(branch));
-        output::say(&format!(
-            "warning: the server of `{remote}` could not be asked whether it has a branch `{branch}`"
-        ));
-    }
+fn unasked_line(worktree: &NewWorktree) -> Option<String> {
+    let (branch, remote) = (worktree.branch.as_ref()?, worktree.start.as_ref()?.unasked.as_ref()?);
+    let (branch, remote) = (ShownPath(branch), ShownPath(remote));
+    Some(format!("warning: the server of `{remote}` could not be asked whether it has a branch `{branch}`"))
 }
 
 /// Returns where worktrees are subvolumes, but that which was cloned is not one.
 fn could_be_a_snapshot(added: &AddReport) -> bool {
-    let is_subvolume = |path: &Path| calve_core::is_subvolume(path).ok();
-    ![Strategy::Snapshot, Strategy::Spare].contains(&added.clone.strategy)
-        && is_subvolume(&added.path) == Some(true)
-        && is_subvolume(&added.donor) == Some(false)
+    let is_subvolume = |path: &Path| calve_core::internal::is_subvolume(path).ok();
+    // Where extents are shared, the donor is on the same btrfs.
+    added.files.clone.strategy == Strategy::Reflink
+        && is_subvolume(&added.worktree.path) == Some(true)
+        && is_subvolume(&added.worktree.donor) == Some(false)
 }
 
-/// Says which references pointed back: the numbers, and each that is still there.
-fn say_audit(audit: &AuditReport) {
+/// Adds which references pointed back: the numbers, and of those that are still there the first.
+fn describe_audit(audit: &AuditReport, facts: &mut Facts) {
     let count = |action| audit.findings.iter().filter(|found| found.action == action).count();
     let (repaired, dropped) = (count(Action::Repaired), count(Action::Dropped));
     if repaired + dropped > 0 {
-        output::say(&format!("of what pointed out of the new worktree, {repaired} repaired and {dropped} dropped"));
+        let text = format!("of what pointed out of the new worktree, {repaired} repaired and {dropped} dropped");
+        facts.add(FactSubject::References, text);
     }
-    for found in audit.findings.iter().filter(|found| found.action == Action::Reported) {
+    let mut reported = audit.findings.iter().filter(|found| found.action == Action::Reported);
+    if let Some(found) = reported.next() {
         let (path, names) = (ShownPath(&found.path), ShownPath(&found.names));
-        output::say(&format!("warning: `{path}` still names `{names}`: {}", wording::git::explanation(found)));
+        let more = match reported.count() as u64 {
+            0 => String::new(),
+            more => format!("; {} more point out of it: `calve worktree check` lists them", human::count(more)),
+        };
+        let text = format!("warning: `{path}` still names `{names}`: {}{more}", wording::git::explanation(found));
+        facts.add(FactSubject::References, text);
     }
 }
 
@@ -203,37 +164,45 @@ fn is_expected(reason: LeftBehindReason) -> bool {
 }
 
 /// Says what was left out that somebody could miss, and why: the first of each reason, and the number of the others.
-fn say_left(left: &[LeftEntry]) {
+fn left_lines(left: &[LeftEntry]) -> Vec<String> {
     let mut reasons: BTreeMap<LeftBehindReason, Vec<&LeftEntry>> = BTreeMap::new();
     for entry in left.iter().filter(|left| !is_expected(left.reason)) {
         reasons.entry(entry.reason).or_default().push(entry);
     }
-    for (reason, entries) in reasons {
+    let line = |(reason, entries): (LeftBehindReason, Vec<&LeftEntry>)| {
         let more = entries.len() as u64 - 1;
         let more = if more == 0 { String::new() } else { format!(" and {} more", count(more)) };
-        output::say(&format!("left out `{}`{more}: {}", ShownPath(&entries[0].path), reason.text()));
-    }
+        format!("left out `{}`{more}: {}", ShownPath(&entries[0].path), reason.text())
+    };
+    reasons.into_iter().map(line).collect()
 }
 
-pub(super) fn say_plan(planned: &AddPlan) {
-    let branch = on(planned.branch.as_deref(), planned.is_new_branch, planned.start.as_ref(), &planned.head);
-    output::say(&format!(
-        "would add `{}` {branch}, with files from `{}`: {} the same, {} not",
-        ShownPath(&planned.path),
-        ShownPath(&planned.donor),
+pub(super) fn say_plan(AddPlan { plan: planned, services, not_approved }: &AddPlan<'_>) {
+    let worktree::AddPlan { worktree, untracked, .. } = planned;
+    output::note(&format!(
+        "would add `{}` {}, with files from `{}`: {} cloned, {} written by git",
+        ShownPath(&worktree.path),
+        on(worktree),
+        ShownPath(&worktree.donor),
         human::counted(planned.tracked_same, "tracked file"),
         count(planned.tracked_other),
     ));
-    say_unasked(planned.branch.as_deref(), planned.start.as_ref());
-    if planned.provenance.is_untrusted() {
-        output::say("the worktree would not be trusted: it would get no secrets and run no hooks");
+    unasked_line(worktree).iter().for_each(|line| output::note(line));
+    if worktree.provenance.is_untrusted() {
+        output::note("the worktree would not be trusted: it would get no secrets and run no hooks");
     }
-    for path in &planned.carried {
+    for path in &untracked.carried {
         let secret = if planned.secrets.contains(path) { " (looks like a secret)" } else { "" };
-        output::say(&format!("would carry `{}`{secret}", ShownPath(path)));
+        output::note(&format!("would carry `{}`{secret}", ShownPath(path)));
     }
-    for left in &planned.left {
-        output::say(&format!("would leave `{}`: {}", ShownPath(&left.path), left.reason.text()));
+    for left in &untracked.left {
+        output::note(&format!("would leave `{}`: {}", ShownPath(&left.path), left.reason.text()));
     }
-    dependencies::say(&planned.dependencies, &planned.donor);
+    let dependencies = dependencies::lines(&untracked.dependencies, &worktree.donor);
+    let data = services::origins_line(services).into_iter().chain(services::lacking_lines(services));
+    let hook =
+        not_approved.as_ref().map(|_| "the post-add hook is not approved; `calve hook approve` shows it".to_owned());
+    let wrong = planned.services.as_ref().err();
+    let wrong = wrong.map(|error| format!("warning: no ports would be leased and no data cloned: {error}"));
+    dependencies.into_iter().chain(data).chain(hook).chain(wrong).for_each(|line| output::note(&line));
 }

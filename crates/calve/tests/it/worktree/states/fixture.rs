@@ -91,7 +91,7 @@ fn write_programs(tree: &Path, says: &str) {
 }
 
 /// Makes programs that may run as filters in the worktree of a pull request: one by its name, the other because the user approved it. Returns
-/// its command. A nested repository names both, which is nobody's approval.
+/// its command. A nested repository names both, which the user did not approve.
 fn write_allowed(base: &Path, ran: &Path) -> String {
     let tools = base.join("tools");
     fs_err::create_dir_all(&tools).unwrap();
@@ -141,6 +141,9 @@ impl Fixture {
         fs_err::write(r.join("file"), "text\n").unwrap();
         write_programs(&r, "");
         git(&r, &["add", "-A"]);
+        // A submodule that nobody initialises.
+        fs_err::create_dir(r.join("empty")).unwrap();
+        git(&r, &["update-index", "--add", "--cacheinfo", &format!("160000,{},empty", "1".repeat(40))]);
         git(&r, &["commit", "-q", "-m", "one"]);
         git(&state, &["clone", "-q", "--template=", "R", "spare/nested"]);
         git(&state, &["clone", "-q", "--template=", "--bare", "R", "sub.git"]);

@@ -1,4 +1,4 @@
-//! One random state, and what is precious in it.
+//! One random state, and the precious things in it.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(super) struct State<'f> {
     seed: u64,
     /// What must not be lost, and what it is.
     pub(super) precious: Vec<(Vec<u8>, &'static str)>,
-    /// What was done to it.
+    /// The steps that made it.
     pub(super) story: Vec<String>,
     /// Where one may be.
     pub(super) starts: Vec<PathBuf>,
@@ -27,7 +27,7 @@ const WORKTREES: [(&str, &str); 5] = [("a", "a"), ("b", "b"), ("c", "R/.worktree
 type Change = fn(&mut State<'_>, &mut SplitMix64, &str, &Path);
 
 /// What may happen to a worktree (its entry, its directory), one file of git's or the user's at a time.
-const CHANGES: [(&str, Change); 37] = [
+const CHANGES: [(&str, Change); 40] = [
     // git has to read it, through the filter that it has.
     ("touched", |_, _, _, at| put(&at.join("file"), b"text\n")),
     ("dirty", |state, _, _, at| state.write(&at.join("file"), "a change")),
@@ -90,6 +90,14 @@ const CHANGES: [(&str, Change); 37] = [
         put(&state.entry(id).join("MERGE_HEAD"), format!("{loose}\n").as_bytes());
     }),
     ("hidden", |state, random, _, at| state.hide(random, at)),
+    ("a file replaced by a directory", |state, _, _, at| state.enter(at)),
+    ("hidden, and replaced by a directory", |state, random, _, at| {
+        state.hide(random, at);
+        state.enter(at);
+    }),
+    ("in the place of a submodule", |state, _, _, at| {
+        state.write(&at.join("empty/deep/notes"), "a file in the directory of a submodule");
+    }),
     ("locked", |state, _, id, _| put(&state.entry(id).join("locked"), b"why\n")),
     ("loose", |state, _, id, _| {
         let loose = state.precious_commit(0, "a detached commit");
@@ -154,7 +162,7 @@ const CHANGES: [(&str, Change); 37] = [
     }),
     ("moved", |state, _, id, at| state.replace(id, at, |_, _| ())),
     ("gone", |_, _, _, at| {
-        // What is lost with it is lost before.
+        // Its contents were lost before.
         if at.is_dir() && !at.is_symlink() {
             fs_err::remove_dir_all(at).unwrap();
         }
@@ -203,7 +211,7 @@ impl<'f> State<'f> {
             let (name, change) = *random.pick(&CHANGES);
             let at = fixture.state.join(path);
             state.story.push(format!("{id}: {name}"));
-            // What is not a directory any more has no files.
+            // A directory that was replaced has no files.
             if at.is_dir() && !at.is_symlink() {
                 change(&mut state, random, id, &at);
             }
@@ -284,6 +292,12 @@ impl<'f> State<'f> {
         }
     }
 
+    fn enter(&mut self, at: &Path) {
+        if fs_err::remove_file(at.join("file")).is_ok() {
+            self.write(&at.join("file/deep/in"), "a file in a directory that replaced a tracked file");
+        }
+    }
+
     fn spare(&self, name: &str, to: &Path) {
         if !to.exists() {
             fs_err::create_dir_all(to.parent().unwrap()).unwrap();
@@ -295,17 +309,20 @@ impl<'f> State<'f> {
     fn nest(&mut self, random: &mut SplitMix64, at: &Path) {
         self.spare("nested", at);
         touch_filtered(at);
-        let mut commit = |to: &str| {
-            let loose = self.precious_commit(1, "a commit of a nested repository");
-            put(&at.join(".git").join(to), format!("{loose}\n").as_bytes());
-        };
-        match random.below(7) {
+        match random.below(9) {
             0 => self.write(&at.join("file"), "a change in a nested repository"),
             1 => self.write(&at.join("new"), "an untracked file in a nested repository"),
-            2 => commit("refs/heads/work"),
-            3 => commit("refs/stash"),
-            4 => commit("HEAD"),
+            2..5 => {
+                let loose = self.precious_commit(1, "a commit of a nested repository");
+                let to = random.pick(&["refs/heads/work", "refs/stash", "HEAD"]);
+                put(&at.join(".git").join(to), format!("{loose}\n").as_bytes());
+            }
             5 => self.write(&at.join("ignored/plain"), "a file that a nested repository ignores"),
+            6 => self.write(&at.join("empty/notes"), "a file in a nested repository's directory of a submodule"),
+            7 => {
+                self.hide(random, at);
+                self.enter(at);
+            }
             _ => {}
         }
     }

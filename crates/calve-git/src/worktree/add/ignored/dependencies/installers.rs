@@ -1,34 +1,20 @@
 //! The installers of dependencies: each one's directories, its lockfile, the file by which it says that it has finished, and the command that
-//! makes the directory fit the lockfile. docs/worktrees.md has the same table.
+//! makes the directory fit the lockfile. docs/worktree-reference.md has the same table.
 
-use super::{npm, pnpm, python, vendored, yarn};
+use super::fit::{Fit, Judge};
+use super::{bun, npm, pnpm, python, vendored, yarn};
 use crate::directory::Directory;
 
-/// The answer to the question if the installed packages are those that a lockfile asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fit {
-    No,
-    /// The files do not say. The time of the lockfile does.
-    Unsure,
-    Yes,
-}
-
-impl From<bool> for Fit {
-    fn from(fits: bool) -> Fit {
-        if fits { Fit::Yes } else { Fit::No }
-    }
-}
+type Read = for<'t> fn(&[&'t str]) -> Judge<'t>;
 
 /// A program that fills directories with what a lockfile names.
 pub(super) struct Installer {
     /// The directories that it fills. The first stands for the kind: one directory of a kind belongs to one lockfile.
     pub(super) directories: &'static [&'static str],
-    /// The lockfile's name. A `*` is any letters, digits, `-`, `_` and `.`: such files are read together.
     pub(super) lockfile: &'static str,
     /// Files or directories of which it leaves one in each directory that it fills. None: it leaves nothing to know it by.
     pub(super) witnesses: &'static [&'static str],
-    /// Compares a directory with the text of the lockfiles.
-    pub(super) judge: fn(&Directory, &[&str]) -> Fit,
+    pub(super) read: Read,
     /// The command to be run beside the lockfile, whose name `FILE` stands for.
     pub(super) command: &'static str,
 }
@@ -40,11 +26,11 @@ const VENDOR: &[&str] = &["vendor"];
 
 /// Every installer. Of several in one directory the first counts whose witness is there.
 pub(super) static INSTALLERS: [Installer; 17] = [
-    node("npm-shrinkwrap.json", &[npm::WITNESS], npm::judge, "npm ci"),
-    node("package-lock.json", &[npm::WITNESS], npm::judge, "npm ci"),
-    node("pnpm-lock.yaml", &[pnpm::WITNESS], pnpm::judge, "pnpm install --frozen-lockfile"),
-    node("yarn.lock", &[yarn::CLASSIC, yarn::BERRY], yarn::judge, "yarn install --frozen-lockfile"),
-    node("bun.lock", &[], unsure, "bun install --frozen-lockfile"),
+    node("npm-shrinkwrap.json", &[npm::WITNESS], npm::read, "npm ci"),
+    node("package-lock.json", &[npm::WITNESS], npm::read, "npm ci"),
+    node("pnpm-lock.yaml", &[pnpm::WITNESS], pnpm::read, "pnpm install --frozen-lockfile"),
+    node("yarn.lock", &[yarn::CLASSIC, yarn::BERRY], yarn::read, "yarn install --frozen-lockfile"),
+    node("bun.lock", &[], bun::read, "bun install --frozen-lockfile"),
     node("bun.lockb", &[], unsure, "bun install --frozen-lockfile"),
     venv("uv.lock", python::uv, "uv sync"),
     venv("poetry.lock", python::poetry, "poetry install"),
@@ -57,7 +43,7 @@ pub(super) static INSTALLERS: [Installer; 17] = [
         directories: &["target"],
         lockfile: "Cargo.lock",
         witnesses: &[],
-        judge: always,
+        read: always,
         command: "cargo build",
     },
     vendor("go.mod", vendored::GO, vendored::go, "go mod vendor"),
@@ -66,40 +52,37 @@ pub(super) static INSTALLERS: [Installer; 17] = [
     vendor("gems.locked", vendored::BUNDLER, vendored::bundler, "bundle install"),
 ];
 
-type Judge = fn(&Directory, &[&str]) -> Fit;
-
 const fn node(
     lockfile: &'static str,
     witnesses: &'static [&'static str],
-    judge: Judge,
+    read: Read,
     command: &'static str,
 ) -> Installer {
-    Installer { directories: MODULES, lockfile, witnesses, judge, command }
+    Installer { directories: MODULES, lockfile, witnesses, read, command }
 }
 
-const fn venv(lockfile: &'static str, judge: Judge, command: &'static str) -> Installer {
-    Installer { directories: VENV, lockfile, witnesses: VENV_WITNESS, judge, command }
+const fn venv(lockfile: &'static str, read: Read, command: &'static str) -> Installer {
+    Installer { directories: VENV, lockfile, witnesses: VENV_WITNESS, read, command }
 }
 
 const fn vendor(
     lockfile: &'static str,
     witnesses: &'static [&'static str],
-    judge: Judge,
+    read: Read,
     command: &'static str,
 ) -> Installer {
-    Installer { directories: VENDOR, lockfile, witnesses, judge, command }
+    Installer { directories: VENDOR, lockfile, witnesses, read, command }
 }
 
-fn unsure(_: &Directory, _: &[&str]) -> Fit {
-    Fit::Unsure
+fn unsure<'t>(_: &[&'t str]) -> Judge<'t> {
+    Box::new(|_| Fit::Unsure)
 }
 
-fn always(_: &Directory, _: &[&str]) -> Fit {
-    Fit::Yes
+fn always<'t>(_: &[&'t str]) -> Judge<'t> {
+    Box::new(|_| Fit::Yes)
 }
 
 impl Installer {
-    /// Finds the installer whose lockfile has this name.
     pub(super) fn of_lockfile(name: &[u8]) -> Option<&'static Installer> {
         // Asked for every tracked file.
         INSTALLERS.iter().find(|installer| match installer.lockfile.split_once('*') {
@@ -112,7 +95,6 @@ impl Installer {
         })
     }
 
-    /// Returns the kind of the directories of this name.
     pub(super) fn kind_of(directory: &str) -> Option<&'static str> {
         INSTALLERS.iter().find(|installer| installer.directories.contains(&directory)).map(Installer::kind)
     }
@@ -121,18 +103,15 @@ impl Installer {
         self.directories[0]
     }
 
-    /// Returns the names of the directories of a kind.
     pub(super) fn directories(kind: &str) -> impl Iterator<Item = &'static str> {
         let of_kind = INSTALLERS.iter().find(|installer| installer.kind() == kind);
         of_kind.into_iter().flat_map(|installer| installer.directories.iter().copied())
     }
 
-    /// Returns its place among all installers.
     pub(super) fn order(&self) -> Option<usize> {
         INSTALLERS.iter().position(|other| std::ptr::eq(other, self))
     }
 
-    /// Returns whether it has finished an installation in the directory.
     pub(super) fn has_finished(&self, directory: &Directory) -> bool {
         self.witnesses.is_empty() || self.witnesses.iter().any(|witness| directory.has(witness))
     }
@@ -144,15 +123,15 @@ mod tests {
 
     #[test]
     fn the_guide_has_the_same_table() {
-        let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/worktrees.md");
+        let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/worktree-reference.md");
         let Ok(text) = fs_err::read_to_string(page) else { return };
         for installer in &INSTALLERS {
             let lockfile = format!("`{}`", installer.lockfile);
             let row = text.lines().find(|line| line.starts_with('|') && line.contains(&lockfile));
-            let row = row.unwrap_or_else(|| panic!("docs/worktrees.md has no row with {lockfile}"));
+            let row = row.unwrap_or_else(|| panic!("docs/worktree-reference.md has no row with {lockfile}"));
             let of_directories = installer.directories.iter().chain(installer.witnesses);
             for word in of_directories.chain(Some(&installer.command).filter(|_| installer.kind() != "target")) {
-                assert!(row.contains(word), "docs/worktrees.md: the row of {lockfile} has no `{word}`");
+                assert!(row.contains(word), "docs/worktree-reference.md: the row of {lockfile} has no `{word}`");
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Which worktree each directory of dependencies comes from: the one in which that is installed which the new worktree's lockfile names.
 
+mod bun;
+mod fit;
 mod installers;
 mod npm;
 mod pnpm;
@@ -18,11 +20,12 @@ use crate::git::Git;
 use crate::paths::path_of;
 use crate::repository::Worktree;
 use crate::worktree::add::ignored::CarriedRoot;
-use crate::worktree::add::ignored::rules;
+use crate::worktree::add::ignored::dependency_names::dependency;
 use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
-use installers::{Fit, Installer};
+use fit::{Fit, Judge};
+use installers::Installer;
 
 /// A directory of dependencies in a new worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +33,6 @@ use installers::{Fit, Installer};
 pub struct Dependency {
     /// Relative to the worktree.
     pub path: PathBuf,
-    /// The worktree that it was cloned from.
     pub from: PathBuf,
     /// The lockfile that it belongs to, relative to the worktree.
     pub lockfile: PathBuf,
@@ -38,11 +40,9 @@ pub struct Dependency {
     pub command: Option<String>,
 }
 
-/// The worktrees besides the source in which one directory's packages are compared, those with the wanted lockfile first. Each comparison takes
-/// some milliseconds.
+/// The most other worktrees in which one directory's packages are compared, the wanted lockfile first. Each comparison takes milliseconds.
 const MOST_JUDGED: usize = 8;
 
-/// A lockfile of the new worktree.
 struct Lockfile<'t> {
     path: PathBuf,
     installer: &'static Installer,
@@ -54,11 +54,28 @@ struct Lockfile<'t> {
 type Group<'t> = Vec<Lockfile<'t>>;
 type GroupKey = (PathBuf, &'static str);
 
-/// A worktree that things can be taken from.
+/// The lockfiles of one installer in a group, which it reads together.
+struct Together<'g, 't> {
+    lockfiles: &'g [Lockfile<'t>],
+    /// The same for all worktrees that are compared. `None`: a lockfile is too large, or no text.
+    judge: OnceCell<Option<Judge<'g>>>,
+}
+
+impl<'g, 't> Together<'g, 't> {
+    /// Splits a group, which is in the order of installers.
+    fn all(group: &'g Group<'t>) -> Vec<Self> {
+        let parts = group.chunk_by(|one, next| std::ptr::eq(one.installer, next.installer));
+        parts.map(|lockfiles| Self { lockfiles, judge: OnceCell::new() }).collect()
+    }
+
+    fn installer(&self) -> &'static Installer {
+        self.lockfiles[0].installer
+    }
+}
+
 struct Candidate<'w> {
     path: &'w Path,
     lockfile: PathBuf,
-    /// The command that it needs.
     command: Option<String>,
     /// Its lockfile is the new worktree's.
     is_same: bool,
@@ -107,7 +124,7 @@ impl<'a> Choice<'a> {
                 present
             } else {
                 if !ignored.contains_key(best.path) {
-                    let status = Status::of(&Git::at(best.path))?;
+                    let status = Status::read(&Git::at(best.path))?;
                     let paths: Vec<PathBuf> = status.ignored.iter().map(|found| path_of(&found.path)).collect();
                     ignored.insert(best.path, dependencies(paths.iter().map(PathBuf::as_path)));
                 }
@@ -125,7 +142,8 @@ impl<'a> Choice<'a> {
 
     /// Returns the worktree to take a group's dependencies from, of which the donor has those that are `present`.
     fn best(&self, (beside, kind): &GroupKey, group: &Group<'_>, present: &[PathBuf]) -> Option<Candidate<'a>> {
-        let own = (!present.is_empty()).then(|| self.candidate(self.donor, group, present));
+        let together = Together::all(group);
+        let own = (!present.is_empty()).then(|| self.candidate(self.donor, &together, present));
         if own.as_ref().is_some_and(Candidate::is_right) {
             return own;
         }
@@ -142,7 +160,7 @@ impl<'a> Choice<'a> {
         others.sort_by_key(|(rank, ..)| std::cmp::Reverse(*rank));
         let mut best = own;
         for (_, other, likely) in others.into_iter().take(MOST_JUDGED) {
-            let candidate = self.candidate(&other.path, group, &likely);
+            let candidate = self.candidate(&other.path, &together, &likely);
             let is_right = candidate.is_right();
             // Where an install is needed anyway, the source's own directory goes along, as everything else of it does.
             let is_better = |best: &Candidate<'_>| candidate.rank() > best.rank();
@@ -159,55 +177,71 @@ impl<'a> Choice<'a> {
         best
     }
 
-    /// Describes the dependencies of a worktree as a choice.
-    fn candidate(&self, worktree: &'a Path, group: &Group<'_>, present: &[PathBuf]) -> Candidate<'a> {
-        let beside = group[0].path.parent();
+    fn candidate(&self, worktree: &'a Path, group: &[Together<'_, '_>], present: &[PathBuf]) -> Candidate<'a> {
+        let beside = group[0].lockfiles[0].path.parent();
         let is_beside = |path: &&PathBuf| path.parent() == beside;
         // Those in the packages of a workspace have no witness of their own.
         let judged = present.iter().filter(|path| is_beside(path) || !present.iter().any(|path| is_beside(&path)));
         let judged: Vec<Directory> = judged.filter_map(|path| Directory::open(worktree, path)).collect();
         let has_finished =
-            |lockfile: &&Lockfile<'_>| judged.iter().any(|directory| lockfile.installer.has_finished(directory));
-        let lockfile = group.iter().find(has_finished).unwrap_or(&group[0]);
-        let together = || group.iter().filter(|other| std::ptr::eq(other.installer, lockfile.installer));
-        let is_same = together().all(|lockfile| self.is_same(worktree, lockfile));
-        let all: Vec<&Lockfile<'_>> = together().collect();
-        let fit = |asked: &[&Lockfile<'_>]| {
-            !judged.is_empty() && judged.iter().all(|directory| self.fits(worktree, directory, &all, asked))
+            |all: &&Together<'_, '_>| judged.iter().any(|directory| all.installer().has_finished(directory));
+        let all = group.iter().find(has_finished).unwrap_or(&group[0]);
+        let is_same = all.lockfiles.iter().all(|lockfile| self.is_same(worktree, lockfile));
+        let fit = |only: Option<&Lockfile<'_>>| {
+            !judged.is_empty() && judged.iter().all(|directory| self.fits(worktree, directory, all, only))
         };
         let changed = judged.iter().filter_map(changed).max();
-        if fit(&all) {
-            return Candidate { path: worktree, lockfile: lockfile.path.clone(), command: None, is_same, changed };
+        if fit(None) {
+            let lockfile = all.lockfiles[0].path.clone();
+            return Candidate { path: worktree, lockfile, command: None, is_same, changed };
         }
         // Of files that are read together, those are to be installed that do not fit by themselves.
-        let mut misfits: Vec<&Lockfile<'_>> = all.iter().copied().filter(|one| !fit(&[one])).collect();
+        let mut misfits: Vec<&Lockfile<'_>> = match all.lockfiles {
+            [only] => vec![only],
+            several => several.iter().filter(|one| !fit(Some(one))).collect(),
+        };
         if misfits.is_empty() || judged.is_empty() {
-            misfits = all[..1].to_vec();
+            misfits = vec![&all.lockfiles[0]];
         }
         let names = misfits.iter().map(|one| one.path.file_name().unwrap_or_default().to_string_lossy());
         let names = names.collect::<Vec<_>>().join(" -r ");
-        let command = Some(lockfile.installer.command.replace("FILE", &names));
+        let command = Some(all.installer().command.replace("FILE", &names));
         Candidate { path: worktree, lockfile: misfits[0].path.clone(), command, is_same, changed }
     }
 
-    /// Returns whether a directory is what those files ask for that are `asked`, of `all` that are read together.
-    fn fits(&self, worktree: &Path, directory: &Directory, all: &[&Lockfile<'_>], asked: &[&Lockfile<'_>]) -> bool {
-        let installer = all[0].installer;
-        let is_asked = |one: &Lockfile<'_>| asked.iter().any(|other| std::ptr::eq(*other, one));
-        // Each keeps its place: the first is the project's own.
-        let texts: Option<Vec<&str>> =
-            all.iter().map(|one| if is_asked(one) { self.text(one) } else { Some("") }).collect();
-        let fit = match &texts {
-            Some(texts) => (installer.judge)(directory, texts),
-            None if installer.has_finished(directory) => Fit::Unsure,
+    /// Returns whether a directory is what the lockfiles ask for, or `only` one of them.
+    fn fits(
+        &self,
+        worktree: &Path,
+        directory: &Directory,
+        all: &Together<'_, '_>,
+        only: Option<&Lockfile<'_>>,
+    ) -> bool {
+        let is_asked = |one: &Lockfile<'_>| only.is_none_or(|only| std::ptr::eq(only, one));
+        let of_one;
+        let judge = if only.is_none() {
+            all.judge.get_or_init(|| self.read(all, is_asked))
+        } else {
+            of_one = self.read(all, is_asked);
+            &of_one
+        };
+        let fit = match judge {
+            Some(judge) => judge(directory),
+            None if all.installer().has_finished(directory) => Fit::Unsure,
             None => Fit::No,
         };
-        let is_older = |one: &&Lockfile<'_>| self.is_same(worktree, one) && is_older(worktree, one, directory);
+        let is_older = |one: &Lockfile<'_>| self.is_same(worktree, one) && is_older(worktree, one, directory);
         match fit {
             Fit::Yes => true,
             Fit::No => false,
-            Fit::Unsure => asked.iter().all(is_older),
+            Fit::Unsure => all.lockfiles.iter().filter(|one| is_asked(one)).all(is_older),
         }
+    }
+
+    fn read<'g>(&self, all: &Together<'g, '_>, is_asked: impl Fn(&Lockfile<'_>) -> bool) -> Option<Judge<'g>> {
+        // Each keeps its place: the first is the project's own.
+        let texts = all.lockfiles.iter().map(|one| if is_asked(one) { self.text(one) } else { Some("") });
+        Some((all.installer().read)(&texts.collect::<Option<Vec<_>>>()?))
     }
 
     /// Returns whether the file is in the new worktree what it is in this one.
@@ -272,7 +306,7 @@ fn lockfiles(target: &Index) -> BTreeMap<GroupKey, Group<'_>> {
         let name = memchr::memrchr(b'/', &entry.path).map_or(&entry.path[..], |slash| &entry.path[slash + 1..]);
         let Some(installer) = Installer::of_lockfile(name) else { continue };
         let path = path_of(&entry.path);
-        if let Some(beside) = path.parent().filter(|_| rules::dependency(&path).is_none()) {
+        if let Some(beside) = path.parent().filter(|_| dependency(&path).is_none()) {
             let group = groups.entry((beside.to_path_buf(), installer.kind())).or_default();
             group.push(Lockfile { path, installer, entry, text: OnceCell::new() });
         }
@@ -286,7 +320,7 @@ fn lockfiles(target: &Index) -> BTreeMap<GroupKey, Group<'_>> {
 
 /// Returns the outermost directories of dependencies among these paths and above them.
 fn dependencies<'p>(paths: impl Iterator<Item = &'p Path>) -> HashSet<PathBuf> {
-    paths.filter_map(rules::dependency).map(Path::to_path_buf).collect()
+    paths.filter_map(dependency).map(Path::to_path_buf).collect()
 }
 
 /// Finds the nearest lockfiles beside a directory of dependencies, or above it.
@@ -327,7 +361,7 @@ mod tests {
             fs_err::write(path, text).unwrap();
         }
         let directory = Directory::open(folder.path(), Path::new("")).unwrap();
-        let seeds: [&[u8]; 10] = [
+        let seeds: [&[u8]; 11] = [
             b"{\"lockfileVersion\": 3, \"packages\": {\"node_modules/a\": {\"version\": \"1\", \"optional\": true}}}",
             b"# yarn lockfile v1\n\n\n\"a@>=1, <2\", b@1:\n  resolved \"x\"\n",
             b"\n__metadata:\n  version: 8\n\n\"a@npm:1\":\n  resolution: \"a@npm:1\"\n  dependencies:\n    b: \"npm:1\"\n",
@@ -337,12 +371,13 @@ mod tests {
             b"a[x]==1.0 ; os_name == 'nt' \\\n --hash=x\nb @ git+https://h/b@v1#egg=b\n",
             b"require a v1\nrequire (\n\tb v2\n)\n",
             b"{\"packages\": [{\"name\": \"a\", \"version\": \"1\"}]}",
+            b"{\"lockfileVersion\": 1, \"packages\": {\"@s/a/b\": [\"b@1\", \"\", {\"os\": \"x\",},],}}",
             b"GEM\n  specs:\n    a (1)\n",
         ];
         calve_testkit::fuzz(&seeds, |input| {
             if let Ok(text) = std::str::from_utf8(input) {
                 for installer in &installers::INSTALLERS {
-                    (installer.judge)(&directory, &[text]);
+                    (installer.read)(&[text])(&directory);
                 }
             }
         });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::installers::Fit;
+use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
 
 pub(super) const WITNESS: &str = ".package-lock.json";
@@ -65,26 +65,33 @@ fn packages(text: &str) -> Option<Packages<'_>> {
 
 const BELOW: &str = "node_modules/";
 
-pub(super) fn judge(directory: &Directory, lockfiles: &[&str]) -> Fit {
-    let Some(text) = lockfiles.first() else { return Fit::Unsure };
+pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
+    let text = lockfiles.first().copied().unwrap_or_default();
+    let (wanted, of_version_1) = (packages(text), needed_by_version_1(text));
+    Box::new(move |directory| match (&wanted, &of_version_1) {
+        (Some(wanted), _) => judge(directory, wanted),
+        // npm 6, which wrote it, leaves no witness. So the packages at the top have to be there.
+        (None, Some(needed)) if directory.is_settled(needed.iter().map(String::as_str), Time::MAX) => Fit::Unsure,
+        (None, None) if directory.has(WITNESS) => Fit::Unsure,
+        _ => Fit::No,
+    })
+}
+
+fn judge(directory: &Directory, wanted: &Packages<'_>) -> Fit {
     let end = directory.changed(WITNESS);
-    let Some(wanted) = packages(text) else {
-        let is_made = is_made_of_version_1(directory, text).unwrap_or(end.is_some());
-        return if is_made { Fit::Unsure } else { Fit::No };
-    };
     let Some((end, installed)) = end.zip(directory.read(WITNESS)) else { return Fit::No };
     // npm writes it in place, so it may be a half one.
     let Some(installed) = packages(&installed) else { return Fit::No };
     let directories = installed.iter().filter(|(_, package)| !package.link);
     let directories = directories.filter_map(|(path, _)| path.strip_prefix(BELOW));
-    (is_installed(&wanted, &installed) && directory.is_settled(directories, end)).into()
+    (is_installed(wanted, &installed) && directory.is_settled(directories, end)).into()
 }
 
-/// Returns whether the packages at the top are there. npm 6, which wrote the lockfile, leaves no witness. `None`: it is of another version.
-fn is_made_of_version_1(directory: &Directory, text: &str) -> Option<bool> {
+/// Returns the packages at the top that a lockfile of version 1 asks for. `None`: it is of another version.
+fn needed_by_version_1(text: &str) -> Option<Vec<String>> {
     let lockfile: OldLockfile = serde_json::from_str(text).ok().filter(|found: &OldLockfile| found.version == 1)?;
-    let needed = lockfile.dependencies.iter().filter(|(_, package)| !package.optional);
-    Some(directory.is_settled(needed.map(|(name, _)| name.as_str()), Time::MAX))
+    let needed = lockfile.dependencies.into_iter().filter(|(_, package)| !package.optional);
+    Some(needed.map(|(name, _)| name).collect())
 }
 
 /// Returns whether `npm ci` would make the same again.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Deserialize;
 
-use super::installers::Fit;
+use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
 
 pub(super) const GO: &[&str] = &["modules.txt"];
@@ -12,10 +12,15 @@ pub(super) const COMPOSER: &[&str] = &["composer/installed.json"];
 pub(super) const BUNDLER: &[&str] = &["bundle"];
 
 /// The go command itself compares the two, and builds nothing while they differ (<https://go.dev/ref/mod#vendoring>).
-pub(super) fn go(directory: &Directory, lockfiles: &[&str]) -> Fit {
-    let Some(modules) = directory.read(GO[0]) else { return Fit::No };
-    let Some(explicit) = explicit(&modules) else { return Fit::Unsure };
-    lockfiles.first().is_some_and(|text| required(text) == explicit).into()
+pub(super) fn go<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
+    let required = lockfiles.first().map(|text| required(text)).unwrap_or_default();
+    Box::new(move |directory| {
+        let (Some(modules), Some(end)) = (directory.read(GO[0]), directory.changed(GO[0])) else { return Fit::No };
+        // The go command takes everything away first, and writes the list of packages last.
+        let packages = modules.lines().filter(|line| !line.starts_with('#'));
+        explicit(&modules)
+            .map_or(Fit::Unsure, |explicit| (required == explicit && directory.is_settled(packages, end)).into())
+    })
 }
 
 /// Returns the modules that `go.mod` requires, each with its version.
@@ -80,9 +85,12 @@ struct ComposerOrigin {
     reference: Option<String>,
 }
 
-pub(super) fn composer(directory: &Directory, lockfiles: &[&str]) -> Fit {
+pub(super) fn composer<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     let wanted = lockfiles.first().and_then(|text| serde_json::from_str::<ComposerLock>(text).ok());
-    let Some(wanted) = wanted else { return Fit::Unsure };
+    Box::new(move |directory| wanted.as_ref().map_or(Fit::Unsure, |wanted| judge_composer(directory, wanted)))
+}
+
+fn judge_composer(directory: &Directory, wanted: &ComposerLock) -> Fit {
     let installed = directory.read(COMPOSER[0]).and_then(|text| serde_json::from_str::<ComposerInstalled>(&text).ok());
     let Some(installed) = installed else { return Fit::No };
     let found: HashSet<&ComposerPackage> = installed.packages.iter().map(|one| &one.package).collect();
@@ -93,23 +101,25 @@ pub(super) fn composer(directory: &Directory, lockfiles: &[&str]) -> Fit {
     (is_complete && wanted.packages.iter().chain(dev).all(|package| found.contains(package))).into()
 }
 
-pub(super) fn bundler(directory: &Directory, lockfiles: &[&str]) -> Fit {
-    let Some(rubies) = directory.directory("bundle/ruby") else { return Fit::No };
-    let specifications =
-        rubies.names().into_iter().filter_map(|version| rubies.directory(version)?.directory("specifications"));
-    let installed: HashSet<String> = specifications.flat_map(|found| found.names()).collect();
-    let Some(text) = lockfiles.first() else { return Fit::Unsure };
+pub(super) fn bundler<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
+    let text = lockfiles.first().copied().unwrap_or_default();
     // Of gems from a repository or a directory there is no version to compare.
-    let is_comparable = !text.lines().any(|line| ["GIT", "PATH"].contains(&line));
-    match has_gems(text, &installed) {
-        true if !is_comparable => Fit::Unsure,
-        fits => fits.into(),
-    }
+    let most = if text.lines().any(|line| ["GIT", "PATH"].contains(&line)) { Fit::Unsure } else { Fit::Yes };
+    let gems = gems(text);
+    Box::new(move |directory| {
+        let Some(rubies) = directory.directory("bundle/ruby") else { return Fit::No };
+        let specifications =
+            rubies.names().into_iter().filter_map(|version| rubies.directory(version)?.directory("specifications"));
+        let installed = specifications.flat_map(|found| found.names()).collect();
+        Fit::from(has_gems(&gems, &installed)).min(most)
+    })
 }
 
-/// Returns whether one version of each gem is among the specifications: a lockfile has a version for each platform.
-fn has_gems(lockfile: &str, specifications: &HashSet<String>) -> bool {
-    let mut gems: HashMap<&str, Vec<&str>> = HashMap::new();
+/// The versions of each gem: a lockfile has one for each platform.
+type Gems<'t> = HashMap<&'t str, Vec<&'t str>>;
+
+fn gems(lockfile: &str) -> Gems<'_> {
+    let mut gems = Gems::new();
     let mut is_gem = false;
     for line in lockfile.lines() {
         if !line.starts_with(' ') {
@@ -121,6 +131,11 @@ fn has_gems(lockfile: &str, specifications: &HashSet<String>) -> bool {
             gems.entry(name).or_default().push(version);
         }
     }
+    gems
+}
+
+/// Returns whether one version of each gem is among the specifications.
+fn has_gems(gems: &Gems<'_>, specifications: &HashSet<String>) -> bool {
     let is_there = |name: &str, version: &str| specifications.contains(&format!("{name}-{version}.gemspec"));
     gems.iter().all(|(name, versions)| versions.iter().any(|version| is_there(name, version)))
 }
@@ -148,17 +163,18 @@ mod tests {
         fs_err::create_dir_all(folder.path().join("composer")).unwrap();
         fs_err::write(folder.path().join(COMPOSER[0]), installed).unwrap();
         let directory = Directory::open(folder.path(), std::path::Path::new("")).unwrap();
-        assert_eq!(composer(&directory, &[lockfile]), Fit::No);
+        assert_eq!(composer(&[lockfile])(&directory), Fit::No);
         fs_err::create_dir_all(folder.path().join("a/b")).unwrap();
-        assert_eq!(composer(&directory, &[lockfile]), Fit::Yes);
-        assert_eq!(composer(&directory, &[&lockfile.replace("1.0.0", "1.0.1")]), Fit::No);
+        assert_eq!(composer(&[lockfile])(&directory), Fit::Yes);
+        assert_eq!(composer(&[&lockfile.replace("1.0.0", "1.0.1")])(&directory), Fit::No);
     }
 
     #[test]
     fn each_gem_is_there_for_some_platform() {
         let lockfile = "GIT\n  specs:\n    own (1)\n\nGEM\n  remote: https://rubygems.org/\n  specs:\n    nokogiri (1.15.0)\n    \
             nokogiri (1.15.0-x86_64-linux)\n      racc (~> 1.4)\n    racc (1.7.1)\n\nDEPENDENCIES\n  nokogiri\n";
-        let has = |names: &[&str]| has_gems(lockfile, &names.iter().map(|name| format!("{name}.gemspec")).collect());
+        let has =
+            |names: &[&str]| has_gems(&gems(lockfile), &names.iter().map(|name| format!("{name}.gemspec")).collect());
         assert!(has(&["nokogiri-1.15.0-x86_64-linux", "racc-1.7.1", "racc-1.7.0"]));
         assert!(!has(&["nokogiri-1.15.0-x86_64-linux", "racc-1.7.0"]));
         assert!(!has(&["nokogiri-1.14.0", "racc-1.7.1"]));

@@ -5,17 +5,23 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
-use super::installers::Fit;
+use super::fit::{Fit, Judge};
 use crate::directory::Directory;
 
 pub(super) const CLASSIC: &str = ".yarn-integrity";
 pub(super) const BERRY: &str = ".yarn-state.yml";
 
-pub(super) fn judge(directory: &Directory, lockfiles: &[&str]) -> Fit {
-    match lockfiles.first() {
-        Some(text) if text.contains("\n__metadata:") => berry(directory, text),
-        Some(text) if text.contains("# yarn lockfile v1") => classic(directory, text),
-        _ => Fit::Unsure,
+pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
+    match lockfiles.first().copied() {
+        Some(text) if text.contains("\n__metadata:") => {
+            let resolved = Resolved::read(text);
+            Box::new(move |directory| berry(directory, &resolved))
+        }
+        Some(text) if text.contains("# yarn lockfile v1") => {
+            let wanted = entries(text);
+            Box::new(move |directory| classic(directory, &wanted))
+        }
+        _ => Box::new(|_| Fit::Unsure),
     }
 }
 
@@ -25,9 +31,9 @@ struct Integrity {
     entries: HashMap<String, String>,
 }
 
-fn classic(directory: &Directory, lockfile: &str) -> Fit {
+fn classic(directory: &Directory, wanted: &HashMap<String, String>) -> Fit {
     let integrity = directory.read(CLASSIC).and_then(|text| serde_json::from_str::<Integrity>(&text).ok());
-    integrity.is_some_and(|integrity| entries(lockfile) == integrity.entries).into()
+    integrity.is_some_and(|integrity| *wanted == integrity.entries).into()
 }
 
 /// Returns by each pattern of a version 1 lockfile where the package is from.
@@ -55,7 +61,6 @@ fn unquoted(text: &str) -> &str {
     text.trim().trim_matches('"')
 }
 
-/// Splits at the commas that are not in quotes.
 fn split_quoted(text: &str) -> Vec<String> {
     let mut is_quoted = false;
     let mut is_between = |c: char| {
@@ -76,7 +81,7 @@ struct Entry<'t> {
     is_conditional: bool,
 }
 
-fn berry(directory: &Directory, lockfile: &str) -> Fit {
+fn berry(directory: &Directory, wanted: &Resolved<'_>) -> Fit {
     // The linker that makes links into a store.
     let is_store = || directory.has(".store");
     let (Some(end), Some(state)) = (directory.changed(BERRY), directory.read(BERRY)) else {
@@ -85,7 +90,7 @@ fn berry(directory: &Directory, lockfile: &str) -> Fit {
     let locations = state.lines().filter_map(|line| line.strip_prefix("    - "));
     let locations = locations.filter_map(|path| unquoted(path).strip_prefix("node_modules/"));
     let installed: HashSet<String> = state.lines().filter_map(header).map(|key| real(unquoted(key))).collect();
-    (is_installed(lockfile, &installed) && directory.is_settled(locations, end)).into()
+    (wanted.is_installed(&installed) && directory.is_settled(locations, end)).into()
 }
 
 /// Removes what tells instances of one package apart, which have other peers: `a@virtual:HASH#npm:1` is `a@npm:1`.
@@ -96,41 +101,53 @@ fn real(locator: &str) -> String {
     }
 }
 
-/// Returns whether all that is installed is in the lockfile, and whether all that the project needs on every platform is installed.
-fn is_installed(lockfile: &str, installed: &HashSet<String>) -> bool {
-    let mut entries = Vec::new();
-    let mut by_descriptor: HashMap<&str, usize> = HashMap::new();
-    for (descriptors, entry) in berry_entries(lockfile) {
-        by_descriptor.extend(descriptors.split(", ").map(|descriptor| (descriptor, entries.len())));
-        entries.push(entry);
+struct Resolved<'t> {
+    entries: Vec<Entry<'t>>,
+    by_descriptor: HashMap<&'t str, usize>,
+}
+
+impl<'t> Resolved<'t> {
+    fn read(lockfile: &'t str) -> Self {
+        let mut resolved = Self { entries: Vec::new(), by_descriptor: HashMap::new() };
+        for (descriptors, entry) in berry_entries(lockfile) {
+            let at = resolved.entries.len();
+            resolved.by_descriptor.extend(descriptors.split(", ").map(|descriptor| (descriptor, at)));
+            resolved.entries.push(entry);
+        }
+        resolved
     }
-    let known: HashSet<&str> = entries.iter().map(|entry| entry.resolution).collect();
-    if installed.iter().any(|locator| locator != "__metadata" && !known.contains(&**locator)) {
-        return false;
-    }
-    let names: HashSet<&str> =
-        installed.iter().filter_map(|locator| locator.split_once("@patch:")).map(|x| x.0).collect();
-    let is_there = |entry: &Entry<'_>| {
-        let is_linked = ["@link:", "@portal:", "@workspace:"].iter().any(|kind| entry.resolution.contains(kind));
-        is_linked || installed.contains(entry.resolution) || names.contains(name(entry.resolution))
-    };
-    let is_root = |at: &usize| entries[*at].resolution.contains("@workspace:");
-    let mut open: Vec<usize> = (0..entries.len()).filter(is_root).collect();
-    let mut seen: HashSet<usize> = open.iter().copied().collect();
-    while let Some(at) = open.pop() {
-        let entry = &entries[at];
-        if !is_there(entry) {
+
+    /// Returns whether all that is installed is in the lockfile, and whether all that the project needs on every platform is installed.
+    fn is_installed(&self, installed: &HashSet<String>) -> bool {
+        let Self { entries, by_descriptor } = self;
+        let known: HashSet<&str> = entries.iter().map(|entry| entry.resolution).collect();
+        if installed.iter().any(|locator| locator != "__metadata" && !known.contains(&**locator)) {
             return false;
         }
-        let needed = entry.dependencies.iter().filter(|(name, _)| !entry.optional.contains(name));
-        for (name, range) in needed {
-            let find = |descriptor: String| by_descriptor.get(&*descriptor).copied();
-            // Before version 4 of yarn the lockfile leaves `npm:` out here.
-            let found = find(format!("{name}@{range}")).or_else(|| find(format!("{name}@npm:{range}")));
-            open.extend(found.filter(|found| !entries[*found].is_conditional && seen.insert(*found)));
+        let names: HashSet<&str> =
+            installed.iter().filter_map(|locator| locator.split_once("@patch:")).map(|x| x.0).collect();
+        let is_there = |entry: &Entry<'_>| {
+            let is_linked = ["@link:", "@portal:", "@workspace:"].iter().any(|kind| entry.resolution.contains(kind));
+            is_linked || installed.contains(entry.resolution) || names.contains(name(entry.resolution))
+        };
+        let is_root = |at: &usize| entries[*at].resolution.contains("@workspace:");
+        let mut open: Vec<usize> = (0..entries.len()).filter(is_root).collect();
+        let mut seen: HashSet<usize> = open.iter().copied().collect();
+        while let Some(at) = open.pop() {
+            let entry = &entries[at];
+            if !is_there(entry) {
+                return false;
+            }
+            let needed = entry.dependencies.iter().filter(|(name, _)| !entry.optional.contains(name));
+            for (name, range) in needed {
+                let find = |descriptor: String| by_descriptor.get(&*descriptor).copied();
+                // Before version 4 of yarn the lockfile leaves `npm:` out here.
+                let found = find(format!("{name}@{range}")).or_else(|| find(format!("{name}@npm:{range}")));
+                open.extend(found.filter(|found| !entries[*found].is_conditional && seen.insert(*found)));
+            }
         }
+        true
     }
-    true
 }
 
 /// Returns the name in a locator, which begins with `@` if it has a scope.
@@ -246,7 +263,7 @@ __metadata:
         let patched = "native@patch:native@npm%3A1.0.0#optional!builtin<compat/native>::version=1.0.0&hash=1";
         let fits = |locators: &[&str]| {
             let installed = locators.iter().map(|locator| real(locator)).collect();
-            is_installed(LOCKFILE, &installed)
+            Resolved::read(LOCKFILE).is_installed(&installed)
         };
         let whole = ["__metadata", "x@workspace:.", "@s/a@npm:1.2.0", "b@virtual:0123#npm:2.0.1", patched];
         assert!(fits(&whole));
@@ -260,7 +277,7 @@ __metadata:
             assert!(!fits(&other));
         }
         assert!(!fits(&[&whole[..4], &["b@npm:3.0.0", "@s/a@npm:1.1.0", patched]].concat()));
-        assert!(!is_installed("\n__metadata:\n", &HashSet::from(["a@npm:1".to_owned()])));
+        assert!(!Resolved::read("\n__metadata:\n").is_installed(&HashSet::from(["a@npm:1".to_owned()])));
     }
 
     #[test]

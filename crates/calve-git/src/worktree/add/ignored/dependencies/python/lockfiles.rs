@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Locked, MAIN, normalised};
+use super::locked::{Locked, MAIN, normalised};
 
 /// Reads a document whose version is one that this knows.
 fn with_document<T>(text: &str, read: impl FnOnce(&DeTable<'_>) -> Option<T>) -> Option<T> {

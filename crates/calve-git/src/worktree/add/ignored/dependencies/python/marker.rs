@@ -1,8 +1,8 @@
-//! Environment markers (PEP 508), as far as the interpreter of a virtual environment says whether they hold.
+//! Environment markers (PEP 508), for the interpreter of a virtual environment.
 
 use std::cmp::Ordering;
 
-/// Nobody writes a longer or deeper one.
+/// Real ones are shorter and less deep.
 const LONGEST_BYTES: usize = 4096;
 const DEEPEST: usize = 32;
 
@@ -15,7 +15,7 @@ pub(super) struct Interpreter {
 
 impl Interpreter {
     /// Reads it from the text of `pyvenv.cfg`.
-    pub(super) fn of(text: &str) -> Interpreter {
+    pub(super) fn parse(text: &str) -> Interpreter {
         let value = |names: &[&str]| {
             let pairs = text.lines().filter_map(|line| line.split_once('='));
             let mut found = pairs.filter(|(name, _)| names.contains(&name.trim())).map(|(_, value)| value.trim());
@@ -48,9 +48,9 @@ impl Interpreter {
     }
 
     fn all(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
-        let mut holds = self.one(tokens, depth)?;
+        let mut holds = self.term(tokens, depth)?;
         while tokens.pop_if(|token| *token == Token::Word("and")).is_some() {
-            holds = match (holds, self.one(tokens, depth)?) {
+            holds = match (holds, self.term(tokens, depth)?) {
                 (Some(false), _) | (_, Some(false)) => Some(false),
                 (Some(true), other) | (other, Some(true)) => other,
                 (None, None) => None,
@@ -59,7 +59,7 @@ impl Interpreter {
         Some(holds)
     }
 
-    fn one(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
+    fn term(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
         match (tokens.pop()?, depth < DEEPEST) {
             (_, false) => None,
             (Token::Operator("("), _) => {
@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn markers_hold_or_not_or_nobody_knows() {
-        let interpreter = Interpreter::of("home = /usr/bin\nimplementation = CPython\nversion_info = 3.11.7.final.0\n");
+        let interpreter =
+            Interpreter::parse("home = /usr/bin\nimplementation = CPython\nversion_info = 3.11.7.final.0\n");
         for (marker, holds) in [
             ("python_version >= '3.8'", Some(true)),
             ("python_version < \"3.10\"", Some(false)),
@@ -197,13 +198,13 @@ mod tests {
             assert_eq!(interpreter.holds(marker), holds, "{marker}");
         }
         assert_eq!(interpreter.holds(&"(".repeat(3000)), None);
-        assert_eq!(Interpreter::of("").holds("python_version >= '3'"), None);
+        assert_eq!(Interpreter::parse("").holds("python_version >= '3'"), None);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn fuzz_markers() {
-        let interpreter = Interpreter::of("version = 3.11.7\n");
+        let interpreter = Interpreter::parse("version = 3.11.7\n");
         let seed = b"(os_name == 'nt' or python_version > '3.*') and extra not in \"x\"";
         calve_testkit::fuzz(&[seed, b"python_full_version >= '3.8'"], |input| {
             if let Ok(text) = std::str::from_utf8(input) {

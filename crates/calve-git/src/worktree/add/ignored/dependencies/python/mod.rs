@@ -1,5 +1,6 @@
 //! Python: the `*.dist-info` directories of a virtual environment, which have names and versions, against a lockfile of any tool.
 
+mod locked;
 mod lockfiles;
 mod marker;
 mod requirements;
@@ -7,66 +8,48 @@ mod version;
 
 use std::collections::{HashMap, HashSet};
 
-use super::installers::Fit;
+use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
+use locked::{Locked, MAIN, normalised};
 use marker::Interpreter;
 
-pub(super) fn uv(directory: &Directory, files: &[&str]) -> Fit {
-    judge(directory, files.first().and_then(|text| lockfiles::uv(text)))
+pub(super) fn uv<'t>(files: &[&'t str]) -> Judge<'t> {
+    judging(files, lockfiles::uv)
 }
 
-pub(super) fn poetry(directory: &Directory, files: &[&str]) -> Fit {
-    judge(directory, files.first().and_then(|text| lockfiles::poetry(text)))
+pub(super) fn poetry<'t>(files: &[&'t str]) -> Judge<'t> {
+    judging(files, lockfiles::poetry)
 }
 
-pub(super) fn pdm(directory: &Directory, files: &[&str]) -> Fit {
-    judge(directory, files.first().and_then(|text| lockfiles::pdm(text)))
+pub(super) fn pdm<'t>(files: &[&'t str]) -> Judge<'t> {
+    judging(files, lockfiles::pdm)
 }
 
-pub(super) fn pipenv(directory: &Directory, files: &[&str]) -> Fit {
-    judge(directory, files.first().and_then(|text| lockfiles::pipenv(text)))
+pub(super) fn pipenv<'t>(files: &[&'t str]) -> Judge<'t> {
+    judging(files, lockfiles::pipenv)
 }
 
-pub(super) fn pylock(directory: &Directory, files: &[&str]) -> Fit {
-    judge(directory, files.first().and_then(|text| lockfiles::pylock(text)))
+pub(super) fn pylock<'t>(files: &[&'t str]) -> Judge<'t> {
+    judging(files, lockfiles::pylock)
 }
 
-pub(super) fn requirements(directory: &Directory, files: &[&str]) -> Fit {
+pub(super) fn requirements<'t>(files: &[&'t str]) -> Judge<'t> {
     let (locked, is_understood) = requirements::read(files);
-    judge(directory, Some(locked)).min(if is_understood { Fit::Yes } else { Fit::Unsure })
+    let most = if is_understood { Fit::Yes } else { Fit::Unsure };
+    Box::new(move |directory| judge(directory, Some(&locked)).min(most))
 }
 
-/// The group of what the project itself needs. The others are for development, documentation and the like, or extras.
-const MAIN: &str = "";
-
-/// A package that a lockfile names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Locked {
-    /// Normalised.
-    name: String,
-    /// `None`: any. It may end in `.*`.
-    version: Option<String>,
-    /// The revision that it was fetched at.
-    revision: Option<String>,
-    /// Where it is wanted: an environment marker.
-    marker: Option<String>,
-    /// The groups that need it. None: it is not known who needs it, and it may be missing.
-    groups: Vec<String>,
+fn judging<'t>(files: &[&str], read: fn(&str) -> Option<Vec<Locked>>) -> Judge<'t> {
+    let locked = files.first().and_then(|text| read(text));
+    Box::new(move |directory| judge(directory, locked.as_deref()))
 }
 
-/// Returns the name that all spellings of a name have in common (PEP 503).
-fn normalised(name: &str) -> String {
-    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
-    parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
-}
-
-fn judge(directory: &Directory, locked: Option<Vec<Locked>>) -> Fit {
+fn judge(directory: &Directory, locked: Option<&[Locked]>) -> Fit {
     let Some(venv) = Venv::read(directory) else { return Fit::No };
     let Some(locked) = locked else { return Fit::Unsure };
-    (!venv.is_interrupted && fits(&locked, &venv)).into()
+    (!venv.is_interrupted && fits(locked, &venv)).into()
 }
 
-/// The environment's packages.
 struct Venv {
     interpreter: Interpreter,
     /// By normalised name.
@@ -86,20 +69,24 @@ struct InstalledPackage {
 
 impl Venv {
     fn read(directory: &Directory) -> Option<Venv> {
-        let interpreter = Interpreter::of(&directory.read("pyvenv.cfg")?);
+        let interpreter = Interpreter::parse(&directory.read("pyvenv.cfg")?);
         let site = site_packages(directory)?;
         let names = site.names();
-        let packages = names.iter().filter_map(|entry| {
-            let (name, version) = entry.strip_suffix(".dist-info")?.rsplit_once('-')?;
+        let mut packages: HashMap<String, InstalledPackage> = HashMap::new();
+        for entry in &names {
+            let Some((name, version)) = entry.strip_suffix(".dist-info").and_then(|entry| entry.rsplit_once('-'))
+            else {
+                continue;
+            };
             let package = InstalledPackage {
                 version: version.to_owned(),
                 // Every installer writes its name after the files.
                 is_whole: site.has(&format!("{entry}/INSTALLER")),
                 origin: site.read(format!("{entry}/direct_url.json")),
             };
-            Some((normalised(name), package))
-        });
-        let packages = packages.collect();
+            // pdm writes a new version over the old one, which it takes away last.
+            packages.entry(normalised(name)).and_modify(|other| other.is_whole = false).or_insert(package);
+        }
         Some(Venv { interpreter, packages, is_interrupted: names.iter().any(|name| name.starts_with('~')) })
     }
 }
@@ -157,7 +144,7 @@ mod tests {
         let one = |(name, version): &(String, String)| {
             (name.clone(), InstalledPackage { version: version.clone(), is_whole: true, origin: None })
         };
-        let interpreter = Interpreter::of("version = 3.11.7\n");
+        let interpreter = Interpreter::parse("version = 3.11.7\n");
         Venv { interpreter, packages: packages.iter().map(one).collect(), is_interrupted: false }
     }
 

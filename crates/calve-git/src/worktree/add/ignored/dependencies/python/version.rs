@@ -1,4 +1,4 @@
-//! Versions of packages, as far as they are the same (PEP 440).
+//! Comparing versions of packages for equality (PEP 440).
 
 #[derive(PartialEq, Eq, Debug)]
 enum Part {

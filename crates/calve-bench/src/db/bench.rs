@@ -1,0 +1,50 @@
+//! The options of the bench, and starting Calve's servers.
+
+use std::path::PathBuf;
+
+use calve_core::Strategy;
+use calve_db::{Home, OwnedServer, Ownership, StartOptions};
+
+use crate::error::BenchError;
+use crate::setup::BenchSetup;
+
+pub struct DatabaseBench<'a> {
+    /// On the file system of the templates and servers, and for whom.
+    pub setup: BenchSetup<'a>,
+    /// Where the template is.
+    pub home: &'a Home,
+    /// The command that looks after a server.
+    pub supervisor: &'a [PathBuf],
+    pub template: &'a str,
+    /// The statement that a server answers first.
+    pub query: &'a str,
+    /// The statement that writes; a row of the largest table is deleted by default.
+    pub write: Option<&'a str>,
+    /// How many servers are started in each way.
+    pub runs: u32,
+    /// How often each command is timed as a whole; 0 is not at all.
+    pub steps: u32,
+}
+
+impl DatabaseBench<'_> {
+    /// Starts a server that ends with this process, however that ends.
+    pub(super) fn start(&self, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
+        let mut options = StartOptions::default();
+        options.owner = Ownership::Caller;
+        options.strategy = strategy;
+        options.cancel = self.setup.cancel.clone();
+        calve_db::start(self.home, self.template, &options, self.supervisor)
+    }
+}
+
+/// Runs `calve db WORDS` as a program of its own, as users do. `supervisor`: the program comes first.
+pub(super) fn program(supervisor: &[PathBuf], words: &[&str]) -> Result<(), BenchError> {
+    let calve = supervisor.first().map(PathBuf::as_path).unwrap_or_else(|| std::path::Path::new("calve"));
+    let mut command = std::process::Command::new(calve);
+    let output = command.arg("db").args(words).stdin(std::process::Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(std::io::Error::other(format!("`calve db {}` failed: {said}", words.join(" "))).into())
+}

@@ -1,0 +1,140 @@
+//! The options and the result of writing many files.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::progress::{CancelToken, Progress};
+
+/// One file to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteEntry<'a> {
+    /// Relative to the root, without `..`.
+    pub path: &'a Path,
+    /// All that will be in it.
+    pub contents: &'a [u8],
+}
+
+/// The treatment of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExistingFile {
+    /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placement::Rename`] it is a new file, which keeps
+    /// what [`ReplacedFile::keep_in`](crate::internal::ReplacedFile::keep_in) says.
+    #[default]
+    Overwrite,
+    /// It is an error.
+    Refuse,
+}
+
+/// Whether directories that are missing are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Directory {
+    /// A missing directory is an error.
+    #[default]
+    MustExist,
+    /// It is made, and those above it up to the root, and the root itself.
+    Make,
+}
+
+/// When files have to be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flush {
+    /// When the operating system writes them back.
+    #[default]
+    Never,
+    /// All of them when [`Writer::finish`] returns: one syncfs(2) where there is one, which also writes what others have written.
+    AtEnd,
+    /// Each one before the next is begun on the same thread (fsync(2)), and its directory.
+    EachFile,
+}
+
+/// How a file gets its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// It has its name from the beginning, so readers may see part of it.
+    #[default]
+    InPlace,
+    /// It is written beside its name and renamed, so that its name is absent (or as it was) or complete. A few calls more per file.
+    /// A process that is killed may leave one `.calve-write-*` per thread.
+    Rename,
+}
+
+/// The reaction to an error with one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// The others are not begun. Written files stay.
+    #[default]
+    Stop,
+    /// The others are written; the report has the errors.
+    Collect,
+}
+
+/// How files are to be written.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// Worker threads. By default as many as processors, at most 8; no more than two for each directory, and one for every 16 files.
+    /// The first few thousand of many files are written with different numbers of threads, and the rest with the fewest that were
+    /// fastest.
+    pub threads: Option<NonZeroUsize>,
+    /// Permission bits of new files, less the umask: 0o666.
+    pub mode: u32,
+    /// Files that are there already.
+    pub existing: ExistingFile,
+    /// Directories that are not there.
+    pub directory: Directory,
+    /// When files have to be on the disk.
+    pub flush: Flush,
+    /// How files get their names.
+    pub placement: Placement,
+    /// The reaction to a file that cannot be written.
+    pub on_error: OnError,
+    /// Counters that another thread may read.
+    pub progress: std::sync::Arc<Progress>,
+    /// Ends the writing early. Written files stay; no file is left half written, unless it was there before.
+    pub cancel: CancelToken,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            mode: 0o666,
+            existing: ExistingFile::default(),
+            directory: Directory::default(),
+            flush: Flush::default(),
+            placement: Placement::default(),
+            on_error: OnError::default(),
+            progress: std::sync::Arc::default(),
+            cancel: CancelToken::default(),
+        }
+    }
+}
+
+/// A file that could not be written.
+#[derive(Debug)]
+pub struct WriteFailure {
+    /// Which entry, counted from 0 over all batches.
+    pub index: u64,
+    /// The reason.
+    pub error: Error,
+}
+
+/// The files that were written.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct WriteReport {
+    /// Files written. Of two entries with one path, where overwriting is permitted, only the later one of a batch is.
+    pub files: u64,
+    /// Their contents, in bytes.
+    pub bytes: u64,
+    /// Directories made.
+    pub directories: u64,
+    /// The most threads that worked at a time.
+    pub threads: usize,
+    /// With [`OnError::Collect`], in the order of the entries.
+    pub failures: Vec<WriteFailure>,
+    /// From the opening to the return.
+    pub elapsed: Duration,
+}

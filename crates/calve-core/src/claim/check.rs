@@ -1,0 +1,351 @@
+//! Whether a source is still what a spare was built from: one parallel walk that compares each entry with the record.
+//!
+//! A directory whose own times are as recorded has the recorded names, so that it need not be read: its entries are looked at by name.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::io::Errno;
+
+use super::record::{Block, RecordedState, blocks, device, names_of};
+use crate::error::Error;
+use crate::options::Decision;
+use crate::progress::CancelToken;
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::exclude::Exclusions;
+use crate::tree::location::DIRECTORY;
+use crate::tree::names::Names;
+pub(crate) use crate::tree::node::node_of as node;
+use crate::tree::node::{Node, open_source};
+use crate::tree::pool::Pool;
+use crate::tree::source::Source;
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::SkipReason;
+
+pub(crate) struct CheckRequest<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) exclude: &'a Exclusions,
+    /// Only these directories; `None` for all.
+    pub(crate) only: Option<&'a HashSet<PathBuf>>,
+    pub(crate) threads: usize,
+    pub(crate) cancel: &'a CancelToken,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct SpareDifferences {
+    pub(crate) checked: u64,
+    /// How many of them differ.
+    pub(crate) count: u64,
+    pub(crate) directories: BTreeMap<PathBuf, DirectoryChanges>,
+    /// The entries that the caller's selection leaves out, with a reason for the report.
+    pub(crate) left: Vec<(PathBuf, SkipReason)>,
+    /// The directories with a file of several names.
+    pub(crate) with_links: Vec<PathBuf>,
+    /// Inodes with several names, one of which differs.
+    linked: HashSet<u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DirectoryChanges {
+    /// The entries that the spare must not have any more.
+    pub(crate) gone: Vec<CString>,
+    /// The entries to make, after they were removed if they were there.
+    pub(crate) made: Vec<(FileType, CString)>,
+}
+
+pub(crate) enum CheckFailure {
+    /// More than a quarter of the entries differ.
+    TooMuch,
+    Damaged,
+    /// It would take a look at every entry, and may not.
+    Slow,
+    Error(Error),
+}
+
+impl From<Error> for CheckFailure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Directories that a worker takes at a time.
+const BATCH: usize = 64;
+
+pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Result<SpareDifferences, CheckFailure> {
+    let blocks = blocks(body).ok_or(CheckFailure::Damaged)?;
+    let root = check.source.identity().0;
+    let (next, differing) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let most = usize::try_from(most_differing(entries)).unwrap_or(usize::MAX);
+    let moved = moved(check, &blocks);
+    let wanted = |block: &Block<'_>| {
+        let is_moved = || moved.iter().any(|moved| block.path.starts_with(moved));
+        check.only.is_none_or(|only| only.contains(block.path) || is_moved())
+    };
+    let pool: Pool<()> = Pool::new(check.threads, check.cancel.clone());
+    let work = |pool: &Pool<()>| {
+        let mut worker = CheckWorker { check, device: root, has_links: false, found: SpareDifferences::default() };
+        while !pool.stopped() {
+            let start = next.fetch_add(BATCH, Ordering::Relaxed);
+            let Some(batch) = blocks.get(start..).map(|rest| &rest[..rest.len().min(BATCH)]) else { break };
+            if batch.is_empty() {
+                break;
+            }
+            let before = worker.found.count;
+            for block in batch {
+                if !wanted(block) {
+                    continue;
+                }
+                if let Err(error) = worker.block(block) {
+                    pool.fail(error);
+                }
+            }
+            let more = usize::try_from(worker.found.count - before).unwrap_or(usize::MAX);
+            if differing.fetch_add(more, Ordering::Relaxed) + more > most {
+                pool.stop();
+            }
+        }
+        worker.found
+    };
+    let mut all = SpareDifferences::default();
+    for mut found in pool.run((), work)? {
+        all.checked += found.checked;
+        all.count += found.count;
+        all.directories.append(&mut found.directories);
+        all.left.append(&mut found.left);
+        all.with_links.append(&mut found.with_links);
+        all.linked.extend(found.linked);
+    }
+    if all.count > most_differing(entries) {
+        return Err(CheckFailure::TooMuch);
+    }
+    // The names of one file are made again together, or they would no longer be names of one file.
+    if !all.linked.is_empty() {
+        for (directory, name) in names_of(&blocks, &all.linked) {
+            let touched = all.directories.entry(directory).or_default();
+            if !touched.gone.contains(&name) && !touched.made.iter().any(|(_, made)| *made == name) {
+                touched.made.push((FileType::Unknown, name));
+                all.count += 1;
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Returns those of the directories to check at which now another directory is: everything below them is to be checked as well.
+fn moved<'b>(check: &CheckRequest<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
+    let Some(only) = check.only else { return Vec::new() };
+    let is_other = |block: &&Block<'_>| {
+        let directory = open_directory(check.source.directory(), block.path);
+        let stat = directory.and_then(rustix::fs::fstat);
+        !stat.is_ok_and(|stat| stat.st_ino == block.identity.inode)
+    };
+    blocks.iter().filter(|block| only.contains(block.path)).filter(is_other).map(|block| block.path).collect()
+}
+
+/// Returns how many entries may differ, so that bringing the spare up to date takes less than a new clone: a quarter. In a tiny tree, all of them.
+fn most_differing(entries: u64) -> u64 {
+    (entries / 4).max(64)
+}
+
+struct CheckWorker<'a> {
+    check: &'a CheckRequest<'a>,
+    device: u64,
+    /// The directory that is looked at has a file of several names.
+    has_links: bool,
+    found: SpareDifferences,
+}
+
+impl CheckWorker<'_> {
+    /// Compares one directory and its entries.
+    fn block(&mut self, block: &Block<'_>) -> Result<(), Error> {
+        let failed = |errno| Error::io(Operation::Stat, self.check.source.path().join(block.path), errno);
+        let directory = match open_directory(self.check.source.directory(), block.path) {
+            Ok(directory) => directory,
+            // The directory above lists it among its missing entries.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            Err(errno) => return Err(failed(errno)),
+        };
+        let stat = rustix::fs::fstat(&directory).map_err(failed)?;
+        self.found.checked += 1;
+        let same = !block.recent && RecordedState::new(&stat) == block.identity && device(&stat) == self.device;
+        let mut touched = DirectoryChanges::default();
+        if !same {
+            self.found.count += 1;
+            self.new_names(block, directory.as_fd(), &mut touched).map_err(failed)?;
+        }
+        for entry in block.entries() {
+            let Some((known, recent)) = entry.known else {
+                // A directory has its own block; here it matters only whether it is still one.
+                if !same {
+                    self.directory_entry(directory.as_fd(), entry.name, &mut touched).map_err(failed)?;
+                }
+                continue;
+            };
+            self.found.checked += 1;
+            let known = (!recent).then_some(known);
+            self.entry(block, directory.as_fd(), entry.name, known, &mut touched).map_err(failed)?;
+        }
+        if std::mem::take(&mut self.has_links) {
+            self.found.with_links.push(block.path.to_path_buf());
+        }
+        if !same || !touched.made.is_empty() || !touched.gone.is_empty() {
+            self.found.directories.insert(block.path.to_path_buf(), touched);
+        }
+        Ok(())
+    }
+
+    /// Compares an entry with its record; `None` if that says nothing, because it was recorded too soon after a change.
+    fn entry(
+        &mut self,
+        block: &Block<'_>,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        known: Option<RecordedState>,
+        touched: &mut DirectoryChanges,
+    ) -> sys::Result<()> {
+        let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => {
+                self.found.count += 1;
+                // Its other names have one fewer beside them, and show that themselves.
+                touched.gone.push(name.to_owned());
+                return Ok(());
+            }
+            Err(errno) => return Err(errno),
+        };
+        self.has_links |= stat.st_nlink > 1;
+        if known == Some(RecordedState::new(&stat)) && device(&stat) == self.device {
+            return Ok(());
+        }
+        self.found.count += 1;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            self.new_directory(node(&block.path.join(OsStr::from_bytes(name.to_bytes()))))?;
+        } else if stat.st_nlink > 1 {
+            self.found.linked.insert(stat.st_ino);
+        }
+        touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
+        Ok(())
+    }
+
+    fn directory_entry(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        touched: &mut DirectoryChanges,
+    ) -> sys::Result<()> {
+        match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
+            Ok(stat) => {
+                self.found.count += 1;
+                if stat.st_nlink > 1 {
+                    self.found.linked.insert(stat.st_ino);
+                }
+                touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
+            }
+            Err(Errno::NOENT) => {
+                self.found.count += 1;
+                touched.gone.push(name.to_owned());
+            }
+            Err(errno) => return Err(errno),
+        }
+        Ok(())
+    }
+
+    fn new_names(
+        &mut self,
+        block: &Block<'_>,
+        directory: BorrowedFd<'_>,
+        touched: &mut DirectoryChanges,
+    ) -> sys::Result<()> {
+        let known: HashSet<&CStr> = block.entries().map(|entry| entry.name).collect();
+        let readable = open_source(directory, c".", DIRECTORY)?;
+        let mut buffer = ListingBuffer::new();
+        let mut listing = Listing::new(readable.as_fd(), &mut buffer)?;
+        let mut names = Names::default();
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            if !known.contains(entry.name) && !is_calves_own(entry.name.to_bytes()) {
+                names.push(entry.kind, entry.name);
+            }
+        }
+        let decide = self.check.exclude.inside(block.path);
+        let mut name = Vec::new();
+        while let Some(mut kind) = names.take(&mut name) {
+            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(errno),
+            };
+            kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
+            // Also one that is left out: an entry may have been changed by it.
+            if kind != FileType::Directory && stat.st_nlink > 1 {
+                self.found.linked.insert(stat.st_ino);
+            }
+            let path = block.path.join(OsStr::from_bytes(name.to_bytes()));
+            match decide(&path, kind == FileType::Directory) {
+                Decision::Take => {}
+                Decision::Leave => continue,
+                Decision::LeaveBecause(reason) => {
+                    self.found.left.push((path, reason));
+                    continue;
+                }
+            }
+            self.found.count += 1;
+            if kind == FileType::Directory {
+                self.new_directory(node(&path))?;
+            }
+            touched.made.push((kind, name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Goes through a directory that is not in the record. Moving a directory changes nothing of its files, whose other names may be elsewhere.
+    fn new_directory(&mut self, root: Arc<Node>) -> sys::Result<()> {
+        let mut ahead = vec![root];
+        let mut buffer = ListingBuffer::new();
+        while let Some(node) = ahead.pop() {
+            let directory = match node.open_source(self.check.source.directory()) {
+                Ok(directory) => directory,
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+                Err(errno) => return Err(errno),
+            };
+            let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
+            while let Some(entry) = listing.next() {
+                let name = entry?.name;
+                let stat = match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => stat,
+                    Err(Errno::NOENT) => continue,
+                    Err(errno) => return Err(errno),
+                };
+                self.found.checked += 1;
+                self.found.count += 1;
+                if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                    ahead.push(Node::child(&node, name));
+                } else if stat.st_nlink > 1 {
+                    self.found.linked.insert(stat.st_ino);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn open_directory(root: BorrowedFd<'_>, path: &Path) -> sys::Result<OwnedFd> {
+    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if path.as_os_str().is_empty() {
+        return sys::open_at(root, c".", flags, rustix::fs::Mode::empty());
+    }
+    match sys::open_beneath(root, path, flags) {
+        // Too long for one call, or no such call.
+        Err(Errno::NAMETOOLONG | Errno::NOSYS) => node(path).open(root, sys::PATH_ONLY),
+        other => other,
+    }
+}

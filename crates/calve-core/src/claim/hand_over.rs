@@ -1,0 +1,411 @@
+//! Handing a spare over: lock, check, rename, bring up to date.
+//!
+//! The spare goes under the staging name of its destination before anything in it changes. From there on it is a staged tree like any other:
+//! published complete, or swept.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::Mode;
+
+use super::ask::{Answer, ask};
+use super::check::{CheckFailure, CheckRequest, SpareDifferences, check};
+use super::names::SpareNames;
+use super::record::{Head, Record, RecordedState};
+use super::select::select;
+use super::store::{Home, Set, SpareDirectory, SpareSource, TREE, spares};
+use crate::error::{Error, StatedRequirement};
+use crate::options::CloneOptions;
+use crate::options::RecordBody;
+use crate::report::{SpareCheck, SpareReport};
+use crate::staging::Staging;
+use crate::strategy::criteria::RefusalReason;
+use crate::strategy::method::{WholeRoot, close_to_others};
+use crate::sys;
+use crate::tree::exclude::Exclusions;
+use crate::tree::held_lock::HeldLock;
+use crate::tree::location::DIRECTORY;
+use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
+
+pub(crate) struct Claim<'a, 'p> {
+    pub(crate) source: &'a Source,
+    pub(crate) exclude: &'a Exclusions,
+    pub(crate) staging: &'a mut Staging<'p>,
+    pub(crate) options: &'a CloneOptions,
+}
+
+#[derive(Default)]
+pub(crate) struct ClaimOutcome {
+    pub(crate) spare: Option<Spare>,
+    /// Why none is fit, where the user has asked for spares of this source.
+    pub(crate) refused: Option<RefusalReason>,
+    /// There is room for another one.
+    pub(crate) wanted: bool,
+}
+
+/// A spare under the staging name.
+pub(crate) struct Spare {
+    pub(crate) report: SpareReport,
+    pub(crate) differences: SpareDifferences,
+    /// The root before it was closed to others.
+    pub(crate) whole: WholeRoot,
+    /// The names that stay in it, if only a part of the source is selected.
+    pub(crate) names: Option<SpareNames>,
+}
+
+/// Returns why there is no spare of a source that has no set of them.
+pub(crate) fn none_of_source() -> RefusalReason {
+    RefusalReason::new("there is none of this source")
+}
+
+/// Returns an error with the reason why there is no spare among its refusals: one might meet the requirement too.
+/// There are none of single files.
+pub(crate) fn without_spare(
+    mut error: Error,
+    reason: Option<Refusal>,
+    source: &Source,
+    options: &CloneOptions,
+) -> Error {
+    if let Error::RequirementRefused { requirement: StatedRequirement::Property(_), refused, detail: None } = &mut error
+    {
+        let is_possible = options.spares.is_some() && source.single().is_none();
+        let reason = reason.or_else(|| is_possible.then(|| none_of_source().by(Strategy::Spare)));
+        refused.splice(0..0, reason);
+    }
+    error
+}
+
+/// Claims a spare of the source. Spares that are unfit are passed over, with the reason.
+pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
+    let options = claim.options;
+    let Some(using) = &options.spares else { return Ok(ClaimOutcome::default()) };
+    if claim.source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
+        return Ok(ClaimOutcome::default());
+    }
+    // A store that cannot be used is no reason not to clone.
+    let found = Home::open(&using.home).and_then(|home| match home {
+        Some(home) => home.sets(Some(&source_of(claim.source, options))),
+        None => Ok(Vec::new()),
+    });
+    let sets = match found {
+        Ok(sets) => sets,
+        Err(error) => return Ok(ClaimOutcome { refused: Some(unreachable(error)), ..ClaimOutcome::default() }),
+    };
+    let mut claimed = ClaimOutcome::default();
+    let mut nearest = None;
+    for set in sets {
+        match of_set(claim, &using.home, &set) {
+            Ok(spare) => {
+                let wanted = !set.paused;
+                return Ok(ClaimOutcome { spare: Some(spare), refused: None, wanted });
+            }
+            Err(refused) => {
+                claimed.wanted |= refused.wanted && !set.paused;
+                refused.keep_nearest(&mut nearest)?;
+            }
+        }
+    }
+    claimed.refused = nearest.map(|(_, why)| why);
+    Ok(claimed)
+}
+
+fn unreachable(error: Error) -> RefusalReason {
+    RefusalReason::new(format!("the spares cannot be reached: {error}"))
+}
+
+/// Fails with the reason why no spare would be used, going by all but the entries; with `None` if the user asked for none.
+pub(crate) fn available(
+    source: &Source,
+    parent: BorrowedFd<'_>,
+    options: &CloneOptions,
+) -> Result<(), Option<RefusalReason>> {
+    let using = options.spares.as_ref().ok_or(None)?;
+    if source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
+        return Err(None);
+    }
+    let unreachable = |error| Some(unreachable(error));
+    let home = Home::open(&using.home).map_err(unreachable)?.ok_or(None)?;
+    let mut nearest = None;
+    for set in home.sets(Some(&source_of(source, options))).map_err(unreachable)? {
+        let refused = match in_set(&set, source, parent, options) {
+            Ok(true) => return Ok(()),
+            Ok(false) => ClaimRefusal::but_wanted("no spare is ready"),
+            Err(refused) => refused,
+        };
+        refused.keep_nearest(&mut nearest).map_err(unreachable)?;
+    }
+    Err(nearest.map(|(_, why)| why))
+}
+
+fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<bool, ClaimRefusal> {
+    let directory = directory_for(set, parent, options)?;
+    let mut available = Ok(false);
+    for found in spares(directory.as_fd(), &set.directory_path())? {
+        if let Some(head) = found.head()?.filter(|head| fitness(head, source).is_ok()) {
+            match check_cow(head.cow, options) {
+                Ok(()) => return Ok(true),
+                Err(refused) => available = Err(refused),
+            }
+        }
+    }
+    available
+}
+
+fn check_cow(is_cow: bool, options: &CloneOptions) -> Result<(), ClaimRefusal> {
+    match options.requires(Requirement::Cow) && !is_cow {
+        true => Err(ClaimRefusal::because("data was written to make it")),
+        false => Ok(()),
+    }
+}
+
+/// Opens the directory of a set, if its spares are of use for a clone with these options in `parent`.
+fn directory_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, ClaimRefusal> {
+    if !set.definition.shape.serves(options) {
+        return Err(ClaimRefusal::because("its spares are made with other options").at(SetFit::Source));
+    }
+    let path = set.directory_path();
+    let Some(directory) = set.open_directory()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
+    let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map_err(|errno| Error::io(Operation::Stat, &path, errno));
+    if stat(directory.as_fd())?.st_dev != stat(parent)?.st_dev {
+        return Err(
+            ClaimRefusal::because("its spares are on another file system than the destination").at(SetFit::Options)
+        );
+    }
+    if sys::mount_identity(directory.as_fd()) != sys::mount_identity(parent) {
+        return Err(
+            ClaimRefusal::because("its spares are seen through another mount than the destination").at(SetFit::Options)
+        );
+    }
+    Ok(directory)
+}
+
+fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
+    match &options.internal.frozen {
+        Some(template) => SpareSource::Template(template.name.clone()),
+        None => SpareSource::Directory(source.path().canonicalize().unwrap_or_else(|_| source.path().to_path_buf())),
+    }
+}
+
+/// Why a set had nothing to hand over.
+struct ClaimRefusal {
+    why: Result<RefusalReason, Error>,
+    /// Another one built now would do.
+    wanted: bool,
+    fit: SetFit,
+}
+
+/// How far a set fits a clone. The set that fits best gives the reason: the user can do most about its spares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum SetFit {
+    /// Only its source does.
+    Source,
+    /// Its spares are made with the options, in another place.
+    Options,
+    /// A spare of it would do, if one were ready.
+    Place,
+}
+
+impl ClaimRefusal {
+    fn because(why: impl Into<String>) -> Self {
+        Self { why: Ok(RefusalReason::new(why)), wanted: false, fit: SetFit::Place }
+    }
+
+    fn but_wanted(why: impl Into<String>) -> Self {
+        Self { wanted: true, ..Self::because(why) }
+    }
+
+    fn at(self, fit: SetFit) -> Self {
+        Self { fit, ..self }
+    }
+
+    /// Keeps the reason, unless that of a set that fits better is there. Fails if nothing else is to be tried.
+    fn keep_nearest(self, nearest: &mut Option<(SetFit, RefusalReason)>) -> Result<(), Error> {
+        let why = self.why?;
+        if nearest.as_ref().is_none_or(|(fit, _)| *fit <= self.fit) {
+            *nearest = Some((self.fit, why));
+        }
+        Ok(())
+    }
+}
+
+/// An error that concerns the store is a reason to go without; an interruption is not.
+impl From<Error> for ClaimRefusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Interrupted => Self { why: Err(error), wanted: false, fit: SetFit::Place },
+            error => Self::because(error.to_string()),
+        }
+    }
+}
+
+fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, ClaimRefusal> {
+    let directory = directory_for(set, claim.staging.parent(), claim.options)?;
+    let path = set.directory_path();
+    let mut last = ClaimRefusal::but_wanted("no spare is ready");
+    for found in spares(directory.as_fd(), &path)? {
+        match claim_one(claim, home, set, directory.as_fd(), &found) {
+            Ok(spare) => return Ok(spare),
+            Err(refused @ ClaimRefusal { why: Err(_), .. }) => return Err(refused),
+            Err(refused) => last = refused,
+        }
+    }
+    Err(last)
+}
+
+fn claim_one(
+    claim: &mut Claim<'_, '_>,
+    home: &Path,
+    set: &Set,
+    directory: BorrowedFd<'_>,
+    found: &SpareDirectory,
+) -> Result<Spare, ClaimRefusal> {
+    let Some(lock) = found.lock(directory)? else {
+        return Err(ClaimRefusal::but_wanted("its spares are being built or handed over"));
+    };
+    let Some(record) = found.record()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
+    if let Err(why) = fitness(&record.head, claim.source) {
+        found.discard();
+        return Err(ClaimRefusal::but_wanted(why));
+    }
+    check_cow(record.head.cow, claim.options)?;
+    let (checked, mut differences, body) = match compare(claim, home, set, found, &record) {
+        Ok(compared) => compared,
+        Err(CheckFailure::TooMuch) => {
+            found.discard();
+            return Err(ClaimRefusal::but_wanted("more than a quarter of the source has changed since it was built"));
+        }
+        Err(CheckFailure::Damaged) => {
+            found.discard();
+            return Err(ClaimRefusal::but_wanted("its record is damaged"));
+        }
+        Err(CheckFailure::Slow) => {
+            return Err(ClaimRefusal::because("every entry would have to be looked at to check it"));
+        }
+        Err(CheckFailure::Error(error)) => return Err(error.into()),
+    };
+    if claim.options.requires(Requirement::Stable) && !differences.directories.is_empty() {
+        return Err(ClaimRefusal::because("the source has changed since it was built"));
+    }
+    let mut names = None;
+    if claim.options.select.is_some() {
+        let selected = body.or_else(|| record.body(read_before(claim))).and_then(|body| {
+            select(&body.bytes, claim.exclude, &mut differences)?;
+            Some(SpareNames { body, touched: differences.directories.clone() })
+        });
+        if selected.is_none() {
+            found.discard();
+            return Err(ClaimRefusal::but_wanted("its record is damaged"));
+        }
+        names = selected;
+    }
+    let whole = take(claim, directory, found, &lock)?;
+    let report = SpareReport {
+        built: UNIX_EPOCH + Duration::from_nanos(record.head.built_ns),
+        checked,
+        entries_checked: differences.checked,
+        entries_updated: differences.count,
+    };
+    Ok(Spare { report, differences, whole, names })
+}
+
+/// Fails, with the reason, if the record is not about this source as it is reached now.
+pub(crate) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if head.boot != sys::boot_identity() {
+        return Err("it was built before the system was started");
+    }
+    if u128::from(head.built_ns) > now.as_nanos() {
+        return Err("the clock was set back after it was built");
+    }
+    if head.device != source.identity().0 || head.root.inode != source.identity().1 {
+        return Err("the source is another directory than the one it was built from");
+    }
+    if sys::mount_identity(source.directory()) != Ok(head.mount) {
+        return Err("the source's file system was mounted again, or is seen through another mount");
+    }
+    Ok(())
+}
+
+/// Returns the body of a record that was read earlier for the contents of the source.
+fn read_before<'c>(claim: &'c Claim<'_, '_>) -> Option<&'c Arc<RecordBody>> {
+    claim.options.spares.as_ref()?.record.as_ref()
+}
+
+/// How it was checked, what differs, and the record's body if that was read.
+type SpareComparison = (SpareCheck, SpareDifferences, Option<Arc<RecordBody>>);
+
+fn compare(
+    claim: &Claim<'_, '_>,
+    home: &Path,
+    set: &Set,
+    found: &SpareDirectory,
+    record: &Record,
+) -> Result<SpareComparison, CheckFailure> {
+    let frozen = matches!(set.definition.source, SpareSource::Template(_));
+    // The root's own time tells a tree from another one at its place.
+    if frozen && record.head.root == RecordedState::new(claim.source.stat()) {
+        return Ok((SpareCheck::Frozen, SpareDifferences::default(), None));
+    }
+    // A watcher gets no events of mounts.
+    let is_whole = sys::mounts_below(claim.source.directory()).is_ok_and(|mounts| mounts.is_empty());
+    let answer = if is_whole { ask(home, &found.id(set)) } else { Answer::Unknown };
+    let only = match answer {
+        Answer::Unchanged => return Ok((SpareCheck::Watched, SpareDifferences::default(), None)),
+        Answer::Changed(paths) => Some(directories(paths)),
+        Answer::Unknown => None,
+    };
+    if only.is_none() && claim.options.requires(Requirement::Instant) {
+        return Err(CheckFailure::Slow);
+    }
+    let body = record.body(read_before(claim)).ok_or(CheckFailure::Damaged)?;
+    let threads = thread_count(claim.options.threads);
+    let work = CheckRequest {
+        source: claim.source,
+        exclude: claim.exclude,
+        only: only.as_ref(),
+        // Where nothing is cached, half of them wait for the disk.
+        threads: if claim.options.threads.is_none() { threads * 2 } else { threads },
+        cancel: &claim.options.cancel,
+    };
+    let differences = check(&work, &body.bytes, record.head.entries)?;
+    Ok((if only.is_some() { SpareCheck::Watched } else { SpareCheck::Walked }, differences, Some(body)))
+}
+
+/// Returns the directories whose entries may have changed if these paths have.
+pub(crate) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
+    let mut directories = HashSet::new();
+    for path in paths {
+        directories.extend(path.parent().map(Path::to_path_buf));
+        directories.insert(path);
+    }
+    directories
+}
+
+/// Moves the spare under the staging name, closed to others until it is published. The holder of its lock may.
+fn take(
+    claim: &mut Claim<'_, '_>,
+    directory: BorrowedFd<'_>,
+    found: &SpareDirectory,
+    _lock: &HeldLock,
+) -> Result<WholeRoot, ClaimRefusal> {
+    let failed = |errno| Error::io(Operation::MoveSpare, &found.path, errno);
+    let tree = sys::open_at(&found.directory, TREE, DIRECTORY, Mode::empty()).map_err(failed)?;
+    let whole = close_to_others(tree.as_fd()).map_err(failed)?;
+    match claim.staging.adopt(found.directory.as_fd(), TREE, tree) {
+        Ok(()) => {
+            found.remove_empty(directory);
+            Ok(whole)
+        }
+        Err(errno) => {
+            found.discard();
+            let why = std::io::Error::from(errno);
+            Err(ClaimRefusal::because(format!("it cannot be moved to the destination: {why}")))
+        }
+    }
+}

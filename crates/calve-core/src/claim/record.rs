@@ -1,0 +1,518 @@
+//! The record of a source when a spare was built from it: the identity of each entry.
+//!
+//! The file begins with a head that says what the spare is ([`Head`]); the body has a block for each directory, and right behind it those of
+//! the directories below: `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its
+//! identity. A directory's identity is in its own block. Both parts have a BLAKE3 hash.
+//!
+//! docs/atomicity.md says why this is enough.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::options::CloneOptions;
+use crate::options::RecordBody;
+use crate::progress::CancelToken;
+use crate::sys;
+use crate::tree::exclude::Exclusions;
+use crate::tree::fill::contents::open_contents;
+use crate::tree::names::code;
+use crate::tree::source::Source;
+use crate::tree::stable::Moment;
+use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
+
+/// The state of an entry at one moment (`stat(2)`). Every change of an entry changes its change time, which cannot be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedState {
+    pub inode: u64,
+    pub changed_seconds: i64,
+    /// The nanoseconds of that.
+    pub changed_nanoseconds: u32,
+    /// Its type and permissions.
+    pub mode: u32,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl RecordedState {
+    const BYTES: usize = 32;
+
+    #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
+    pub(crate) fn new(stat: &Stat) -> Self {
+        Self {
+            inode: stat.st_ino as u64,
+            changed_seconds: stat.st_ctime as i64,
+            changed_nanoseconds: stat.st_ctime_nsec as u32,
+            mode: stat.st_mode as u32,
+            size: stat.st_size as u64,
+        }
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.inode.to_le_bytes());
+        to.extend_from_slice(&self.changed_seconds.to_le_bytes());
+        to.extend_from_slice(&self.changed_nanoseconds.to_le_bytes());
+        to.extend_from_slice(&self.mode.to_le_bytes());
+        to.extend_from_slice(&self.size.to_le_bytes());
+    }
+
+    fn read(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Some(Self {
+            inode: bytes.u64()?,
+            changed_seconds: bytes.i64()?,
+            changed_nanoseconds: bytes.u32()?,
+            mode: bytes.u32()?,
+            size: bytes.u64()?,
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The boot of the kernel in which it was built. A crash may take writes back, and leave the times.
+    pub(crate) boot: String,
+    pub(crate) mount: u64,
+    /// When it was built, in nanoseconds since 1970.
+    pub(crate) built_ns: u64,
+    pub(crate) device: u64,
+    pub(crate) root: RecordedState,
+    /// No file data was written for it.
+    pub(crate) cow: bool,
+    pub(crate) entries: u64,
+    pub(crate) apparent_bytes: u64,
+    pub(crate) written_bytes: u64,
+    body_length: u64,
+    body_hash: [u8; 32],
+}
+
+const MAGIC: &[u8; 8] = b"calvesp1";
+const BOOT_BYTES: usize = 8;
+const HEAD_BYTES: usize = 8 + BOOT_BYTES + 8 * 3 + RecordedState::BYTES + 8 * 5 + 32 + 32;
+
+impl Head {
+    fn write(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        let mut boot = self.boot.as_bytes().to_vec();
+        boot.resize(BOOT_BYTES, 0);
+        bytes.extend_from_slice(&boot);
+        for number in [self.mount, self.built_ns, self.device] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        self.root.write(&mut bytes);
+        let numbers = [u64::from(self.cow), self.entries, self.apparent_bytes, self.written_bytes, self.body_length];
+        for number in numbers {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.body_hash);
+        let hash = blake3::hash(&bytes);
+        bytes.extend_from_slice(hash.as_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (head, hash) = bytes.split_at_checked(HEAD_BYTES - 32)?;
+        if head.get(..8)? != MAGIC || hash != blake3::hash(head).as_bytes() {
+            return None;
+        }
+        let boot = head.get(8..8 + BOOT_BYTES)?;
+        let mut rest = Bytes(head.get(8 + BOOT_BYTES..)?);
+        Some(Self {
+            boot: String::from_utf8_lossy(boot).trim_end_matches('\0').to_owned(),
+            mount: rest.u64()?,
+            built_ns: rest.u64()?,
+            device: rest.u64()?,
+            root: RecordedState::read(&mut rest)?,
+            cow: rest.u64()? != 0,
+            entries: rest.u64()?,
+            apparent_bytes: rest.u64()?,
+            written_bytes: rest.u64()?,
+            body_length: rest.u64()?,
+            body_hash: rest.take(32)?.try_into().ok()?,
+        })
+    }
+}
+
+pub(crate) struct Record {
+    pub(crate) head: Head,
+    file: File,
+}
+
+pub(crate) const NAME: &CStr = c"record";
+const NEW: &CStr = c"record.new";
+
+impl Record {
+    /// Opens the record of the spare in `directory`. `None` where it is missing or cannot be parsed.
+    pub(crate) fn open(directory: BorrowedFd<'_>) -> sys::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = match sys::open_at(directory, NAME, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno),
+        };
+        let mut head = [0; HEAD_BYTES];
+        let read = file.read_exact(&mut head);
+        Ok(read.ok().and_then(|()| Head::read(&head)).map(|head| Self { head, file }))
+    }
+
+    /// Reads the rest, unless it is the same as before. `None` when it is damaged.
+    pub(crate) fn body(&self, before: Option<&Arc<RecordBody>>) -> Option<Arc<RecordBody>> {
+        if let Some(before) = before.filter(|before| before.hash == self.head.body_hash) {
+            return Some(Arc::clone(before));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.head.body_length).ok()?);
+        (&self.file).take(self.head.body_length).read_to_end(&mut bytes).ok()?;
+        let hash = *blake3::hash(&bytes).as_bytes();
+        let is_whole = bytes.len() as u64 == self.head.body_length && hash == self.head.body_hash;
+        is_whole.then(|| Arc::new(RecordBody { bytes, hash }))
+    }
+}
+
+pub(crate) struct RecordDraft {
+    pub(crate) root: RecordedState,
+    pub(crate) body: Vec<u8>,
+    pub(crate) entries: u64,
+    pub(crate) apparent_bytes: u64,
+    pub(crate) allocated_bytes: u64,
+}
+
+impl RecordDraft {
+    /// Writes the record down, which makes the spare in `directory` a ready one.
+    pub(crate) fn write(&self, directory: BorrowedFd<'_>, path: &Path, head: Head) -> Result<(), Error> {
+        let failed = |error: std::io::Error| Error::io(Operation::WriteRecord, path, error);
+        let body_hash = *blake3::hash(&self.body).as_bytes();
+        let head = Head { body_length: self.body.len() as u64, body_hash, ..head };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file =
+            sys::open_at(directory, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| failed(errno.into()))?;
+        let mut file = File::from(file);
+        file.write_all(&head.write()).and_then(|()| file.write_all(&self.body)).map_err(failed)?;
+        rustix::fs::renameat(directory, NEW, directory, NAME).map_err(|errno| failed(errno.into()))
+    }
+
+    pub(crate) fn head(&self, source: &Source, built_ns: u64) -> sys::Result<Head> {
+        Ok(Head {
+            boot: sys::boot_identity().to_owned(),
+            mount: sys::mount_identity(source.directory())?,
+            built_ns,
+            device: source.identity().0,
+            root: self.root,
+            cow: false,
+            entries: self.entries,
+            apparent_bytes: self.apparent_bytes,
+            written_bytes: 0,
+            body_length: 0,
+            body_hash: [0; 32],
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writers {
+    Possible,
+    None,
+}
+
+/// Records every entry of `source` that `exclude` leaves in. `moment` is from [`crate::tree::stable::begin`]. An entry that changed at it or
+/// later is marked: another change within the same tick of the clock would not show in its change time.
+pub(crate) fn take(
+    source: &Source,
+    exclude: &Exclusions,
+    moment: Moment,
+    writers: Writers,
+    options: &CloneOptions,
+) -> Result<RecordDraft, Error> {
+    let root =
+        rustix::fs::fstat(source.directory()).map_err(|errno| Error::io(Operation::Stat, source.path(), errno))?;
+    let failure = Mutex::new(None);
+    let threads = crate::tree::pool::thread_count(options.threads);
+    let taker = || Taker {
+        exclude,
+        moment,
+        writers,
+        device: source.identity().0,
+        body: Vec::new(),
+        block: None,
+        entries: 0,
+        apparent_bytes: 0,
+        allocated_bytes: 0,
+        failure: &failure,
+        cancel: &options.cancel,
+    };
+    let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
+    let mut taken = RecordDraft {
+        root: RecordedState::new(&root),
+        body: Vec::new(),
+        entries: 0,
+        apparent_bytes: 0,
+        allocated_bytes: 0,
+    };
+    for mut taker in takers {
+        taker.close();
+        taken.entries += taker.entries;
+        taken.apparent_bytes += taker.apparent_bytes;
+        taken.allocated_bytes += taker.allocated_bytes;
+        taken.body.append(&mut taker.body);
+    }
+    taken.body = in_order(&taken.body);
+    if let Some((path, reason)) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        return Err(match reason {
+            RecordObstacle::Errno(errno) => Error::io(Operation::Stat, source.path().join(path), errno),
+            RecordObstacle::Because(reason) => Error::NoSpare { path: source.path().join(path), reason },
+        });
+    }
+    Ok(taken)
+}
+
+enum RecordObstacle {
+    Errno(Errno),
+    Because(&'static str),
+}
+
+struct Taker<'a> {
+    exclude: &'a Exclusions,
+    moment: Moment,
+    writers: Writers,
+    device: u64,
+    body: Vec<u8>,
+    /// Where the block begins that is being written.
+    block: Option<usize>,
+    entries: u64,
+    apparent_bytes: u64,
+    allocated_bytes: u64,
+    failure: &'a Mutex<Option<(PathBuf, RecordObstacle)>>,
+    cancel: &'a CancelToken,
+}
+
+impl Taker<'_> {
+    /// Ends the block that is being written.
+    fn close(&mut self) {
+        let Some(start) = self.block.take() else { return };
+        let length = u32::try_from(self.body.len() - start - 4).unwrap_or(u32::MAX);
+        self.body[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+
+    fn fail(&self, path: PathBuf, reason: RecordObstacle) {
+        let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        failure.get_or_insert((path, reason));
+    }
+
+    /// Records one entry that is no directory.
+    fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> Result<(), RecordObstacle> {
+        let stat =
+            rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(RecordObstacle::Errno)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if device(&stat) != self.device {
+            return Err(RecordObstacle::Because("another file system is mounted, or another subvolume is, below it"));
+        }
+        let recent = self.moment.may_hide_in(&stat);
+        if kind == FileType::RegularFile && stat.st_size > 0 {
+            self.apparent_bytes += u64::try_from(stat.st_size).unwrap_or(0) / links(&stat);
+            self.wait_for_writer(folder, name, &stat).map_err(RecordObstacle::Errno)?;
+        }
+        // Once for a file with several names.
+        let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+        self.allocated_bytes += allocated / links(&stat);
+        self.body.push(code(kind) | if recent { RECENT } else { 0 });
+        self.body.extend_from_slice(name.to_bytes_with_nul());
+        RecordedState::new(&stat).write(&mut self.body);
+        Ok(())
+    }
+
+    /// Waits until a write(2) that has begun is over: it set the file's times when it began, and holds the inode's lock, which lseek(2) with
+    /// SEEK_DATA takes. No call goes on for an hour: none writes more than 2 GiB.
+    fn wait_for_writer(&self, folder: &Folder<'_>, name: &CStr, stat: &Stat) -> sys::Result<()> {
+        const LONGEST_CALL_SECONDS: i64 = 3600;
+        if self.writers == Writers::None || self.moment.seconds_since(stat) > LONGEST_CALL_SECONDS {
+            return Ok(());
+        }
+        let file = open_contents(folder.directory(), name, || self.cancel.is_cancelled())?;
+        match sys::seek_data(file.as_fd(), 0) {
+            // All of it is a hole.
+            Ok(_) | Err(Errno::NXIO) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
+pub(crate) fn device(stat: &Stat) -> u64 {
+    stat.st_dev as u64
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
+fn links(stat: &Stat) -> u64 {
+    (stat.st_nlink as u64).max(1)
+}
+
+impl Walker for Taker<'_> {
+    fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
+        self.close();
+        let stat = rustix::fs::fstat(folder.directory())?;
+        if device(&stat) != self.device {
+            self.fail(
+                folder.path().to_path_buf(),
+                RecordObstacle::Because("another file system is mounted, or another subvolume is, below it"),
+            );
+        }
+        self.entries += 1;
+        let start = self.body.len();
+        self.body.extend_from_slice(&[0; 4]);
+        self.body.extend_from_slice(folder.path().as_os_str().as_bytes());
+        self.body.push(0);
+        self.body.push(u8::from(self.moment.may_hide_in(&stat)));
+        RecordedState::new(&stat).write(&mut self.body);
+        self.block = Some(start);
+        Ok(())
+    }
+
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent {
+        if is_calves_own(name.to_bytes()) {
+            return Descent::No;
+        }
+        if !self.exclude.is_empty() && self.exclude.matches(&folder.node.path_of(name), kind == FileType::Directory) {
+            return Descent::No;
+        }
+        match kind {
+            FileType::Directory => {
+                self.body.push(code(kind));
+                self.body.extend_from_slice(name.to_bytes_with_nul());
+            }
+            FileType::Socket => {
+                self.fail(folder.node.path_of(name), RecordObstacle::Because("it has a socket in it"));
+                return Descent::No;
+            }
+            _ => {
+                if let Err(reason) = self.record(folder, name) {
+                    self.fail(folder.node.path_of(name), reason);
+                    return Descent::No;
+                }
+                self.entries += 1;
+            }
+        }
+        Descent::Yes
+    }
+
+    fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
+        self.fail(path, RecordObstacle::Errno(errno));
+    }
+}
+
+/// The entry changed after the moment of the record.
+const RECENT: u8 = 0x80;
+
+pub(crate) struct Block<'b> {
+    pub(crate) path: &'b Path,
+    pub(crate) recent: bool,
+    pub(crate) identity: RecordedState,
+    entries: Bytes<'b>,
+    /// All of it, as it is written.
+    bytes: &'b [u8],
+}
+
+pub(crate) struct RecordedEntry<'b> {
+    pub(crate) name: &'b CStr,
+    /// The entry's state, unless it is a directory.
+    pub(crate) known: Option<(RecordedState, bool)>,
+}
+
+impl RecordedEntry<'_> {
+    pub(crate) fn kind(&self) -> FileType {
+        self.known.map_or(FileType::Directory, |(identity, _)| FileType::from_raw_mode(identity.mode as _))
+    }
+}
+
+/// Parses the directories of a record, each followed by those below it. Returns `None` if the record is damaged.
+pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
+    let mut rest = Bytes(body);
+    let mut blocks = Vec::new();
+    while !rest.0.is_empty() {
+        let whole = rest.0;
+        let length = usize::try_from(rest.u32()?).ok()?;
+        let mut block = Bytes(rest.take(length)?);
+        let path = Path::new(OsStr::from_bytes(block.text()?.to_bytes()));
+        let recent = block.take(1)? != [0];
+        let identity = RecordedState::read(&mut block)?;
+        blocks.push(Block { path, recent, identity, entries: block, bytes: whole.get(..length + 4)? });
+    }
+    // They are written so; an earlier version wrote them in any order.
+    if !blocks.is_sorted_by_key(|block| block.path) {
+        blocks.sort_by_key(|block| block.path);
+    }
+    Some(blocks)
+}
+
+/// Puts the blocks of a record in order once, when it is taken, so that no reader has to.
+fn in_order(body: &[u8]) -> Vec<u8> {
+    match blocks(body) {
+        Some(blocks) => blocks.iter().map(|block| block.bytes).collect::<Vec<_>>().concat(),
+        None => body.to_vec(),
+    }
+}
+
+impl<'b> Block<'b> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = RecordedEntry<'b>> + use<'b> {
+        let mut rest = Bytes(self.entries.0);
+        std::iter::from_fn(move || {
+            let code = *rest.take(1)?.first()?;
+            let name = rest.text()?;
+            let known = match code & !RECENT {
+                1 => None,
+                _ => Some((RecordedState::read(&mut rest)?, code & RECENT != 0)),
+            };
+            Some(RecordedEntry { name, known })
+        })
+    }
+}
+
+/// Returns the directory and the name of each recorded entry that has one of these inodes.
+pub(crate) fn names_of(blocks: &[Block<'_>], inodes: &HashSet<u64>) -> Vec<(PathBuf, std::ffi::CString)> {
+    let mut found = Vec::new();
+    for block in blocks {
+        for entry in block.entries() {
+            if entry.known.is_some_and(|(identity, _)| inodes.contains(&identity.inode)) {
+                found.push((block.path.to_path_buf(), entry.name.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Bytes that are taken from the front.
+struct Bytes<'b>(&'b [u8]);
+
+impl<'b> Bytes<'b> {
+    fn take(&mut self, count: usize) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn text(&mut self) -> Option<&'b CStr> {
+        let text = CStr::from_bytes_until_nul(self.0).ok()?;
+        self.0 = &self.0[text.to_bytes_with_nul().len()..];
+        Some(text)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn i64(&mut self) -> Option<i64> {
+        Some(i64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+}

@@ -1,0 +1,56 @@
+//! The plot of a clone: check, sweep, stage, fill, publish, report. Both engines follow it.
+
+mod check;
+
+pub(crate) mod build;
+mod finish;
+pub(crate) mod follow;
+pub(crate) mod merge;
+mod plan;
+pub(crate) mod revert;
+mod scrub;
+pub(crate) mod stage;
+mod update;
+
+use std::path::Path;
+use std::time::Instant;
+
+use self::check::{CloneRequest, check, sweep_leftovers};
+use crate::clone::stage::StagedTree;
+use crate::error::Error;
+use crate::options::CloneOptions;
+use crate::report::CloneReport;
+use crate::tree::notes::Notes;
+
+pub use self::plan::plan;
+pub(crate) use self::plan::strategy;
+
+/// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
+///
+/// `dst` is exactly what will be there, never a directory to copy into; its parent must exist. It is absent (or as it was)
+/// or complete at any time, whatever happens to this process. The source is never written.
+///
+/// # Errors
+/// Leaves nothing behind, whatever the error. Fails with [`Error::RequirementRefused`] when a requirement cannot be met.
+pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
+    clone_and_change(src, dst, options, |_| Ok(()))
+}
+
+/// Does the work of [`clone_tree`], and publishes the clone with the changes that `change` makes to the staged tree.
+pub(crate) fn clone_and_change(
+    src: &Path,
+    dst: &Path,
+    options: &CloneOptions,
+    change: impl FnOnce(&StagedTree<'_>) -> Result<(), Error>,
+) -> Result<CloneReport, Error> {
+    let started = Instant::now();
+    let CloneRequest { source, destination, exclude } = check(src, dst, options)?;
+    let notes = Notes::default();
+    let trash_waits = sweep_leftovers(&destination, &notes, options)?;
+    let mut staged = StagedTree::for_clone(&destination, options)?;
+    let run = staged.fill(source, exclude, &notes, options)?;
+    change(&staged)?;
+    let trashed = staged.publish(&notes)?;
+    let report = run.report(src, dst, &notes, started);
+    Ok(CloneReport { trash_waits: trash_waits || trashed.is_some(), trashed, ..report })
+}

@@ -1,0 +1,437 @@
+//! A tree that is made under a hidden name and then published: one clone, or what a caller puts together from several clones and with
+//! programs of its own.
+
+mod from_spare;
+mod supersede;
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use super::check::{ClonePart, check_existing, sweep_leftovers};
+use super::finish::{check_made, give_metadata, reopen};
+use super::scrub::{scrub, scrub_own};
+use crate::claim::hand_over::{available, without_spare};
+use crate::claim::names::SpareNames;
+use crate::claim::store::places_below;
+use crate::error::Error;
+use crate::options::{CloneOptions, Durability};
+use crate::remove::delete::{Deletion, delete};
+use crate::report::{CloneReport, TrashedTree, Warning};
+use crate::staging::{Publication, RootKind, Staging};
+use crate::strategy::criteria::{Criteria, RefusalReason};
+use crate::strategy::facts::{Facts, created_in};
+use crate::strategy::method::{Failure, Job, Method, Outcome, WholeRoot};
+use crate::strategy::run::StrategyRun;
+use crate::strategy::select::choose;
+use crate::sys;
+use crate::tree::exclude::Exclusions;
+use crate::tree::fill::metadata::NewFileDefaults;
+use crate::tree::held_times::HeldTimes;
+use crate::tree::location::{DIRECTORY, Location, make_below, open_below};
+use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
+use crate::tree::stable::{Since, watchable};
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::WarningCode;
+use crate::vocabulary::strategy::{Refusal, Requirement, Strategy};
+
+pub use supersede::supersede;
+
+/// The report of [`stage`] and [`supersede`].
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct StageReport {
+    /// The entry that [`ExistingDestination::Replace`] moved away.
+    pub trashed: Option<TrashedTree>,
+    /// The old tree that [`supersede`] kept, because something was written both in it and in the tree that replaced it.
+    pub kept: Option<PathBuf>,
+    /// Whether there is trash beside the destination: work for [`crate::reap`].
+    pub trash_waits: bool,
+    /// Anything else that the user should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Gives `make` a hidden sibling of `dst` to fill, and then gives that the name `dst` in one step.
+///
+/// `dst` is absent (or as it was) or complete at any time, whatever happens to this process. Until it is published, only
+/// its owner can enter the staged tree. What killed runs have left beside `dst` is removed first. On btrfs the staged tree is a
+/// subvolume. Each clone into the tree is verified and stable as its own options demand; `options` are about the tree as a whole.
+///
+/// # Errors
+/// Fails when `make`, staging or publishing fails. Leaves nothing behind.
+pub fn stage<T, E: From<Error>>(
+    dst: &Path,
+    options: &CloneOptions,
+    make: impl FnOnce(&mut StagedTree<'_>) -> Result<T, E>,
+) -> Result<(T, StageReport), E> {
+    stage_in(None, dst, options, make)
+}
+
+/// Does what [`stage`] does. With `parent` the tree is published in that open directory, whatever has become of the path that led there; then
+/// the path of `dst` above its name is for messages only.
+///
+/// # Errors
+/// Fails as [`stage`] does.
+pub fn stage_in<T, E: From<Error>>(
+    parent: Option<OwnedFd>,
+    dst: &Path,
+    options: &CloneOptions,
+    make: impl FnOnce(&mut StagedTree<'_>) -> Result<T, E>,
+) -> Result<(T, StageReport), E> {
+    let notes = Notes::default();
+    let destination = match parent {
+        Some(parent) => Location::in_directory(parent, dst)?,
+        None => Location::of_destination(dst)?,
+    };
+    let trash_waits = start(&destination, &notes, options)?;
+    let mut staged = StagedTree::reserve(&destination, RootKind::Subvolume, options)?;
+    let made = make(&mut staged)?;
+    let trashed = staged.publish(&notes)?;
+    Ok((made, report(trashed, None, trash_waits, &notes)))
+}
+
+/// Checks that the destination may be used, and sweeps beside it. Returns whether there is trash.
+fn start(destination: &Location, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
+    check_existing(destination, destination.stat()?.is_some(), options)?;
+    sweep_leftovers(destination, notes, options)
+}
+
+fn report(trashed: Option<TrashedTree>, kept: Option<PathBuf>, trash_waits: bool, notes: &Notes) -> StageReport {
+    StageReport { trash_waits: trash_waits || trashed.is_some(), trashed, kept, warnings: notes.summary().warnings }
+}
+
+/// A tree under a hidden name beside its destination.
+pub struct StagedTree<'p> {
+    destination: &'p Location,
+    pub(super) staging: Staging<'p>,
+    options: &'p CloneOptions,
+    root_kind: RootKind,
+    /// The source, if the root is a clone.
+    origin: Option<Origin>,
+    /// The names in the root, if it was a spare.
+    names: Option<SpareNames>,
+    /// Metadata of files made in it, once a clone has tried.
+    created: Option<NewFileDefaults>,
+}
+
+struct Origin {
+    source: Source,
+    exclude: Exclusions,
+    /// The root's own metadata, if it has all of it from one call and was closed to others.
+    whole: Option<WholeRoot>,
+    /// The moment since which the source may not change.
+    started: Option<Since>,
+}
+
+impl<'p> StagedTree<'p> {
+    pub(crate) fn reserve(
+        destination: &'p Location,
+        root_kind: RootKind,
+        options: &'p CloneOptions,
+    ) -> Result<Self, Error> {
+        let staging = Staging::reserve(destination)?;
+        Ok(StagedTree { destination, staging, options, root_kind, origin: None, names: None, created: None })
+    }
+
+    /// Reserves a tree that will be one clone and nothing else.
+    pub(crate) fn for_clone(destination: &'p Location, options: &'p CloneOptions) -> Result<Self, Error> {
+        let kind = if options.internal.plain.is_some() { RootKind::Inheriting } else { RootKind::Closed };
+        Self::reserve(destination, kind, options)
+    }
+
+    /// Returns where the tree is for now, for programs to work in.
+    pub fn path(&self) -> PathBuf {
+        self.destination.parent_path().join(OsStr::from_bytes(self.staging.name().to_bytes()))
+    }
+
+    /// Returns the contents of the root, if it was a spare of which a selection was taken.
+    pub fn take_names(&mut self) -> Option<SpareNames> {
+        self.names.take()
+    }
+
+    /// Makes the root: on btrfs a subvolume, elsewhere a directory. Returns whether it is a subvolume.
+    pub fn make_root(&mut self) -> Result<bool, Error> {
+        self.staging.make_root(self.root_kind)
+    }
+
+    /// Makes the root a clone of the selected part of the directory `src`. A btrfs subvolume is snapshotted, and the rest
+    /// is removed from the snapshot.
+    ///
+    /// # Errors
+    /// Fails as [`crate::clone_tree`] does when the clone is not as `options` demand it.
+    pub fn clone_root(&mut self, src: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
+        let started = Instant::now();
+        let notes = Notes::default();
+        let (source, exclude) = open_directory(src, options)?;
+        let run = self.fill(source, exclude, &notes, options)?;
+        Ok(run.report(src, self.destination.path(), &notes, started))
+    }
+
+    /// Makes `at`, a path below the root at which nothing is yet, a clone of the directory `src`.
+    ///
+    /// # Errors
+    /// Fails as [`crate::clone_tree`] does when the clone is not as `options` demand it.
+    pub fn clone_below(&mut self, src: &Path, at: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
+        let started = Instant::now();
+        let notes = Notes::default();
+        let dst = self.destination.path().join(at);
+        let (source, exclude) = open_directory(src, options)?;
+        let made =
+            make_directories(self.root()?, at).map_err(|errno| Error::io(Operation::CreateDirectory, &dst, errno))?;
+        let below = Some(made.as_fd());
+        let part = ClonePart { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
+        let (run, _) = self.clone_part(&part)?;
+        give_metadata(&source, made.as_fd(), self.held_times(made.as_fd()), options, &notes, &dst)?;
+        Ok(run.report(src, &dst, &notes, started))
+    }
+
+    /// Makes the root a clone of `source`, or puts the entry into it that `source` is.
+    pub(crate) fn fill(
+        &mut self,
+        source: Source,
+        exclude: Exclusions,
+        notes: &Notes,
+        options: &CloneOptions,
+    ) -> Result<StrategyRun, Error> {
+        let dst = self.destination.path();
+        let part = ClonePart { source: &source, exclude: &exclude, below: None, dst, notes, options };
+        let (run, outcome) = match self.spare(&part)? {
+            Ok(made) => made,
+            Err(without) => {
+                let made = self.clone_part(&part);
+                let (mut run, outcome) =
+                    made.map_err(|error| without_spare(error, without.refused.clone(), part.source, options))?;
+                run.refused.splice(0..0, without.refused);
+                run.spares_wanted = without.wanted;
+                (run, outcome)
+            }
+        };
+        if let Some((name, _)) = source.single() {
+            self.staging.inside = Some(name.to_owned());
+        }
+        self.origin = Some(Origin { source, exclude, whole: outcome.whole, started: outcome.started });
+        Ok(run)
+    }
+
+    /// Runs the fastest strategy that accepts, and checks what it has made.
+    fn clone_part(&mut self, part: &ClonePart<'_>) -> Result<(StrategyRun, Outcome), Error> {
+        let (method, refused, outcome) = self.run(part)?;
+        let strategy = method.strategy();
+        if strategy == Strategy::Snapshot {
+            let deletion = Deletion::from_options(part.options);
+            match part.exclude.is_empty() {
+                true => scrub_own(self.root()?, part.dst, &places_of_own(part), part.notes, &deletion)?,
+                false => scrub(self.root()?, part.dst, part.exclude, part.notes, &deletion)?,
+            }
+        }
+        let made = part.below.map_or_else(|| self.root(), Ok)?;
+        check_made(part, made, outcome.started)?;
+        let (entries, bytes) = (outcome.entries, outcome.bytes);
+        Ok((StrategyRun { strategy, refused, entries, bytes, spare: None, spares_wanted: false }, outcome))
+    }
+
+    /// Runs the fastest method that accepts; should it decline after all, the next.
+    fn run(&mut self, part: &ClonePart<'_>) -> Result<(&'static dyn Method, Vec<Refusal>, Outcome), Error> {
+        let mut facts = Facts::between(part.source, self.destination.parent());
+        let mut criteria = Criteria::new(part.options);
+        // In a tree that is put together from several, what a snapshot has too much is removed.
+        criteria.excludes &= self.root_kind != RootKind::Subvolume;
+        let mut refused = Vec::new();
+        if self.staging.root().is_some() {
+            refused.push(RefusalReason::new("it goes into a tree that is there already").by(Strategy::Snapshot));
+        }
+        let mut created = None;
+        loop {
+            let one_call = self.staging.root().is_none().then(|| in_one_call(&facts, &criteria, part, &refused));
+            let (method, declined) = match one_call.flatten() {
+                Some(choice) => choice,
+                None => {
+                    if self.staging.root().is_none() {
+                        self.make_root()?;
+                    }
+                    if created.is_none() {
+                        created = Some(facts.try_in(part.source, &self.staging)?);
+                        self.created = created;
+                    }
+                    choose(&facts, &criteria, &refused)?
+                }
+            };
+            refused = declined;
+            let mut job = Job {
+                source: part.source,
+                dst_path: part.dst,
+                staging: &mut self.staging,
+                below: part.below,
+                options: part.options,
+                exclude: part.exclude,
+                facts: &facts,
+                notes: part.notes,
+                created: created.unwrap_or(NewFileDefaults { uid: 0, gid: 0, mask: 0, times: HeldTimes::ALL }),
+                threads: thread_count(part.options.threads),
+            };
+            match method.run(&mut job) {
+                Ok(outcome) => return Ok((method, refused, outcome)),
+                Err(Failure::Error(error)) => return Err(error),
+                Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy())),
+            }
+        }
+    }
+
+    fn held_times(&self, entry: BorrowedFd<'_>) -> HeldTimes {
+        self.created.map_or_else(|| HeldTimes::find(entry), |created| created.times)
+    }
+
+    /// Tries what cloning `source` would try, and makes nothing that stays. Returns the method, or `None` for a spare.
+    pub(crate) fn plan(mut self, source: &Source) -> Result<(Option<&'static dyn Method>, Vec<Refusal>), Error> {
+        let mut facts = Facts::between(source, self.destination.parent());
+        self.make_root()?;
+        facts.try_in(source, &self.staging)?;
+        let no_spare = match available(source, self.destination.parent(), self.options) {
+            Ok(()) if !self.options.requires(Requirement::Instant) => {
+                return Ok((None, Vec::new()));
+            }
+            // A watcher may know, which is asked when the spare is claimed.
+            Ok(()) => Some(RefusalReason::new("every entry may have to be looked at to check it")),
+            Err(reason) => reason,
+        };
+        let no_spare = no_spare.map(|reason| reason.by(Strategy::Spare));
+        let chosen = choose(&facts, &Criteria::new(self.options), &[]);
+        let (method, mut refused) =
+            chosen.map_err(|error| without_spare(error, no_spare.clone(), source, self.options))?;
+        refused.splice(0..0, no_spare);
+        if self.options.requires(Requirement::Stable) && method.strategy() != Strategy::Snapshot {
+            watchable(source, self.options.mounts)?;
+        }
+        Ok((Some(method), refused))
+    }
+
+    /// Deletes the entry at `at`, a path below the root, through no link. Returns the number of deleted entries.
+    pub fn remove(&self, at: &Path) -> Result<u64, Error> {
+        let path = self.destination.path().join(at);
+        let failed = |errno| Error::io(Operation::Remove, &path, errno);
+        let (above, name) = components(at).ok_or_else(|| failed(Errno::INVAL))?;
+        match open_below(self.root()?, above.iter()) {
+            Ok(directory) => delete(directory.as_fd(), &name, &path, &Deletion::from_options(self.options)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(0),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    pub(crate) fn root(&self) -> Result<BorrowedFd<'_>, Error> {
+        self.staging.root().ok_or_else(|| Error::StagingLost(self.destination.parent_path().to_path_buf()))
+    }
+
+    /// Gives the root its metadata, last: until then only its owner can enter. Fails if the caller no longer wants the tree.
+    fn seal(&self, notes: &Notes) -> Result<(), Error> {
+        let path = self.destination.path();
+        let failed = |errno| Error::io(Operation::SetStagedMode, path, errno);
+        let root = self.root()?;
+        match &self.origin {
+            _ if self.staging.inside.is_some() => {}
+            None => {
+                let mask = created_in(&self.staging)?.mask;
+                rustix::fs::fchmod(root, Mode::from_raw_mode(mask | Mode::RWXU.bits())).map_err(failed)?;
+            }
+            Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).map_err(failed)?,
+            Some(Origin { source, .. }) => {
+                give_metadata(source, root, self.held_times(root), self.options, notes, path)?;
+            }
+        }
+        if self.options.durability == Durability::Synced {
+            sys::sync_file_system(root).map_err(|errno| Error::io(Operation::Sync, path, errno))?;
+        }
+        self.options.check_cancelled()
+    }
+
+    pub(crate) fn publish(self, notes: &Notes) -> Result<Option<TrashedTree>, Error> {
+        self.seal(notes)?;
+        let (destination, options) = (self.destination, self.options);
+        let publication = self.staging.publish(options.existing, &options.protect, None)?;
+        conclude(destination, publication, notes, options).map(|publication| publication.trashed)
+    }
+}
+
+/// Makes a publication durable, and notes what it left.
+fn conclude(
+    destination: &Location,
+    mut publication: Publication,
+    notes: &Notes,
+    options: &CloneOptions,
+) -> Result<Publication, Error> {
+    if let Some(error) = publication.left.take() {
+        notes.warn(
+            WarningCode::OldNotRemoved,
+            None,
+            format!("what was replaced is still there under a hidden name: {error}"),
+        );
+    }
+    if options.durability == Durability::Synced {
+        let synced = sys::sync_file(destination.parent());
+        synced.map_err(|errno| Error::io(Operation::SyncName, destination.path(), errno))?;
+    }
+    Ok(publication)
+}
+
+/// Returns the directories of the source that may have Calve's own entries: its root, and those that keep spares. Elsewhere only a walk could
+/// find what a running or killed command has not cleaned up yet.
+fn places_of_own(part: &ClonePart<'_>) -> Vec<PathBuf> {
+    let spares = part.options.spares.as_ref().map(|spares| places_below(&spares.home, part.source.path()));
+    let mut places = spares.unwrap_or_default();
+    places.push(PathBuf::new());
+    places.sort();
+    places.dedup();
+    places
+}
+
+/// Returns the choice, where it is a method that makes the whole tree by itself: then nothing has to be tried with files first.
+fn in_one_call(
+    facts: &Facts,
+    criteria: &Criteria,
+    part: &ClonePart<'_>,
+    refused: &[Refusal],
+) -> Option<(&'static dyn Method, Vec<Refusal>)> {
+    let (method, declined) = choose(facts, criteria, refused).ok()?;
+    method.is_one_call(part.exclude).then_some((method, declined))
+}
+
+/// Returns whether a directory is a btrfs subvolume.
+pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
+    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
+    let directory = sys::open_at(rustix::fs::CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
+    let stat = rustix::fs::fstat(&directory).map_err(failed)?;
+    sys::is_subvolume(directory.as_fd(), &stat).map_err(failed)
+}
+
+fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclusions), Error> {
+    let source = Source::open(src)?;
+    if source.single().is_some() {
+        return Err(Error::io(Operation::OpenDirectory, src, Errno::NOTDIR));
+    }
+    Ok((source, Exclusions::new(&options.exclude)?.and_select(options.select.clone())))
+}
+
+/// Splits a relative path into the names of its directories and the last name. Returns `None` unless all of them are plain names.
+fn components(path: &Path) -> Option<(Vec<CString>, CString)> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        let Component::Normal(name) = component else { return None };
+        names.push(CString::new(name.as_bytes()).ok()?);
+    }
+    let last = names.pop()?;
+    Some((names, last))
+}
+
+/// Makes the directory `at`, which must be new, and those above it that are missing. Through no link.
+fn make_directories(root: BorrowedFd<'_>, at: &Path) -> sys::Result<OwnedFd> {
+    let (above, last) = components(at).ok_or(Errno::INVAL)?;
+    let parent = make_below(root, above.iter(), Mode::from_raw_mode(0o777))?;
+    rustix::fs::mkdirat(&parent, last.as_c_str(), Mode::RWXU)?;
+    sys::open_at(&parent, last.as_c_str(), DIRECTORY, Mode::empty())
+}

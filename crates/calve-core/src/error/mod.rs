@@ -1,0 +1,323 @@
+//! Errors, with the path, the operation and the next step.
+
+mod private;
+mod template;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::sys;
+use crate::vocabulary::strategy::{Refusal, Requirement};
+
+pub use crate::vocabulary::operation::Operation;
+pub use crate::vocabulary::remedy::Remedy;
+pub use private::PrivateError;
+pub use template::TemplateError;
+
+/// Why an operation failed. The source was not written, and nothing was published: but for one case, a clone whose directory could
+/// not be synced ([`Operation::SyncName`]), which is in place and may not survive a power failure.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{operation} `{}`: {source}", ShownPath(.path))]
+    Io {
+        operation: Operation,
+        /// The path it was done to.
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// The destination is there already, and replacing was not asked for.
+    #[error("`{}` already exists", ShownPath(.0))]
+    DestinationExists(PathBuf),
+    /// An empty directory is at the destination, and cannot be removed to make room.
+    #[error("cannot replace the empty directory `{}`: {reason}", ShownPath(.path))]
+    NotReplaceable { path: PathBuf, reason: &'static str },
+    #[error("`{}` does not exist", ShownPath(.0))]
+    Missing(PathBuf),
+    /// The folder that the destination should be made in is not there.
+    #[error("the parent directory `{}` does not exist", ShownPath(.0))]
+    ParentMissing(PathBuf),
+    #[error("`{}` and `{}` are the same", ShownPath(.src), ShownPath(.dst))]
+    Same { src: PathBuf, dst: PathBuf },
+    /// The destination lies inside the source: the clone would contain itself.
+    #[error("the destination `{}` is inside the source `{}`", ShownPath(.dst), ShownPath(.src))]
+    DestinationInsideSource { src: PathBuf, dst: PathBuf },
+    /// The source lies inside the destination that should be replaced.
+    #[error("the source `{}` is inside the destination `{}`", ShownPath(.src), ShownPath(.dst))]
+    SourceInsideDestination { src: PathBuf, dst: PathBuf },
+    /// A socket or another kind of file of which no copy can exist.
+    #[error("cannot clone `{}`: it is a {kind}", ShownPath(.path))]
+    NotClonable {
+        path: PathBuf,
+        /// "socket", or what it is.
+        kind: &'static str,
+    },
+    /// The data does not fit, found out before writing it.
+    #[error("`{}` needs {}, and only {} are free", ShownPath(.path), amount(*.needed, *unit), amount(*.available, *unit))]
+    NoRoom { path: PathBuf, needed: u64, available: u64, unit: RoomUnit },
+    /// A requirement of the caller cannot be met here. Nothing was made.
+    #[error("{}", required(.requirement, .refused, .detail))]
+    RequirementRefused {
+        requirement: StatedRequirement,
+        /// Every strategy that declined, with its reason.
+        refused: Vec<Refusal>,
+        /// The obstacle, when it is not a strategy's refusal.
+        detail: Option<String>,
+    },
+    /// Removing was refused, to protect something.
+    #[error("refusing to remove `{}`: {reason}", ShownPath(.path))]
+    Protected {
+        /// The entry that should have been removed.
+        path: PathBuf,
+        reason: Protection,
+    },
+    /// The path is a symlink with a trailing slash, which means the directory behind it. Calve never removes a directory through a link.
+    #[error("`{}` is a symlink, and the slash at its end means the directory behind it", ShownPath(.0))]
+    LinkWithSlash(PathBuf),
+    /// Replacing needs a file system that can exchange two names in one step.
+    #[error("cannot replace `{}` in one step: this file system has no atomic exchange", ShownPath(.0))]
+    ReplaceUnsupported(PathBuf),
+    /// The clone differs from its source (asked for with verification).
+    #[error("the clone differs from `{}`: {first} ({count} differences)", ShownPath(.path))]
+    VerifyFailed { path: PathBuf, count: usize, first: String },
+    /// The file system cannot let files share blocks after the fact.
+    #[error("files on `{}` ({file_system}) cannot share their contents", ShownPath(.path))]
+    NoDedupe { path: PathBuf, file_system: String },
+    #[error("the pattern `{}` is not valid: {reason}", ShownPath(.pattern))]
+    Pattern { pattern: String, reason: String },
+    /// A path that would be written outside of the root that was given, or could be.
+    #[error("refusing to write `{}`: {reason}", ShownPath(.path))]
+    OutsideRoot {
+        /// As given, or the part of it that is in the way.
+        path: PathBuf,
+        reason: &'static str,
+    },
+    /// Only the contents of regular files are written and read.
+    #[error("cannot {operation} `{}`: it is a {kind}", ShownPath(.path))]
+    NotAFile {
+        operation: Operation,
+        /// The entry that was found there.
+        path: PathBuf,
+        /// "symlink", or what it is.
+        kind: &'static str,
+    },
+    /// Another process took the staged tree away or exchanged it while it was being made.
+    #[error("`{}` was moved or replaced by another process while the clone was being made", ShownPath(.0))]
+    StagingLost(PathBuf),
+    /// A template cannot be made or used.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A command cannot be run in a private copy of a directory.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
+    #[error("no spare can be made of `{}`: {reason}", ShownPath(.path))]
+    NoSpare {
+        /// The source, or the entry of it that is in the way.
+        path: PathBuf,
+        reason: &'static str,
+    },
+    /// The caller cancelled. What had been made is gone.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The strategy that the caller insisted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatedRequirement {
+    /// A property of the clone.
+    Property(Requirement),
+    Strategy(crate::vocabulary::strategy::Strategy),
+}
+
+impl Error {
+    pub(crate) fn io(operation: Operation, path: impl Into<PathBuf>, reason: impl Into<io::Error>) -> Self {
+        Self::Io { operation, path: path.into(), source: without_path(reason.into()) }
+    }
+
+    /// Returns the operating system's error number, or `None` if no error of the system is behind this one.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_errno(&self, errno: impl Into<io::Error>) -> bool {
+        self.errno() == errno.into().raw_os_error()
+    }
+
+    /// Returns what the user can do next. Only an interruption needs nothing.
+    pub fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::Io { operation: Operation::DeleteContents, path, .. } => Remedy::DeleteAsRoot(path.clone()),
+            Self::Io { source, operation, .. } => sys::remedy(source, *operation),
+            Self::DestinationExists(path) if ends_in_no_name(path) => Remedy::NameDirectoryFromOutside,
+            Self::DestinationExists(_) => Remedy::ChooseAnotherDestinationOrReplace,
+            Self::Missing(_) => Remedy::CheckSpelling,
+            Self::ParentMissing(path) => Remedy::CreateDirectory(path.clone()),
+            Self::NotReplaceable { .. } | Self::Same { .. } => Remedy::ChooseAnotherDestination,
+            Self::DestinationInsideSource { .. } => Remedy::CloneOutsideSource,
+            Self::SourceInsideDestination { .. } => Remedy::MoveSourceOut,
+            Self::NotClonable { .. } => Remedy::CloneAnotherKind,
+            Self::NoRoom { path, .. } => Remedy::FreeSpaceOrShare(path.clone()),
+            Self::RequirementRefused {
+                requirement: StatedRequirement::Property(Requirement::Stable),
+                detail: Some(_),
+                ..
+            } => Remedy::KeepSourceStill,
+            Self::RequirementRefused { .. } => Remedy::ProbeOrDropRequirement,
+            Self::Protected { reason, .. } => reason.remedy(),
+            Self::LinkWithSlash(path) => Remedy::DropSlash(path.components().collect()),
+            Self::ReplaceUnsupported(path) => Remedy::RemoveOldTree(path.clone()),
+            Self::VerifyFailed { .. } => Remedy::RetryWhileIdle,
+            Self::NoDedupe { .. } => Remedy::MoveToSharingFileSystem,
+            Self::Pattern { .. } => Remedy::CorrectPattern,
+            Self::OutsideRoot { .. } => Remedy::GiveRelativePaths,
+            Self::NotAFile { .. } => Remedy::NameRegularFile,
+            Self::StagingLost(_) => Remedy::RetryWithoutCleaner,
+            Self::Template(error) => error.remedy(),
+            Self::Private(error) => error.remedy(),
+            Self::NoSpare { .. } => Remedy::CloneWithoutSpare,
+            Self::Interrupted => return None,
+        })
+    }
+}
+
+/// Why a path is not removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Protection {
+    #[error("it is the root of the file system")]
+    Root,
+    #[error("its name is `/`, `.` or `..`")]
+    NoName,
+    /// Something is mounted on this path, which is the one that was named.
+    #[error("it is a mount point")]
+    MountPoint(PathBuf),
+    #[error("`{}` is mounted below it", ShownPath(.0))]
+    MountBelow(PathBuf),
+    #[error("the current directory is inside it")]
+    CurrentDirectory,
+    #[error("it is a directory of the system")]
+    System,
+    #[error("it is, or contains, the protected directory `{}`", ShownPath(.0))]
+    Contains(PathBuf),
+    /// Another process has put something else at the path, which is now at this one, if it could not be moved back.
+    #[error("something else has taken its place{}", moved_to(.0))]
+    Exchanged(Option<PathBuf>),
+}
+
+impl Protection {
+    fn remedy(&self) -> Remedy {
+        match self {
+            Self::Root => Remedy::NameEntriesOfRoot,
+            Self::NoName => Remedy::NameDirectoryFromOutside,
+            Self::MountPoint(mount) | Self::MountBelow(mount) => Remedy::Unmount(mount.clone()),
+            Self::CurrentDirectory => Remedy::LeaveDirectory,
+            Self::System | Self::Contains(_) => Remedy::NameUnprotected,
+            Self::Exchanged(_) => Remedy::StopWrites,
+        }
+    }
+}
+
+/// The thing that a file system has too few of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoomUnit {
+    Bytes,
+    Inodes,
+}
+
+/// Formats bytes in units of 1,000, as disks are sold, and inodes as they are.
+fn amount(number: u64, unit: RoomUnit) -> String {
+    let units = ["kB", "MB", "GB", "TB", "PB"];
+    match unit {
+        RoomUnit::Inodes => return format!("{number} inodes"),
+        RoomUnit::Bytes if number < 1000 => return format!("{number} bytes"),
+        RoomUnit::Bytes => {}
+    }
+    let thousands = (number.ilog10() as usize / 3).min(units.len());
+    format!("{:.1} {}", number as f64 / 1000f64.powi(thousands as i32), units[thousands - 1])
+}
+
+fn moved_to(path: &Option<PathBuf>) -> String {
+    path.as_ref().map_or_else(String::new, |path| format!(", and that is now at `{}`", ShownPath(path)))
+}
+
+/// Returns whether a path ends in no name: `/`, `.`, `..` and paths whose last part is `.` or `..`. It is not an entry of a directory, so
+/// nothing can take its place.
+fn ends_in_no_name(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let is_separator = |byte: &u8| std::path::is_separator(char::from(*byte));
+    let mut parts = bytes.split(is_separator).rev().filter(|part| !part.is_empty());
+    parts.next().is_none_or(|last| last == b"." || last == b"..")
+}
+
+fn required(requirement: &StatedRequirement, refused: &[Refusal], detail: &Option<String>) -> String {
+    let mut text = match requirement {
+        StatedRequirement::Property(property) => format!("the requirement `{property}` cannot be met here"),
+        StatedRequirement::Strategy(strategy) => format!("the strategy `{strategy}` cannot be used here"),
+    };
+    if let Some(detail) = detail {
+        text.push_str(": ");
+        text.push_str(detail);
+    }
+    for refusal in refused {
+        text.push_str(&format!("\n  {}: {}", refusal.strategy, refusal.reason));
+    }
+    text
+}
+
+/// A path as it may be printed: control characters and undecodable bytes escaped, so that a hostile name cannot
+/// drive a terminal.
+pub struct ShownPath<P>(pub P);
+
+impl<P: AsRef<Path>> fmt::Display for ShownPath<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.as_ref().as_os_str().as_encoded_bytes().utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if c.is_control() {
+                    write!(f, "{}", c.escape_default())?;
+                } else {
+                    fmt::Write::write_char(f, c)?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the system's error of one that fs-err has given a path, which would be told twice beside that of [`Error::Io`].
+pub fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source()).and_then(|inner| inner.downcast_ref::<io::Error>());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_in_no_name_is_known() {
+        for path in ["/", "//", ".", "..", "./", "a/.", "a/..", "a/../", ""] {
+            assert!(ends_in_no_name(Path::new(path)), "{path}");
+        }
+        for path in ["a", "a/", "./a", "../a//", "...", "/a", ".a"] {
+            assert!(!ends_in_no_name(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn control_characters_and_undecodable_bytes_are_escaped() {
+        assert_eq!(ShownPath("a\x1b[31m\nz").to_string(), "a\\u{1b}[31m\\nz");
+        let (undecodable, shown) = sys::undecodable_path();
+        assert_eq!(ShownPath(undecodable).to_string(), shown);
+    }
+}

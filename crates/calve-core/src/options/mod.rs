@@ -1,0 +1,13 @@
+//! The options of every function.
+
+mod clone;
+pub(crate) mod internal;
+mod remove;
+mod selection;
+mod spare_use;
+
+pub use clone::{CloneOptions, CloneVerification, Durability, ExistingDestination, Mounts, UnreadableEntry};
+pub use remove::{Background, RemovalWait, RemoveOptions};
+pub use selection::{Decision, EntryDecider, EntrySelector, Selection};
+pub(crate) use spare_use::RecordBody;
+pub use spare_use::SpareUse;

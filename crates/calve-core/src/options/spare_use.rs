@@ -1,0 +1,43 @@
+//! Which spares a clone may use.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The spares that a clone may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpareUse {
+    /// Where they are kept.
+    pub home: PathBuf,
+    /// The patterns of what they are made without. A clone that selects by a function uses spares only if this says what they
+    /// are made without; entries that are not selected are then removed from the spare.
+    pub made_without: Vec<String>,
+    /// The part of a spare's record that was read before.
+    pub(crate) record: Option<Arc<RecordBody>>,
+}
+
+impl SpareUse {
+    /// Permits using the spares kept in `home`.
+    pub fn kept_in(home: impl Into<PathBuf>) -> Self {
+        Self { home: home.into(), made_without: Vec::new(), record: None }
+    }
+
+    /// Permits using those of this user, whose CALVE_HOME this is.
+    pub fn in_home(home: &Path) -> Self {
+        Self::kept_in(home.join("spares"))
+    }
+}
+
+/// The record of a spare for each directory, and its BLAKE3 hash.
+#[derive(PartialEq, Eq)]
+pub(crate) struct RecordBody {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) hash: [u8; 32],
+}
+
+impl fmt::Debug for RecordBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecordBody")
+    }
+}

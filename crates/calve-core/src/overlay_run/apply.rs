@@ -1,0 +1,589 @@
+//! Making in a tree what a command has changed in its private copy of it.
+//!
+//! Everything new is made first, under a hidden name in the tree, and in each nested subvolume, because nothing moves out of one. Then
+//! entries are moved: new ones come in, replaced and deleted ones go to that hidden place. Should one of the moves fail, those
+//! before it are taken back.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
+use rustix::io::Errno;
+
+use super::changes::{Change, Layer};
+use super::entries::{Directories, above, entry, file_type, is_directory};
+use super::seal::{HELD, PlaceRoot, Seal, unless_anothers, with_writable};
+use super::xattrs::{with_changes, xattrs};
+use crate::error::{Error, PrivateError};
+use crate::options::{CloneOptions, Decision, Selection};
+use crate::progress::CancelToken;
+use crate::remove::sweep::sweep_hidden;
+use crate::staging::{RootKind, Staging};
+use crate::strategy::facts::created_in;
+use crate::sys::{self, XattrTarget};
+use crate::tree::exclude::Exclusions;
+use crate::tree::fill::contents::Contents;
+use crate::tree::fill::{Files, Fill, FillPart, Paths, Scope, fill};
+use crate::tree::held_times::times;
+use crate::tree::location::{DIRECTORY, Location, identity, make_below};
+use crate::tree::lock::Purpose;
+use crate::tree::names::Names;
+use crate::tree::node::node_of;
+use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
+use crate::tree::stable::Since;
+use crate::tree::walk::EntryKind;
+use crate::vocabulary::operation::Operation;
+
+/// One tree, and the directory that has what a command has changed in it.
+pub(super) struct ApplyRequest<'a> {
+    /// Its name in errors.
+    pub(super) tree: &'a Path,
+    /// Where it is: a clone has its name only when it is complete.
+    pub(super) real_path: &'a Path,
+    pub(super) lower: BorrowedFd<'a>,
+    pub(super) upper: Layer<'a>,
+    /// Entries that have changed in the tree since are not replaced. `None`: no other process has the tree.
+    pub(super) since: Option<Since>,
+    /// Entries that have changed in the copy since are not taken. `None`: all are.
+    pub(super) shown: Option<Since>,
+    pub(super) cancel: &'a CancelToken,
+}
+
+/// An entry that moves, with everything in it.
+struct Move {
+    path: PathBuf,
+    /// As the tree had it when it was checked. `None`: nothing has the name.
+    old: Option<Stat>,
+    has_new: bool,
+    /// Which of the plan's places it is in.
+    place: usize,
+}
+
+#[derive(Default)]
+struct ApplyPlan {
+    /// The roots of the subvolumes that entries move in; the tree's own is the first.
+    places: Vec<PathBuf>,
+    moves: Vec<Move>,
+    /// The entries of the upper directory that are needed for it.
+    taken: HashSet<PathBuf>,
+    /// The directories that get another mode or owner, or other extended attributes.
+    sealed: Vec<PathBuf>,
+    /// The directories that get the times that they have in the copy: those that nothing else has changed.
+    timed: BTreeSet<PathBuf>,
+}
+
+struct Stage {
+    new: OwnedFd,
+    old: OwnedFd,
+}
+
+struct PreparedChanges<'p> {
+    places: Vec<PathBuf>,
+    /// Each place's.
+    stagings: Vec<Staging<'p>>,
+    stages: Vec<Stage>,
+    moves: Vec<Move>,
+    sealed: Vec<PathBuf>,
+    timed: &'p BTreeSet<PathBuf>,
+}
+
+impl ApplyRequest<'_> {
+    /// Makes the changes in the tree, or none of them. Each comes with whether more than times differs. What takes long is done before the first
+    /// entry is moved.
+    pub(super) fn apply(&self, changes: &[(Change, bool)]) -> Result<(), Error> {
+        let is_of_times = |change: &Change| [change.before, change.after] == [Some(EntryKind::Directory); 2];
+        let (timed, changes): (Vec<_>, Vec<_>) =
+            changes.iter().cloned().partition(|(change, is_different)| !is_different && is_of_times(change));
+        let changes: Vec<_> = changes.into_iter().map(|(change, _)| change).collect();
+        let mut plan = self.plan(&changes)?;
+        let timed = std::mem::take(&mut plan.timed).into_iter().chain(timed.into_iter().map(|(change, _)| change.path));
+        let mut tree = Directories::new(self.lower);
+        let timed: BTreeSet<_> = timed.filter(|path| tree.entry(path).is_ok_and(|stat| !self.is_new(&stat))).collect();
+        if changes.is_empty() {
+            return self.set_times(&timed).map_err(|(path, errno)| self.no_times(&path, errno));
+        }
+        let places = plan.places.clone();
+        let locate = |place: &PathBuf| Location::of_destination(&self.real_path.join(place).join("change"));
+        let locations = plan.places.iter().map(locate).collect::<Result<Vec<_>, _>>()?;
+        let failed = |errno| Error::io(Operation::SetMode, self.tree, errno);
+        let roots = plan.places.iter().map(|place| self.place_root(place, &plan.sealed));
+        let roots = roots.collect::<sys::Result<Vec<_>>>().map_err(failed)?;
+        let set = |mode: fn(&PlaceRoot) -> RawMode| {
+            let mut done = Ok(());
+            for root in roots.iter().filter(|root| root.is_held()) {
+                done = done.and(rustix::fs::fchmod(&root.directory, Mode::from_raw_mode(mode(root))));
+            }
+            done.map_err(failed)
+        };
+        let hold = || set(|root| root.before | HELD);
+        let applied = hold().and_then(|()| self.prepare(plan, &locations, &timed)).and_then(|prepared| {
+            let applied = self.carry_out_all(&changes, &prepared);
+            // The hidden places go now.
+            hold()?;
+            applied
+        });
+        set(if applied.is_ok() { |root| root.after } else { |root| root.before })?;
+        let seals = applied?;
+        let mut sealed = seals.iter().filter(|(path, _)| timed.contains(path));
+        let set = sealed.try_for_each(|(path, seal)| seal.set_times().map_err(|errno| self.no_times(path, errno)));
+        // The hidden ones have given them new times.
+        let places = places.into_iter().filter(|place| timed.contains(place)).collect();
+        let set = set.and(self.set_times(&places).map_err(|(path, errno)| self.no_times(&path, errno)));
+        // All the changes are in the tree: an error would say that none is.
+        if self.since.is_some() { Ok(()) } else { set }
+    }
+
+    fn place_root(&self, path: &Path, sealed: &[PathBuf]) -> sys::Result<PlaceRoot> {
+        let mode = |stat: &Stat| stat.st_mode as RawMode & 0o7777;
+        let node = node_of(path);
+        let directory = node.open(self.lower, OFlags::RDONLY)?;
+        let before = mode(&rustix::fs::fstat(&directory)?);
+        let copy = rustix::fs::fstat(node.open(self.upper.directory, sys::PATH_ONLY)?)?;
+        let copy = self.upper.closed.as_left(|| path.to_path_buf(), copy);
+        let is_changed = sealed.iter().any(|sealed| sealed == path)
+            && (!path.as_os_str().is_empty() || self.upper.began.has_other_mode(&copy));
+        Ok(PlaceRoot { directory, before, after: if is_changed { mode(&copy) } else { before } })
+    }
+
+    /// Makes all new entries in the tree, under a hidden name. `locations`: an entry of each place, of which only the directory counts.
+    fn prepare<'p>(
+        &self,
+        plan: ApplyPlan,
+        locations: &'p [Location],
+        timed: &'p BTreeSet<PathBuf>,
+    ) -> Result<PreparedChanges<'p>, Error> {
+        let ApplyPlan { places, moves, taken, sealed, .. } = plan;
+        let taken = Arc::new(taken);
+        let (mut stagings, mut stages) = (Vec::new(), Vec::new());
+        for (place, location) in locations.iter().enumerate() {
+            sweep_hidden(location.parent(), self.tree, Purpose::Staging)?;
+            let mut staging = Staging::reserve(location)?;
+            staging.make_root(RootKind::Closed)?;
+            stages.push(self.stage(&staging, moves.iter().filter(|one| one.place == place), &taken)?);
+            stagings.push(staging);
+        }
+        Ok(PreparedChanges { places, stagings, stages, moves, sealed, timed })
+    }
+
+    /// Returns the root of the subvolume that the directory `path` is in: there a nested one gets another device number.
+    fn place_of(&self, path: &Path) -> Result<PathBuf, Error> {
+        let mut tree = Directories::new(self.lower);
+        let mut device = |path: &Path| {
+            let stat = tree.entry(path).map_err(|errno| Error::io(Operation::Stat, self.tree.join(path), errno));
+            stat.map(|stat| stat.st_dev)
+        };
+        let (mut place, own) = (path, device(path)?);
+        while let Some(above) = place.parent().filter(|_| !place.as_os_str().is_empty()) {
+            if device(above)? != own {
+                break;
+            }
+            place = above;
+        }
+        Ok(place.to_path_buf())
+    }
+
+    fn carry_out_all(&self, changes: &[Change], prepared: &PreparedChanges<'_>) -> Result<Vec<(PathBuf, Seal)>, Error> {
+        let PreparedChanges { places, stagings, moves, .. } = prepared;
+        // While it was made, time has passed. The places have got the hidden ones since.
+        let (mut tree, mut copy) = (Directories::new(self.lower), Directories::new(self.upper.directory));
+        for change in changes.iter().filter(|change| !places.contains(&change.path)) {
+            self.check(change, &mut tree)?;
+        }
+        changes.iter().try_for_each(|change| self.check_shown(change, &mut copy))?;
+        if self.cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        let ApplyFailure { path, why, left } = match self.carry_out(prepared) {
+            Ok(seals) => return Ok(seals),
+            Err(failure) => failure,
+        };
+        let path = self.tree.join(path);
+        let Some((left, errno)) = left else {
+            return Err(match why {
+                FailureReason::Changed => PrivateError::ChangedMeanwhile(path),
+                FailureReason::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
+            }
+            .into());
+        };
+        let place = moves.iter().find(|one| one.path == left).map_or(0, |one| one.place);
+        let left = self.tree.join(left);
+        let rescued = stagings.iter().map(|staging| self.rescue(staging)).collect::<sys::Result<Vec<_>>>();
+        let rescued = rescued.map_err(|errno| Error::io(Operation::ExchangeBack, &left, errno))?;
+        let kept = rescued.into_iter().nth(place).unwrap_or_default();
+        Err(PrivateError::HalfApplied { path: left, source: errno.into(), kept }.into())
+    }
+
+    /// Fails if the tree has changed.
+    fn plan(&self, changes: &[Change]) -> Result<ApplyPlan, Error> {
+        let ApplyPlan { mut moves, mut taken, mut sealed, mut timed, .. } = ApplyPlan::default();
+        let mut places = vec![PathBuf::new()];
+        let mut last_above: Option<(PathBuf, usize)> = None;
+        let mut tree = Directories::new(self.lower);
+        for change in changes {
+            let old = self.check(change, &mut tree)?;
+            // Asked once: later the hidden place has given the root a new time, and an entry that is missing now cannot be removed.
+            if old.is_none() && change.after.is_some() && self.may_be_removed(&change.path)? {
+                return Err(self.changed(change));
+            }
+            let is_inside = moves.last().is_some_and(|last: &Move| change.path.starts_with(&last.path));
+            if (change.before, change.after) == (Some(EntryKind::Directory), Some(EntryKind::Directory)) {
+                sealed.push(change.path.clone());
+                timed.insert(change.path.clone());
+                continue;
+            }
+            if change.after.is_some() {
+                taken.insert(change.path.clone());
+            }
+            if !is_inside {
+                let above = change.path.parent().unwrap_or(Path::new(""));
+                let place = match last_above.take().filter(|(last, _)| last == above) {
+                    Some((_, place)) => place,
+                    None => {
+                        let root = self.place_of(above)?;
+                        places.iter().position(|place| *place == root).unwrap_or_else(|| {
+                            places.push(root);
+                            places.len() - 1
+                        })
+                    }
+                };
+                timed.insert(above.to_path_buf());
+                last_above = Some((above.to_path_buf(), place));
+                moves.push(Move { path: change.path.clone(), old, has_new: change.after.is_some(), place });
+            }
+        }
+        if !changes.is_empty() {
+            timed.extend(places.iter().cloned());
+        }
+        Ok(ApplyPlan { places, moves, taken, sealed, timed })
+    }
+
+    /// Returns the entry of the tree that a change is about, if that is as it was when the command began.
+    fn check(&self, change: &Change, tree: &mut Directories<'_>) -> Result<Option<Stat>, Error> {
+        let stat = match tree.entry(&change.path) {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+            Err(errno) => return Err(Error::io(Operation::Stat, self.tree.join(&change.path), errno)),
+        };
+        // A socket is not listed as an entry that was there before.
+        let listed = stat.as_ref().map(file_type).filter(|kind| *kind != FileType::Socket);
+        let kind = listed.map(EntryKind::from);
+        let has_changed = stat.as_ref().is_some_and(|stat| self.is_new(stat));
+        if kind != change.before || has_changed { Err(self.changed(change)) } else { Ok(stat) }
+    }
+
+    fn changed(&self, change: &Change) -> Error {
+        self.cause(self.since, PrivateError::ChangedMeanwhile(self.tree.join(&change.path)))
+    }
+
+    /// Returns why an entry counts as changed since then. The cause may be the clock rather than a change.
+    fn cause(&self, since: Option<Since>, change: PrivateError) -> Error {
+        match since {
+            Some(since) if since.was_set_back() => PrivateError::ClockSetBack(self.tree.to_path_buf()).into(),
+            _ => change.into(),
+        }
+    }
+
+    /// Fails if an entry of the copy may have changed since it was listed.
+    fn check_shown(&self, change: &Change, copy: &mut Directories<'_>) -> Result<(), Error> {
+        let (Some(shown), true) = (self.shown, change.after.is_some()) else { return Ok(()) };
+        match copy.entry(&change.path) {
+            Ok(stat) if !shown.may_have_changed(&stat) => Ok(()),
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                Err(self.cause(self.shown, PrivateError::ChangedSinceShown(self.tree.join(&change.path))))
+            }
+            Err(errno) => Err(Error::io(Operation::Stat, self.tree.join(&change.path), errno)),
+        }
+    }
+
+    /// Returns whether another process may have removed an entry that the command changed. The overlay notes an origin for copied and for renamed files,
+    /// so the directory must have changed since too. If that is missing, its own entry is checked instead, unless the command made it.
+    fn may_be_removed(&self, path: &Path) -> Result<bool, Error> {
+        let (Some((directory, name)), Some(since)) = (above(path), self.since) else { return Ok(false) };
+        let failed = |errno| Error::io(Operation::Stat, self.tree.join(path), errno);
+        let upper = node_of(directory).open(self.upper.directory, OFlags::RDONLY).map_err(failed)?;
+        let mut value = Vec::new();
+        let mut has = |attribute| XattrTarget::Named(upper.as_fd(), &name).read(attribute, &mut value).is_ok();
+        if !has(c"trusted.overlay.origin") && !has(c"user.overlay.origin") {
+            return Ok(false);
+        }
+        match entry(self.lower, directory) {
+            Ok(stat) => Ok(since.may_have_changed(&stat)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    fn is_new(&self, stat: &Stat) -> bool {
+        self.since.is_some_and(|since| since.may_have_changed(stat))
+    }
+
+    /// Makes everything new in the hidden place, in directories like those of the tree.
+    fn stage<'m>(
+        &self,
+        staging: &Staging<'_>,
+        moves: impl Iterator<Item = &'m Move> + Clone,
+        taken: &Arc<HashSet<PathBuf>>,
+    ) -> Result<Stage, Error> {
+        let failed = |errno| Error::io(Operation::CreateStaging, self.tree, errno);
+        let root = staging.root().ok_or_else(|| failed(Errno::NOENT))?;
+        let make = |name| {
+            rustix::fs::mkdirat(root, name, Mode::RWXU)?;
+            sys::open_at(root, name, DIRECTORY, Mode::empty())
+        };
+        let stage = Stage { new: make(c"new").map_err(failed)?, old: make(c"old").map_err(failed)? };
+        let mut copy = Directories::new(self.upper.directory);
+        let mut parts: BTreeMap<PathBuf, FillPart> = BTreeMap::new();
+        for entry in moves.clone().filter(|entry| entry.has_new) {
+            let Some((directory, name)) = above(&entry.path) else { continue };
+            let read = |errno| Error::io(Operation::OpenDirectory, self.tree.join(directory), errno);
+            if !parts.contains_key(directory) {
+                let names: Vec<_> = directory.iter().filter_map(|name| CString::new(name.as_bytes()).ok()).collect();
+                make_below(stage.new.as_fd(), names.iter(), Mode::RWXU).map_err(failed)?;
+                let node = node_of(directory);
+                let opened = node.open(self.upper.directory, OFlags::RDONLY).map_err(read)?;
+                let stat = rustix::fs::fstat(&opened).map_err(read)?;
+                parts.insert(directory.to_path_buf(), FillPart { node, stat, names: Names::default() });
+            }
+            let stat = copy.entry(&entry.path).map_err(read)?;
+            if let Some(part) = parts.get_mut(directory) {
+                part.names.push(file_type(&stat), &name);
+            }
+        }
+        let made: Vec<_> = parts.keys().cloned().collect();
+        self.fill(staging, &stage, parts.into_values().collect(), taken)?;
+        let is_here = |path: &Path| taken.contains(path) && moves.clone().any(|one| path.starts_with(&one.path));
+        self.upper.closed.close(stage.new.as_fd(), is_here).map_err(failed)?;
+        // They have the modes of those in the tree, out of which nothing might be moved. Those above come first.
+        for (directory, name) in made.iter().filter_map(|path| above(path)) {
+            let above = node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(failed)?;
+            sys::set_mode_of_name(above.as_fd(), &name, Mode::RWXU).map_err(failed)?;
+        }
+        Ok(stage)
+    }
+
+    fn fill(
+        &self,
+        staging: &Staging<'_>,
+        stage: &Stage,
+        parts: Vec<FillPart>,
+        taken: &Arc<HashSet<PathBuf>>,
+    ) -> Result<(), Error> {
+        let taken = Arc::clone(taken);
+        // Placeholders of deleted entries are not taken.
+        let select = Selection::new(move |path, _| match taken.contains(path) {
+            true => Decision::Take,
+            false => Decision::Leave,
+        });
+        let exclude = Exclusions::new(&[])?.and_select(Some(select));
+        let options = CloneOptions { cancel: self.cancel.clone(), ..CloneOptions::default() };
+        let work = Fill {
+            src_root: self.upper.directory,
+            dst_root: stage.new.as_fd(),
+            src_path: self.tree,
+            dst_path: self.tree,
+            paths: Paths::Below,
+            files: Files::Clone(Contents::Reflink { tell_inlined: false }),
+            strict: false,
+            exclude: &exclude,
+            is_upper: true,
+            created: created_in(staging)?,
+            keeps_nocow: sys::magic(self.lower) == Ok(sys::BTRFS_MAGIC),
+            threads: thread_count(None),
+            notes: &Notes::default(),
+            options: &options,
+        };
+        fill(&work, Scope::Parts(parts)).map(|_| ())
+    }
+
+    /// Moves all entries, the new ones first, and seals the directories. If that fails, takes everything back.
+    fn carry_out(&self, prepared: &PreparedChanges<'_>) -> Result<Vec<(PathBuf, Seal)>, ApplyFailure> {
+        let PreparedChanges { stages, moves, sealed, timed, .. } = prepared;
+        let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
+        let order: Vec<_> = new.into_iter().chain(gone).collect();
+        let (mut done, mut seals) = (0, Vec::new());
+        let mut failed = None;
+        for (number, one) in &order {
+            let stage = &stages[one.place];
+            let moved = self.move_entry(stage, *number, one, Way::There);
+            done += usize::from(moved.is_ok());
+            if let Err(why) = moved.and_then(|()| self.check_moved(stage, *number, one)) {
+                failed = Some((one.path.clone(), why));
+                break;
+            }
+        }
+        // Before the directories above them are closed.
+        if failed.is_none() {
+            failed = self.set_times(timed).err().map(|(path, errno)| (path, FailureReason::System(errno)));
+        }
+        // The deepest first: the others may be closed then.
+        for path in sealed.iter().rev() {
+            if failed.is_some() {
+                break;
+            }
+            match self.seal(path) {
+                Ok(seal) => seals.push((path.clone(), seal)),
+                Err(errno) => failed = Some((path.clone(), FailureReason::System(errno))),
+            }
+        }
+        let Some((path, why)) = failed else { return Ok(seals) };
+        let mut left = None;
+        for (path, seal) in seals {
+            if let Err(errno) = seal.take_back() {
+                left = Some((path, errno));
+            }
+        }
+        for (number, one) in order[..done].iter().rev() {
+            if let Err(why) = self.move_entry(&stages[one.place], *number, one, Way::Back) {
+                left = Some((one.path.clone(), why.errno()));
+            }
+        }
+        Err(ApplyFailure { path, why, left })
+    }
+
+    /// Gives directories the times that they have in the copy. One of another user keeps its own.
+    fn set_times(&self, directories: &BTreeSet<PathBuf>) -> Result<(), (PathBuf, Errno)> {
+        let mut copy = Directories::new(self.upper.directory);
+        for path in directories {
+            let set = copy.entry(path).map(|stat| times(&stat)).and_then(|times| match above(path) {
+                None => rustix::fs::futimens(self.lower, &times),
+                Some((directory, name)) => {
+                    let directory = node_of(directory).open(self.lower, sys::PATH_ONLY)?;
+                    rustix::fs::utimensat(directory, &*name, &times, AtFlags::SYMLINK_NOFOLLOW)
+                }
+            });
+            match set.or_else(unless_anothers) {
+                // Another process has removed or replaced it meanwhile.
+                Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(errno) => return Err((path.clone(), errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn no_times(&self, path: &Path, errno: Errno) -> Error {
+        Error::io(Operation::SetTimes, self.tree.join(path), errno)
+    }
+
+    /// Gives the root everything of its own that the command has changed: attributes, access control lists, mode, owner and times.
+    pub(super) fn give_root(&self) -> Result<(), Error> {
+        let root = PathBuf::new();
+        let seal = self.seal(&root).map_err(|errno| Error::io(Operation::SetMode, self.tree, errno))?;
+        seal.set_times().map_err(|errno| self.no_times(&root, errno))
+    }
+
+    fn move_entry(&self, stage: &Stage, number: usize, one: &Move, way: Way) -> Result<(), FailureReason> {
+        let Some((directory, name)) = above(&one.path) else { return Ok(()) };
+        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(FailureReason::System)?;
+        let hidden_name = CString::new(number.to_string()).unwrap_or_default();
+        let (hidden, hidden_name) = match one.has_new {
+            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(FailureReason::System)?, &name),
+            false => {
+                (sys::open_at(&stage.old, c".", DIRECTORY, Mode::empty()).map_err(FailureReason::System)?, &hidden_name)
+            }
+        };
+        let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
+        let moved = match (one.has_new, one.old.is_some(), way) {
+            (true, true, _) => {
+                with_writable([here, hidden], || sys::rename_exchange(hidden.0, hidden.1, here.0, here.1))
+            }
+            (true, false, Way::There) | (false, _, Way::Back) => {
+                with_writable([hidden, here], || sys::rename_no_replace(hidden.0, hidden.1, here.0, here.1))
+            }
+            (true, false, Way::Back) | (false, _, Way::There) => {
+                with_writable([here, hidden], || sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1))
+            }
+        };
+        moved.map_err(|errno| match errno {
+            Errno::EXIST | Errno::NOENT if way == Way::There => FailureReason::Changed,
+            errno => FailureReason::System(errno),
+        })
+    }
+
+    /// Checks that the entry that was moved out is the one that was checked.
+    fn check_moved(&self, stage: &Stage, number: usize, one: &Move) -> Result<(), FailureReason> {
+        let Some(old) = &one.old else { return Ok(()) };
+        let moved = match one.has_new {
+            true => entry(stage.new.as_fd(), &one.path),
+            false => entry(stage.old.as_fd(), Path::new(&number.to_string())),
+        };
+        let moved = moved.map_err(FailureReason::System)?;
+        let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+        let is_one = identity(&moved) == identity(old) && moved.st_mode == old.st_mode;
+        // XFS gives a directory a new time for the new `..`.
+        if is_one && (is_directory(old) || version(&moved) == version(old)) {
+            Ok(())
+        } else {
+            Err(FailureReason::Changed)
+        }
+    }
+
+    /// Gives a directory of the tree the owner, mode and extended attributes that it got. Returns what it had.
+    fn seal(&self, path: &Path) -> sys::Result<Seal> {
+        let node = node_of(path);
+        let copy = node.open(self.upper.directory, OFlags::RDONLY)?;
+        let wanted = self.upper.closed.as_left(|| path.to_path_buf(), rustix::fs::fstat(&copy)?);
+        let directory = node.open(self.lower, OFlags::RDONLY)?;
+        let (stat, before) = (rustix::fs::fstat(&directory)?, xattrs(XattrTarget::Open(directory.as_fd()))?);
+        let seal = Seal { directory, stat, xattrs: before, times: times(&wanted) };
+        let is_root = path.as_os_str().is_empty();
+        // What the command left alone stays: the copy of the root may not have had the tree's owner and mode.
+        let began = self.upper.began;
+        let owner = if is_root && !began.has_other_owner(&wanted) { &seal.stat } else { &wanted };
+        let mode = if is_root && !began.has_other_mode(&wanted) { &seal.stat } else { &wanted };
+        let sealed = xattrs(XattrTarget::Open(copy.as_fd())).and_then(|now| {
+            let wanted = if is_root { with_changes(&seal.xattrs, &began.xattrs, now) } else { now };
+            seal.set(owner, mode, &wanted)
+        });
+        if let Err(errno) = sealed {
+            // The failure is reported, and this one would have the same reason.
+            let _ = seal.take_back();
+            return Err(errno);
+        }
+        Ok(seal)
+    }
+
+    /// Gives the hidden place a name that people see, and returns that.
+    fn rescue(&self, staging: &Staging<'_>) -> sys::Result<PathBuf> {
+        for number in 1..1000 {
+            let name = format!("calve-run-{number}");
+            let visible = CString::new(&*name).unwrap_or_default();
+            match sys::rename_no_replace(staging.parent(), staging.name(), staging.parent(), &visible) {
+                Err(Errno::EXIST) => {}
+                done => return done.map(|()| staging.parent_path().join(name)),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    There,
+    Back,
+}
+
+enum FailureReason {
+    Changed,
+    System(Errno),
+}
+
+impl FailureReason {
+    fn errno(&self) -> Errno {
+        match self {
+            Self::Changed => Errno::BUSY,
+            Self::System(errno) => *errno,
+        }
+    }
+}
+
+struct ApplyFailure {
+    path: PathBuf,
+    why: FailureReason,
+    /// The entry that could not be taken back, and the reason.
+    left: Option<(PathBuf, Errno)>,
+}

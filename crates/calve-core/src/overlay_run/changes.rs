@@ -1,0 +1,285 @@
+//! The changes of a command in its private copy: the overlay's upper directory, compared with the tree below it.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::closed::ClosedEntries;
+use super::entries::{add_names, file_type, is_directory, unless_gone};
+use super::xattrs::{RootState, xattrs};
+use crate::error::Error;
+use crate::json::{As, ReceiptPath};
+use crate::sys::{self, XattrTarget};
+use crate::tree::compare::same_data;
+use crate::tree::fill::contents::open_contents;
+use crate::tree::held_times::modified;
+use crate::tree::node::{Node, node_of};
+use crate::tree::stable::Since;
+use crate::tree::walk::EntryKind;
+use crate::vocabulary::hidden_name::is_passing;
+use crate::vocabulary::operation::Operation;
+
+/// One entry that differs from the tree in kind, mode, owner or contents.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename = "ChangeReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Change {
+    /// The path below the tree; `.` for the tree itself.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub path: PathBuf,
+    /// The entry before. Null if it is new.
+    pub before: Option<EntryKind>,
+    /// The entry now. Null if it is deleted.
+    pub after: Option<EntryKind>,
+}
+
+/// A regular file or a symlink, as it is in one of the two trees.
+pub struct Version {
+    /// Whether its owner may run it.
+    pub is_executable: bool,
+    /// The bytes, or the target of the symlink. `None`: they are more than was asked for.
+    pub contents: Option<Vec<u8>>,
+}
+
+/// Opens the directory that `path` is in, below `root`, and returns it with the entry's name.
+fn open_above(root: BorrowedFd<'_>, path: &Path) -> sys::Result<(OwnedFd, CString)> {
+    let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
+    let directory = node_of(path.parent().unwrap_or(Path::new(""))).open(root, sys::PATH_ONLY)?;
+    Ok((directory, name))
+}
+
+/// Returns the size, in bytes, of the file `path` below `root`. Does not follow a symlink.
+pub(super) fn size(root: BorrowedFd<'_>, path: &Path) -> sys::Result<u64> {
+    let (directory, name) = open_above(root, path)?;
+    Ok(rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?.st_size.cast_unsigned())
+}
+
+/// Reads the file or symlink `path` below `root`, if it has no more than `most` bytes.
+pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Result<Version> {
+    let (directory, name) = open_above(root, path)?;
+    let stat = rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let is_executable = stat.st_mode & 0o100 != 0;
+    if file_type(&stat) == FileType::Symlink {
+        let target = rustix::fs::readlinkat(&directory, &*name, Vec::new())?;
+        return Ok(Version { is_executable, contents: Some(target.into_bytes()) });
+    }
+    let file = open_contents(directory.as_fd(), &name, || false)?;
+    let mut contents = Vec::new();
+    let read = File::from(file).take(most + 1).read_to_end(&mut contents);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
+}
+
+/// An overlay's own directory, and how it was before the command began.
+#[derive(Clone, Copy)]
+pub(super) struct Layer<'a> {
+    pub(super) directory: BorrowedFd<'a>,
+    pub(super) began: &'a RootState,
+    pub(super) closed: &'a ClosedEntries,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum ListingScope {
+    /// Those that differ in kind, mode, owner, contents, attributes or times.
+    Touched,
+    All,
+}
+
+/// Lists what a command has changed in the tree `path`, in the order of the paths, each with whether more than times differs.
+pub(super) fn changes(
+    upper: &Layer<'_>,
+    lower: BorrowedFd<'_>,
+    path: &Path,
+    listed: ListingScope,
+) -> Result<Vec<(Change, bool)>, Error> {
+    let Layer { directory: upper, began, closed } = *upper;
+    let mut reading = ChangeReader {
+        upper,
+        closed,
+        lower,
+        listed,
+        opaque: sys::opaque_attribute(),
+        found: Vec::new(),
+        next: Vec::new(),
+    };
+    reading.next.push((Node::root(), Layers::Both, Lower::Shown));
+    let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
+    let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
+    let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
+    let is_changed = RootState::read(upper, closed).map_err(failed(path.into()))?.differs(began);
+    if is_changed || listed == ListingScope::All || began.has_other_time(&after) {
+        reading.add(PathBuf::new(), Some(&before), Some(&after), is_changed);
+    }
+    while let Some((node, layers, hides)) = reading.next.pop() {
+        reading.directory(&node, layers, hides).map_err(failed(path.join(node.path())))?;
+    }
+    reading.found.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
+    Ok(reading.found)
+}
+
+/// Returns whether nothing in `directory` has changed since, at any depth: every change gives a new ctime to the entry or its directory.
+pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Since) -> sys::Result<bool> {
+    if since.may_have_changed(&rustix::fs::fstat(directory)?) {
+        return Ok(false);
+    }
+    let mut next = vec![Node::root()];
+    while let Some(node) = next.pop() {
+        let opened = node.open(directory, OFlags::RDONLY)?;
+        let mut names = BTreeSet::new();
+        add_names(opened.as_fd(), &mut names)?;
+        for name in &names {
+            let stat = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if since.may_have_changed(&stat) {
+                return Ok(false);
+            }
+            if is_directory(&stat) {
+                next.push(Node::child(&node, name));
+            }
+        }
+    }
+    Ok(true)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Layers {
+    Both,
+    Upper,
+    Lower,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Lower {
+    Shown,
+    /// The directory, or one above it, was made again. The kernel marks only the topmost of them.
+    Hidden,
+}
+
+struct ChangeReader<'a> {
+    upper: BorrowedFd<'a>,
+    closed: &'a ClosedEntries,
+    lower: BorrowedFd<'a>,
+    listed: ListingScope,
+    /// The attribute of a directory that hides the one below it.
+    opaque: &'static CStr,
+    found: Vec<(Change, bool)>,
+    next: Vec<(Arc<Node>, Layers, Lower)>,
+}
+
+impl ChangeReader<'_> {
+    fn directory(&mut self, node: &Arc<Node>, layers: Layers, above: Lower) -> sys::Result<()> {
+        let upper = (layers != Layers::Lower).then(|| unless_gone(node.open(self.upper, OFlags::RDONLY)));
+        let upper = upper.transpose()?.flatten();
+        let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
+        let mut names = BTreeSet::new();
+        let mut shown = above;
+        match &upper {
+            Some(upper) => {
+                add_names(upper.as_fd(), &mut names)?;
+                if sys::is_opaque(upper.as_fd(), self.opaque)? {
+                    shown = Lower::Hidden;
+                }
+            }
+            None => shown = Lower::Hidden,
+        }
+        if let (Some(lower), Lower::Hidden) = (&lower, shown) {
+            add_names(lower.as_fd(), &mut names)?;
+        }
+        let [upper, lower] = [&upper, &lower].map(|directory| directory.as_ref().map(AsFd::as_fd));
+        names.iter().try_for_each(|name| self.entry(node, name, upper, lower, shown))
+    }
+
+    fn entry(
+        &mut self,
+        node: &Arc<Node>,
+        name: &CStr,
+        upper: Option<BorrowedFd<'_>>,
+        lower: Option<BorrowedFd<'_>>,
+        shown: Lower,
+    ) -> sys::Result<()> {
+        // Trash of a `calve` that the command ran is no work of the command's. Templates and spares are, and cannot be applied.
+        if is_passing(name.to_bytes()) {
+            return Ok(());
+        }
+        let (after, before) = (there(upper, name)?, there(lower, name)?);
+        let after = after.map(|stat| self.closed.as_left(|| node.path_of(name), stat));
+        if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
+            // A second name, which the command gave it, is to be one of the same file.
+            let has_names = || !is_directory(after) && after.st_nlink > 1;
+            let is_touched = || modified(before) != modified(after) || has_names();
+            let is_different = self.listed == ListingScope::All
+                || !has_same_metadata(before, after)
+                || !has_same_xattrs(lower, upper, name)?
+                || !has_same_data(lower, upper, name, before, after)?;
+            if is_different || is_touched() {
+                self.add(node.path_of(name), Some(before), Some(after), is_different);
+            }
+        } else {
+            self.add(node.path_of(name), before.as_ref(), after.as_ref(), true);
+        }
+        let layers = match [&before, &after].map(|stat| stat.as_ref().is_some_and(is_directory)) {
+            [true, true] => Layers::Both,
+            [true, false] => Layers::Lower,
+            [false, true] => Layers::Upper,
+            [false, false] => return Ok(()),
+        };
+        self.next.push((Node::child(node, name), layers, shown));
+        Ok(())
+    }
+
+    fn add(&mut self, path: PathBuf, before: Option<&Stat>, after: Option<&Stat>, is_different: bool) {
+        let [before, after] = [before, after].map(|stat| stat.map(|stat| EntryKind::from(file_type(stat))));
+        // A whiteout of an entry that never existed is left by a file that came and went.
+        if before.is_some() || after.is_some() {
+            self.found.push((Change { path, before, after }, is_different));
+        }
+    }
+}
+
+/// Looks at a name in one layer. A character device 0 is a deleted entry (overlayfs.rst, "whiteouts"); a socket counts as nothing.
+fn there(layer: Option<BorrowedFd<'_>>, name: &CStr) -> sys::Result<Option<Stat>> {
+    let Some(layer) = layer else { return Ok(None) };
+    match rustix::fs::statat(layer, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if file_type(&stat) == FileType::CharacterDevice && stat.st_rdev == 0 => Ok(None),
+        Ok(stat) if file_type(&stat) == FileType::Socket => Ok(None),
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
+    before.st_mode == after.st_mode && (before.st_uid, before.st_gid) == (after.st_uid, after.st_gid)
+}
+
+fn has_same_xattrs(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
+    let [lower, upper] = [lower, upper].map(|layer| unless_gone(xattrs(XattrTarget::Named(layer, name))));
+    // An entry that is gone by now is listed as changed.
+    Ok(lower?.zip(upper?).is_some_and(|(lower, upper)| lower == upper))
+}
+
+fn has_same_data(
+    lower: BorrowedFd<'_>,
+    upper: BorrowedFd<'_>,
+    name: &CStr,
+    before: &Stat,
+    after: &Stat,
+) -> sys::Result<bool> {
+    if file_type(before) == FileType::RegularFile && before.st_size != after.st_size {
+        return Ok(false);
+    }
+    match unless_gone(same_data(lower, upper, name, (before, after), || false)) {
+        // It cannot be decided: listed rather than left out.
+        Ok(None) | Err(Errno::ACCESS | Errno::PERM) => Ok(false),
+        Ok(Some(told)) => Ok(told),
+        Err(errno) => Err(errno),
+    }
+}

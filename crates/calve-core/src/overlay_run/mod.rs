@@ -1,0 +1,319 @@
+//! A directory that one command alone sees as a writable copy of itself: an overlay in a mount namespace of its own.
+
+mod apply;
+mod changes;
+mod closed;
+mod entries;
+mod seal;
+mod xattrs;
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{AtFlags, CWD, Mode, RawMode};
+use rustix::io::Errno;
+
+use crate::clone::clone_and_change;
+use crate::error::{Error, PrivateError};
+use crate::options::CloneOptions;
+use crate::progress::CancelToken;
+use crate::remove::sweep::sweep_hidden;
+use crate::report::CloneReport;
+use crate::strategy::OverlayState;
+use crate::sys::{self, Denial, OverlayPaths, Steps};
+use crate::tree::location::DIRECTORY;
+use crate::tree::lock::Purpose;
+use crate::tree::source::Source;
+use crate::tree::stable::Since;
+use crate::vocabulary::operation::Operation;
+
+pub use crate::tree::walk::EntryKind;
+use apply::ApplyRequest;
+pub use changes::{Change, Version};
+use changes::{Layer, ListingScope};
+use closed::ClosedEntries;
+use seal::with_writable;
+use xattrs::RootState;
+
+/// The changes of a command that sees a private copy.
+pub struct PrivateOverlay {
+    tree: PathBuf,
+    state: OverlayState,
+    /// The root as it was before the command ran.
+    began: RootState,
+    closed: ClosedEntries,
+}
+
+/// The changes of the commands in a private copy, as it was when they were listed.
+#[derive(Default)]
+pub struct Changes {
+    different: Vec<Change>,
+    /// Those, and entries with a new time only, each with whether more than times differs.
+    touched: Vec<(Change, bool)>,
+    /// Just before they were listed.
+    since: Option<Since>,
+}
+
+impl std::ops::Deref for Changes {
+    type Target = [Change];
+
+    /// Returns what differs from the tree, in the order of the paths.
+    fn deref(&self) -> &[Change] {
+        &self.different
+    }
+}
+
+impl Changes {
+    /// Returns whether entries have new times, and nothing else has changed.
+    pub fn are_of_times(&self) -> bool {
+        self.different.is_empty() && !self.touched.is_empty()
+    }
+}
+
+/// Tells why a command could not be started.
+pub struct StartRefusal {
+    steps: Steps,
+    tree: PathBuf,
+    working_directory: PathBuf,
+}
+
+impl StartRefusal {
+    /// Returns the reason for `error`, with which `command` was not started.
+    pub fn reason(&self, command: &Command, error: io::Error) -> Error {
+        let refused = match self.steps.refused() {
+            Some(Denial::Namespaces) => PrivateError::NoNamespaces(error),
+            Some(Denial::Overlay) => {
+                let tree = self.tree.clone();
+                // The kernel makes directories of its own where the changes are kept.
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+                    return Error::io(Operation::MountOverlayOf, &tree, error);
+                }
+                PrivateError::NoOverlay { tree, source: error }
+            }
+            Some(Denial::WorkingDirectory) => {
+                return Error::io(Operation::EnterDirectory, &self.working_directory, error);
+            }
+            None => PrivateError::NotStarted { program: command.get_program().to_owned(), source: error },
+        };
+        refused.into()
+    }
+}
+
+impl PrivateOverlay {
+    /// Makes room in the directory `changes` for what a command changes in the directory `tree`, a path free of links. Deletes first
+    /// what killed runs have left in `changes`.
+    ///
+    /// # Errors
+    /// Fails when something is mounted below `tree`, which an overlay would hide.
+    pub fn new(tree: &Path, changes: &Path) -> Result<Self, Error> {
+        let source = Source::open(tree)?;
+        if source.single().is_some() {
+            return Err(Error::io(Operation::MountOverlayOf, tree, Errno::NOTDIR));
+        }
+        let below = sys::mounts_below(source.directory())
+            .map_err(|errno| Error::io(Operation::LookForMounts, source.path(), errno))?;
+        if let Some(mount) = below.first() {
+            return Err(PrivateError::MountBelow(mount.clone()).into());
+        }
+        let state = OverlayState::make(changes, &source)?;
+        let began = sys::open_at(CWD, state.path.join("upper").as_path(), DIRECTORY, Mode::empty())
+            .and_then(|upper| RootState::read(upper.as_fd(), &ClosedEntries::default()))
+            .map_err(|errno| Error::io(Operation::CreateUpper, &state.path, errno))?;
+        sweep_hidden(state.parent.as_fd(), state.path.parent().unwrap_or(&state.path), Purpose::Overlay)?;
+        Ok(Self { tree: tree.to_path_buf(), state, began, closed: ClosedEntries::default() })
+    }
+
+    /// Has `command` see the overlay. The changes are kept as long as one of its processes lives.
+    pub fn contain(&self, command: &mut Command, working_directory: &Path) -> Result<StartRefusal, Error> {
+        let [upper, work] = ["upper", "work"].map(|name| self.state.path.join(name));
+        let lock = self.state.lock.descriptor();
+        let steps = sys::contain(
+            command,
+            &OverlayPaths { tree: &self.tree, upper: &upper, work: &work, lock },
+            working_directory,
+        )
+        .map_err(|errno| Error::io(Operation::MountOverlay, working_directory, errno))?;
+        Ok(StartRefusal { steps, tree: self.tree.clone(), working_directory: working_directory.to_path_buf() })
+    }
+
+    /// Returns the directory that it is a copy of.
+    pub fn tree(&self) -> &Path {
+        &self.tree
+    }
+
+    /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner, contents or extended
+    /// attributes. While one of their processes still runs, it is a list of the moment. What may be applied takes 11 ms more.
+    pub fn changes(&mut self, use_of_them: ChangesUse) -> Result<Changes, Error> {
+        let failed = |errno| Error::io(Operation::Compare, &self.tree, errno);
+        let state = sys::open_at(CWD, self.state.path.as_path(), DIRECTORY, Mode::empty()).map_err(failed)?;
+        self.closed.open(state.as_fd(), c"upper").map_err(failed)?;
+        let since = (use_of_them == ChangesUse::Apply).then(Since::now);
+        let [lower, upper] = self.layers()?;
+        let touched = self.list(lower.as_fd(), upper.as_fd(), ListingScope::Touched)?;
+        let different = touched.iter().filter(|(_, is_different)| *is_different).map(|(change, _)| change.clone());
+        let different = different.collect();
+        Ok(Changes { different, touched, since })
+    }
+
+    /// Lists changes, each with whether more than times differs.
+    fn list(
+        &self,
+        lower: BorrowedFd<'_>,
+        upper: BorrowedFd<'_>,
+        scope: ListingScope,
+    ) -> Result<Vec<(Change, bool)>, Error> {
+        let upper = self.layer(upper);
+        changes::changes(&upper, lower, &self.tree, scope)
+    }
+
+    fn layer<'a>(&'a self, upper: BorrowedFd<'a>) -> Layer<'a> {
+        Layer { directory: upper, began: &self.began, closed: &self.closed }
+    }
+
+    /// Returns the changes if they are still those that were `shown`.
+    fn unchanged(
+        &self,
+        lower: BorrowedFd<'_>,
+        upper: BorrowedFd<'_>,
+        shown: &Changes,
+    ) -> Result<Vec<(Change, bool)>, Error> {
+        // Reading all contents again takes longer than looking at the times. An entry that cannot be looked at is for the list to tell.
+        if shown.since.is_some_and(|since| changes::is_quiet(upper, since).unwrap_or(false)) {
+            return Ok(shown.touched.clone());
+        }
+        let now = self.list(lower, upper, ListingScope::Touched)?;
+        let other = now.iter().zip(&shown.touched).find(|(now, shown)| now != shown);
+        let other = other.map(|((now, _), (shown, _))| now.path.clone().min(shown.path.clone()));
+        let longer = [&now, &shown.touched].map(|list| list.get(now.len().min(shown.touched.len())));
+        match other.or_else(|| longer.into_iter().flatten().next().map(|(change, _)| change.path.clone())) {
+            Some(path) => Err(PrivateError::ChangedSinceShown(self.tree.join(path)).into()),
+            None => Ok(now),
+        }
+    }
+
+    /// Returns how many bytes were copied at the most before the commands could change these files: an overlay copies a whole file when it
+    /// is first opened for writing (overlayfs.rst, "Non-directories"). A file that was made anew under an old name counts too.
+    pub fn most_copied(&self, changes: &[Change]) -> u64 {
+        let Ok([lower, _]) = self.layers() else { return 0 };
+        let is_file = |kind| kind == Some(EntryKind::File);
+        let changed = changes.iter().filter(|change| is_file(change.before) && is_file(change.after));
+        // A file that has gone meanwhile has no size any more.
+        changed.map(|change| changes::size(lower.as_fd(), &change.path).unwrap_or(0)).sum()
+    }
+
+    /// Reads what `change` is about, as it was before and as it is now. `None` where it is neither a regular file nor a symlink. Contents
+    /// of more than `most` bytes are not read.
+    pub fn versions(&self, change: &Change, most: u64) -> Result<[Option<Version>; 2], Error> {
+        let read = |root: &OwnedFd, kind| match kind {
+            Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)
+                .map(Some)
+                .map_err(|errno| Error::io(Operation::Read, self.tree.join(&change.path), errno)),
+            _ => Ok(None),
+        };
+        let [lower, upper] = self.layers()?;
+        Ok([read(&lower, change.before)?, read(&upper, change.after)?])
+    }
+
+    /// Makes in the tree itself what the commands have changed, and what they have touched: all of it, or nothing. `shown`: the changes as they
+    /// were listed.
+    ///
+    /// # Errors
+    /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
+    /// which they last changed (ctime), and with [`PrivateError::ChangedSinceShown`] if the copy has changed since its changes were listed.
+    /// Fails with [`PrivateError::ClockSetBack`] if those times tell nothing.
+    /// Leaves the tree as it was, unless the error is [`PrivateError::HalfApplied`].
+    pub fn apply(&self, shown: &Changes, since: &BaseState, cancel: &CancelToken) -> Result<(), Error> {
+        let [lower, upper] = self.layers()?;
+        let (lower, upper) = (lower.as_fd(), upper.as_fd());
+        let changes = self.unchanged(lower, upper, shown)?;
+        let upper = self.layer(upper);
+        let (tree, shown) = (&self.tree, Some(shown.since.unwrap_or(since.0)));
+        ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }.apply(&changes)
+    }
+
+    /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
+    pub fn keep(&self, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
+        let [tree, upper] = self.layers()?;
+        let changes = self.list(tree.as_fd(), upper.as_fd(), ListingScope::All)?;
+        // The clone gets the metadata of the tree's root when it gets its name: the command's come after that.
+        let below = changes.into_iter().filter(|(change, _)| !change.path.as_os_str().is_empty());
+        let below: Vec<_> = below.map(|(change, _)| (change, true)).collect();
+        fn request<'a>(
+            dst: &'a Path,
+            real_path: &'a Path,
+            lower: BorrowedFd<'a>,
+            upper: Layer<'a>,
+            cancel: &'a CancelToken,
+        ) -> ApplyRequest<'a> {
+            ApplyRequest { tree: dst, real_path, lower, upper, since: None, shown: None, cancel }
+        }
+        let upper = self.layer(upper.as_fd());
+        let report = clone_and_change(&self.tree, dst, options, |staged| {
+            request(dst, &staged.path(), staged.root()?, upper, &options.cancel).apply(&below)
+        })?;
+        let root = open_directory(dst)?;
+        request(dst, dst, root.as_fd(), upper, &options.cancel).give_root()?;
+        Ok(report)
+    }
+
+    /// Moves the changes to `dst`, which must not exist, in the directory that they are kept in. They stay there, as the kernel keeps them
+    /// (overlayfs.rst: a character device 0/0 stands for a deleted entry).
+    pub fn set_aside(&self, dst: &Path) -> Result<(), Error> {
+        let OverlayState { parent, path, .. } = &self.state;
+        let name = |path: &Path| CString::new(path.file_name().unwrap_or_default().as_bytes()).unwrap_or_default();
+        let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY, Mode::empty()).and_then(|state| {
+            let upper = sys::open_at(state.as_fd(), c"upper", DIRECTORY, Mode::empty())?;
+            // The changes matter more than the modes of what they hold.
+            let _ = self.closed.close(upper.as_fd(), |_| true);
+            let (from, to) = ((state.as_fd(), c"upper"), (parent.as_fd(), &*name(dst)));
+            with_writable([from, to], || sys::rename_no_replace(from.0, from.1, to.0, to.1))?;
+            let root = self.closed.as_left(PathBuf::new, rustix::fs::fstat(&upper)?);
+            let _ = rustix::fs::fchmod(&upper, Mode::from_raw_mode(root.st_mode as RawMode & 0o7777));
+            Ok(())
+        });
+        moved.map_err(|errno| Error::io(Operation::SetAside, dst, errno))
+    }
+
+    fn layers(&self) -> Result<[OwnedFd; 2], Error> {
+        Ok([open_directory(&self.tree)?, open_directory(&self.state.path.join("upper"))?])
+    }
+
+    /// Deletes the changes. Returns whether they are gone: processes that the commands have left behind keep theirs, until another
+    /// overlay in the same directory finds that they have ended.
+    pub fn discard(self) -> Result<bool, Error> {
+        // Not unlocked: that would take the lock from those processes too.
+        let Self { state: OverlayState { parent, path, lock }, .. } = self;
+        let name = lock.name().to_owned();
+        drop(lock);
+        sweep_hidden(parent.as_fd(), path.parent().unwrap_or(&path), Purpose::Overlay)?;
+        Ok(rustix::fs::statat(&parent, &*name, AtFlags::SYMLINK_NOFOLLOW).is_err())
+    }
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
+    sys::open_at(CWD, path, DIRECTORY, Mode::empty()).map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))
+}
+
+/// The use of a list of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangesUse {
+    /// They are shown.
+    Show,
+    /// They may be applied, if they are still the same then.
+    Apply,
+}
+
+/// A moment before a command was started.
+pub struct BaseState(Since);
+
+impl BaseState {
+    /// Returns the moment from which changes of a tree count for [`PrivateOverlay::apply`]. Takes 11 ms, which the clocks of file systems need for a
+    /// tick.
+    pub fn now() -> Self {
+        Self(Since::now())
+    }
+}

@@ -1,0 +1,96 @@
+//! Extended attributes that a command may have changed in its private copy.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::closed::ClosedEntries;
+use crate::sys::{self, XattrTarget};
+use crate::tree::fill::metadata::{is_overlays_own, may_be_lost};
+use crate::tree::held_times::modified;
+
+pub(super) type Xattrs = BTreeMap<CString, Vec<u8>>;
+
+/// The root of the private copy at one moment. It need not be as the tree's: not everything can be set where the changes are.
+pub(super) struct RootState {
+    stat: Stat,
+    pub(super) xattrs: Xattrs,
+}
+
+impl RootState {
+    pub(super) fn read(root: BorrowedFd<'_>, closed: &ClosedEntries) -> sys::Result<Self> {
+        let stat = closed.as_left(PathBuf::new, rustix::fs::fstat(root)?);
+        Ok(Self { stat, xattrs: xattrs(XattrTarget::Open(root))? })
+    }
+
+    /// Returns whether anything but the times differs.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        self.has_other_mode(&other.stat) || self.has_other_owner(&other.stat) || self.xattrs != other.xattrs
+    }
+
+    pub(super) fn has_other_time(&self, stat: &Stat) -> bool {
+        modified(&self.stat) != modified(stat)
+    }
+
+    pub(super) fn has_other_mode(&self, stat: &Stat) -> bool {
+        (self.stat.st_mode ^ stat.st_mode) & 0o7777 != 0
+    }
+
+    pub(super) fn has_other_owner(&self, stat: &Stat) -> bool {
+        (self.stat.st_uid, self.stat.st_gid) != (stat.st_uid, stat.st_gid)
+    }
+}
+
+/// Returns whether an attribute belongs to the place: btrfs-property(8), which the copy's file system may not have; labels, which the policy
+/// gives by the place (selinux(8)); attributes that the overlay keeps for itself.
+fn is_local(name: &CStr) -> bool {
+    name.to_bytes().starts_with(b"btrfs.") || name == c"security.selinux" || is_overlays_own(name)
+}
+
+pub(super) fn xattrs(target: XattrTarget<'_>) -> sys::Result<Xattrs> {
+    let (mut names, mut value, mut found) = (Vec::new(), Vec::new(), Xattrs::new());
+    let listed = match sys::list_xattrs(target, &mut names) {
+        Err(Errno::NOTSUP) => return Ok(found),
+        listed => listed?,
+    };
+    for name in listed.split(|&byte| byte == 0).filter_map(|name| CString::new(name).ok()) {
+        if name.is_empty() || is_local(&name) {
+            continue;
+        }
+        match target.read(&name, &mut value) {
+            Ok(length) => drop(found.insert(name, value[..length].to_vec())),
+            // It has just been removed, or is listed but not for this reader.
+            Err(sys::NO_ATTRIBUTE) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the attributes `tree` with what has changed from `before` to `now`.
+pub(super) fn with_changes(tree: &Xattrs, before: &Xattrs, now: Xattrs) -> Xattrs {
+    let mut wanted = tree.clone();
+    wanted.retain(|name, _| now.contains_key(name) || !before.contains_key(name));
+    wanted.extend(now.into_iter().filter(|(name, value)| before.get(name) != Some(value)));
+    wanted
+}
+
+/// Gives a directory these attributes and no others, but for those that this user may not set.
+pub(super) fn set_xattrs(directory: BorrowedFd<'_>, wanted: &Xattrs) -> sys::Result<()> {
+    let target = XattrTarget::Open(directory);
+    let now = xattrs(target)?;
+    for name in now.keys().filter(|name| !wanted.contains_key(*name)) {
+        sys::remove_xattr(directory, name)?;
+    }
+    for (name, value) in wanted.iter().filter(|(name, value)| now.get(*name) != Some(value)) {
+        match target.write(name, value) {
+            Err(errno) if !may_be_lost(errno, target) => return Err(errno),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,292 @@
+//! Removing: out of sight at once, deleted later.
+
+pub(crate) mod delete;
+mod foreign;
+pub(crate) mod guard;
+pub(crate) mod reap;
+pub(crate) mod sweep;
+pub(crate) mod trash;
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::{Error, Protection};
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::WarningCode;
+
+use crate::options::{Background, RemovalWait, RemoveOptions};
+use crate::progress::{CancelToken, Progress};
+use crate::remove::delete::{Deletion, delete, delete_directory};
+use crate::remove::foreign::refuse_what_cannot_be_deleted;
+use crate::remove::reap::reap_all;
+use crate::remove::sweep::delete_protected;
+use crate::remove::trash::GITIGNORE;
+use crate::report::{ReapReport, RemoveReport, Warning};
+use crate::tree::location::{DIRECTORY, Location, identity};
+use crate::tree::lock::{Lock, Purpose, Reach, recognise};
+
+/// Removes whatever is at `path`.
+///
+/// A directory is renamed to a hidden trash sibling, which takes the same time whatever its size; [`reap`] deletes it later.
+/// With [`RemovalWait::Yes`] it is deleted before the call returns. Where the parent directory or the file system
+/// does not permit the rename, the tree is deleted in place. Symlinks are removed, never followed.
+///
+/// # Errors
+/// [`Error::Protected`] for the root, a mount point, a tree with mounts below, an ancestor of the current directory and whatever
+/// [`RemoveOptions::protect`] names. [`Error::Io`] with [`Operation::DeleteContents`] for a tree in which another user owns what
+/// this one cannot delete, if that is near the root; entries further down stay in the trash.
+pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport, Error> {
+    remove(path, None, options)
+}
+
+/// Removes the open `directory`, as [`remove_tree`] does, if it is still at `path`. Leaves anything else at `path` alone.
+///
+/// # Errors
+/// Fails like [`remove_tree`], and with [`Error::Protected`] when something else is at `path`.
+pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
+    let stat = rustix::fs::fstat(directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    remove(path, Some(identity(&stat)), options)
+}
+
+/// Moves the directory at `path` to the trash, for [`reap`].
+///
+/// # Errors
+/// Fails like [`remove_tree`], and where the parent directory does not permit the rename. Then nothing has been done.
+pub fn move_to_trash(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
+    let location = open(path)?;
+    guard::check(&location, &options.protect)?;
+    refuse_what_cannot_be_deleted(&location)?;
+    let (_, lock) = trash::move_in(location.parent(), location.name(), location.parent_path(), None)?;
+    lock.leave();
+    Ok(())
+}
+
+fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
+    let started = Instant::now();
+    let location = open(path)?;
+    guard::check(&location, &options.protect)?;
+    let mut report = RemoveReport {
+        path: path.to_path_buf(),
+        trashed: None,
+        deleted: 0,
+        warnings: Vec::new(),
+        elapsed: started.elapsed(),
+    };
+    let stat = location.stat()?;
+    if expected.is_some_and(|expected| stat.is_none_or(|stat| identity(&stat) != expected)) {
+        return Err(Error::Protected { path: path.to_path_buf(), reason: Protection::Exchanged(None) });
+    }
+    if stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
+        let removed = remove_directory(&location, expected, options, &mut report);
+        remove_lock(&location);
+        removed?;
+    } else {
+        rustix::fs::unlinkat(location.parent(), location.name(), AtFlags::empty())
+            .map_err(|errno| Error::io(Operation::Remove, path, errno))?;
+        report.deleted = 1;
+    }
+    report.elapsed = started.elapsed();
+    Ok(report)
+}
+
+/// Deletes the directory at `path` where it is, in the foreground, without the trash and the checks of [`remove_tree`]. Does not
+/// cross a mount, follow a link, or change a mode.
+///
+/// # Errors
+/// Fails when `path` is no directory, and when something could not be deleted: that stays, and the directories that lead to it.
+pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
+    let location = open(path)?;
+    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
+    let stat = location.stat()?.ok_or_else(|| failed(Errno::NOENT))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Err(failed(Errno::NOTDIR));
+    }
+    let deletion = Deletion::new(options.threads, &options.progress, &options.cancel);
+    let deletion = Deletion { opens_up: false, ..deletion };
+    delete_directory(location.parent(), location.name(), path, identity(&stat), &deletion).map(|_| ())
+}
+
+/// Fails where [`remove_tree`] would fail, or leave the directory at `path` emptied, if that shows without removing anything.
+pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
+    let location = open(path)?;
+    guard::check(&location, &options.protect)?;
+    refuse_what_cannot_be_deleted(&location)?;
+    check_own_name(&location)
+}
+
+/// Fails if this user may not rename what is at `path` in its directory, where [`remove_tree`] would delete it in place.
+pub fn check_renamable(path: &Path) -> Result<(), Error> {
+    check_own_name(&open(path)?)
+}
+
+/// Fails if this user may not remove or rename the entry at `location`.
+fn check_own_name(location: &Location) -> Result<(), Error> {
+    let failed = |errno| Err(Error::io(Operation::MoveToTrash, location.path(), errno));
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    if let Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) =
+        rustix::fs::accessat(location.parent(), c".", wanted, AtFlags::EACCESS)
+    {
+        return failed(errno);
+    }
+    let Some(stat) = location.stat()? else { return Ok(()) };
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let is_unchangeable =
+        |opened: crate::sys::Result<OwnedFd>| opened.is_ok_and(|opened| crate::sys::is_unchangeable(opened.as_fd()));
+    if is_unchangeable(crate::sys::open_at(location.parent(), c".", DIRECTORY, Mode::empty()))
+        || matches!(kind, FileType::Directory | FileType::RegularFile) && is_unchangeable(location.open_at(flags))
+    {
+        return failed(Errno::PERM);
+    }
+    let user = rustix::process::geteuid();
+    let is_anothers = |stat: &Stat| stat.st_uid != user.as_raw();
+    let is_kept = |parent: Stat| Mode::from_raw_mode(parent.st_mode).contains(Mode::SVTX) && is_anothers(&parent);
+    match rustix::fs::fstat(location.parent()).is_ok_and(is_kept) && !user.is_root() {
+        true if is_anothers(&stat) => failed(Errno::PERM),
+        _ => Ok(()),
+    }
+}
+
+fn open(path: &Path) -> Result<Location, Error> {
+    let location = Location::of_existing(path)?
+        .ok_or_else(|| Error::Protected { path: path.to_path_buf(), reason: Protection::NoName })?;
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        match location.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            None | Some(FileType::Directory) => {}
+            Some(FileType::Symlink) => return Err(Error::LinkWithSlash(path.to_path_buf())),
+            Some(_) => return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR)),
+        }
+    }
+    Ok(location)
+}
+
+/// Removes the lock of a hidden name, which protects nothing once what had the name is gone.
+fn remove_lock(location: &Location) {
+    if recognise(location.name(), Reach::Machine).is_some()
+        && let Ok(Some(lock)) = Lock::take(location.parent(), location.name())
+    {
+        lock.remove_if_unused(location.parent());
+    }
+}
+
+fn remove_directory(
+    location: &Location,
+    expected: Option<(u64, u64)>,
+    options: &RemoveOptions,
+    report: &mut RemoveReport,
+) -> Result<(), Error> {
+    let deletion = Deletion::new(options.threads, &options.progress, &options.cancel);
+    refuse_what_cannot_be_deleted(location)?;
+    match trash::move_in(location.parent(), location.name(), location.parent_path(), expected) {
+        Ok((trashed, lock)) if options.wait == RemovalWait::No => {
+            lock.leave();
+            report.trashed = Some(trashed);
+        }
+        Ok((trashed, lock)) => {
+            let path = location.parent_path().join(&trashed.name);
+            let deletion = Deletion { last: Some(GITIGNORE), ..deletion };
+            match delete_protected(location.parent(), &lock, &path, &deletion) {
+                Ok(entries) => report.deleted = entries,
+                Err(error) => {
+                    if !matches!(error, Error::Interrupted) {
+                        lock.record_failure();
+                    }
+                    lock.leave();
+                    return Err(error);
+                }
+            }
+            lock.remove(location.parent());
+        }
+        Err(Error::Io { source, .. }) if refused_rename(&source) => {
+            report.warnings.push(Warning {
+                code: WarningCode::DeletedInPlace,
+                path: Some(location.path().to_path_buf()),
+                message: format!(
+                    "it was deleted in the foreground, since it could not be moved to the trash: {source}"
+                ),
+            });
+            report.deleted = match expected {
+                Some(expected) => {
+                    delete_directory(location.parent(), location.name(), location.path(), expected, &deletion)?
+                }
+                None => delete(location.parent(), location.name(), location.path(), &deletion)?,
+            };
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Returns whether deleting in place may still work: an overlay renames no directory of a lower layer (overlayfs.rst, "renaming directories").
+fn refused_rename(error: &std::io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOSPC | Errno::DQUOT | Errno::XDEV))
+}
+
+/// Deletes what killed clones of this user have left in the directory `parent`, and says what that was. Trash stays, for [`reap`].
+pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = match crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT) => return Ok(Vec::new()),
+        Err(errno) => return Err(Error::io(Operation::OpenDirectory, parent, errno)),
+    };
+    let (progress, cancel) = (Progress::default(), CancelToken::default());
+    let deletion = Deletion::new(None, &progress, &cancel);
+    let swept = sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &deletion)?;
+    match swept.failure {
+        Some(error) => Err(error),
+        None => Ok(swept.removed),
+    }
+}
+
+/// A removed tree that has not been deleted yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingTrash {
+    /// The hidden name.
+    pub path: PathBuf,
+    /// An earlier attempt to delete it failed.
+    pub is_stuck: bool,
+    /// A living process is deleting it.
+    pub is_busy: bool,
+}
+
+/// Returns the trash of this user in the directory `parent`, which [`reap`] deletes, if nothing prevents it.
+pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
+    let failed = |operation| move |errno| Error::io(operation, parent, errno);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty());
+    let directory = directory.map_err(failed(Operation::OpenDirectory))?;
+    let mut found = sweep::find(directory.as_fd()).map_err(failed(Operation::ReadDirectory))?;
+    found.retain(|found| {
+        let stat = rustix::fs::statat(&directory, &*found.name, AtFlags::SYMLINK_NOFOLLOW);
+        found.purpose == Purpose::Trash && stat.is_ok()
+    });
+    let pending = found.into_iter().map(|found| {
+        let lock = Lock::take(directory.as_fd(), &found.name);
+        PendingTrash {
+            path: parent.join(OsStr::from_bytes(found.name.to_bytes())),
+            is_stuck: matches!(&lock, Ok(Some(lock)) if lock.has_failed()),
+            is_busy: matches!(lock, Ok(None)),
+        }
+    });
+    Ok(pending.collect())
+}
+
+/// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
+///
+/// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
+pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &CancelToken) -> Result<ReapReport, Error> {
+    if background == Background::Yes {
+        crate::sys::lower_priority();
+    }
+    let progress = Progress::default();
+    let deletion = Deletion::new(None, &progress, cancel);
+    reap_all(background, || sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion))
+}

@@ -1,0 +1,246 @@
+//! Asking for spares, listing them and giving them up.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::io::Errno;
+
+use super::build;
+use super::set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares, WatcherStart};
+use super::watch;
+use crate::claim::ask::{Answer, ask};
+use crate::claim::store::{Definition, Home, Set, Shape, SpareSource, spares};
+use crate::claim::{hand_over, record};
+use crate::error::Error;
+use crate::options::{CloneOptions, SpareUse};
+use crate::progress::{CancelToken, Progress};
+use crate::remove::delete::Deletion;
+use crate::report::Offer;
+use crate::strategy::criteria::RefusalReason;
+use crate::tree::location::{Location, canonical};
+use crate::tree::source::Source;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::remedy::Remedy;
+use crate::vocabulary::strategy::Strategy;
+
+impl Spares {
+    /// Asks for spares of a directory or template. Builds none: see [`Self::refill`].
+    ///
+    /// # Errors
+    /// Fails with [`Error::NoSpare`] where a spare would be of no use.
+    pub fn add(&self, origin: &SpareOrigin, options: &SpareOptions) -> Result<SpareSet, Error> {
+        let src = origin.path();
+        let no = |reason| Error::NoSpare { path: src.to_path_buf(), reason };
+        let source = Source::open(src)?;
+        let shape = Shape::from_options(&options.like, options.staged)
+            .ok_or_else(|| no("what it leaves out is decided by a function"))?;
+        let home = Home::create(&self.home)?;
+        let real = canonical(src)?;
+        let parent = match &options.at {
+            Some(at) => Some(canonical(at)?),
+            None => {
+                let stat = rustix::fs::fstat(home.directory())
+                    .map_err(|errno| Error::io(Operation::Stat, &self.home, errno))?;
+                let beside = origin.place(&real).ok_or_else(|| no("it is the root of the file system"))?;
+                (record::device(&stat) != source.identity().0).then(|| beside.to_path_buf())
+            }
+        };
+        let of = match origin {
+            SpareOrigin::Template(template) => SpareSource::Template(template.name.clone()),
+            SpareOrigin::Directory(_) => SpareSource::Directory(real),
+        };
+        if options.watcher == Some(WatcherStart::AfterClones) {
+            watch::possible(&self.home)?;
+        }
+        let definition = Definition { source: of, parent, count: options.count.unwrap_or(1).max(1), shape };
+        let inside = match &definition.parent {
+            Some(parent) => Location::of_destination(&parent.join(".calve-spares"))?,
+            None => Location::of_destination(&self.home.join("set"))?,
+        };
+        build::refuse(&source, &inside, options.staged)?;
+        let is_new = !home.has(&definition)?;
+        let mut set = home.define(&definition)?;
+        if let Err(error) = set.create_directory() {
+            if is_new {
+                home.undefine(&set)?;
+            }
+            return Err(error);
+        }
+        set.pause(false)?;
+        if let Some(watcher) = options.watcher {
+            set.keep_watched(watcher == WatcherStart::AfterClones)?;
+            set.watched = watcher == WatcherStart::AfterClones;
+        }
+        set.paused = false;
+        // A watcher that runs learns of it.
+        ask(home.path(), &set.id);
+        Ok(SpareSet { is_new, ..self.describe(&set, Some(&source))? })
+    }
+
+    /// Forgets a set that [`Self::add`] has just made, if no spare of it was built, and none will be without a change of its source or its place.
+    /// `failures` are those of [`Self::refill`].
+    pub fn forget_unbuilt(&self, set: &SpareSet, failures: &[(SpareSource, Error)]) -> Result<(), Error> {
+        let Some(home) = Home::open(&self.home)?.filter(|_| set.is_new) else { return Ok(()) };
+        if failures.is_empty() || failures.iter().any(|(_, error)| passes(error)) {
+            return Ok(());
+        }
+        for found in home.sets(Some(&set.source))?.iter().filter(|found| found.directory_path() == set.directory) {
+            if self.describe(found, None)?.spares.is_empty() {
+                home.undefine(found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether [`crate::clone_tree`] would use a spare of `src` for a destination in the directory `parent`, if that shows
+    /// without a check of its entries, and what would make it possible.
+    pub fn offer(&self, src: &Path, parent: &Path) -> Result<Offer, Error> {
+        let source = Source::open(src)?;
+        let inside = Location::of_destination(&parent.join("spare"))?;
+        let options = CloneOptions { spares: Some(SpareUse::kept_in(&self.home)), ..CloneOptions::default() };
+        let is_read_only = rustix::fs::fstatvfs(inside.parent())
+            .is_ok_and(|status| status.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
+        let refused = match hand_over::available(&source, inside.parent(), &options) {
+            Ok(()) if is_read_only => Some(RefusalReason::new("the destination's file system is mounted read-only")),
+            Ok(()) => None,
+            Err(Some(reason)) => Some(reason),
+            Err(None) => Some(match build::unfit(&source, false) {
+                Err(Error::NoSpare { reason, .. }) => RefusalReason::new(reason),
+                _ => hand_over::none_of_source().with_remedy(Remedy::KeepSpares(src.to_path_buf())),
+            }),
+        };
+        let refused = refused.map(|reason| reason.by(Strategy::Spare));
+        Ok(Offer { strategy: Strategy::Spare, refused })
+    }
+
+    /// Returns whether there are to be spares of the directory `src` as it is; if `made_without` is not empty, spares for trees that are assembled
+    /// ([`SpareOptions::staged`]), without what matches it.
+    pub fn are_wanted(&self, src: &Path, made_without: &[String]) -> Result<bool, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
+        let Ok(real) = src.canonicalize() else { return Ok(false) };
+        let whole = Shape::of_root(made_without);
+        let sets = home.sets(Some(&SpareSource::Directory(real)))?;
+        Ok(sets.iter().any(|set| set.definition.shape == whole))
+    }
+
+    /// Returns whether a watcher knows what has changed in `source` since a spare was built. Just after all of a source was read, it does not
+    /// know yet.
+    pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
+        for set in home.sets(Some(source))? {
+            let Some(directory) = set.open_directory()? else { continue };
+            for found in spares(directory.as_fd(), &set.directory_path())? {
+                if ask(home.path(), &found.id(&set)) != Answer::Unknown {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the records of sets that cannot be read: damaged ones, and those of another version.
+    pub fn unreadable(&self) -> Result<Vec<PathBuf>, Error> {
+        Home::open(&self.home)?.map_or_else(|| Ok(Vec::new()), |home| home.unreadable_sets())
+    }
+
+    /// Returns all sets. `resolve` finds the directory of a source.
+    pub fn list(&self, resolve: impl Fn(&SpareSource) -> Option<SpareOrigin>) -> Result<Vec<SpareSet>, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(Vec::new()) };
+        let mut sets = Vec::new();
+        for set in home.sets(None)? {
+            let origin = resolve(&set.definition.source);
+            let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
+            let mut described = self.describe(&set, source.as_ref())?;
+            let usable = described.spares.iter().filter(|spare| !matches!(spare.standing, Readiness::Stale(_))).count();
+            if let Some(origin) = origin.filter(|_| (usable as u64) < described.count) {
+                described.next_bytes = build::cost(&set, &origin).ok();
+            }
+            sets.push(described);
+        }
+        sets.sort_by(|a, b| (&a.directory, &a.exclude).cmp(&(&b.directory, &b.exclude)));
+        Ok(sets)
+    }
+
+    fn describe(&self, set: &Set, source: Option<&Source>) -> Result<SpareSet, Error> {
+        let mut described = SpareSet {
+            source: set.definition.source.clone(),
+            count: set.definition.count as u64,
+            is_paused: set.paused,
+            is_watched: set.watched,
+            directory: set.directory_path(),
+            is_new: false,
+            exclude: set.definition.shape.exclude.clone(),
+            next_bytes: None,
+            spares: Vec::new(),
+        };
+        let Some(directory) = set.open_directory()? else { return Ok(described) };
+        for found in spares(directory.as_fd(), &described.directory)? {
+            let id = found.id(set);
+            let busy = found.lock(directory.as_fd())?.is_none();
+            let (standing, head) = match (found.head()?, source) {
+                (head, _) if busy => (Readiness::Building, head),
+                (None, _) if found.has_tree() => (Readiness::Stale("it did not fit its source any more"), None),
+                (None, _) => (Readiness::Stale("it was not finished"), None),
+                (Some(head), None) => (Readiness::Stale("the source is missing"), Some(head)),
+                (Some(head), Some(source)) => {
+                    let standing =
+                        hand_over::fitness(&head, source).map_or_else(Readiness::Stale, |()| Readiness::Ready);
+                    (standing, Some(head))
+                }
+            };
+            let head = head.as_ref();
+            described.spares.push(SpareState {
+                id,
+                standing,
+                built: head.map(|head| UNIX_EPOCH + Duration::from_nanos(head.built_ns)),
+                entries: head.map(|head| head.entries),
+                apparent_bytes: head.map(|head| head.apparent_bytes),
+                written_bytes: head.map(|head| head.written_bytes),
+            });
+        }
+        Ok(described)
+    }
+
+    /// Says whether more spares of a source are to be built. Returns how many sets that concerns.
+    pub fn pause(&self, source: &SpareSource, paused: bool) -> Result<usize, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(0) };
+        let sets = home.sets(Some(source))?;
+        sets.iter().try_for_each(|set| set.pause(paused))?;
+        Ok(sets.len())
+    }
+
+    /// Forgets about a source, and deletes its spares. Waits for a process that builds one, which would leave it if it were killed: in the
+    /// background it gives up. Returns how many sets there were.
+    pub fn remove(&self, source: &SpareSource, cancel: &CancelToken) -> Result<usize, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(0) };
+        let sets = home.sets(Some(source))?;
+        sets.iter().try_for_each(|set| set.pause(true))?;
+        let _lock = home.lock_soon()?;
+        let progress = Progress::default();
+        for set in &sets {
+            build::sweep(set, None, &Deletion::new(None, &progress, cancel))?;
+            home.undefine(set)?;
+            // A watcher that runs learns of it.
+            ask(home.path(), &set.id);
+        }
+        Ok(sets.len())
+    }
+
+    /// Returns whether a watcher is to be started after clones.
+    pub fn want_watcher(&self) -> Result<bool, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
+        Ok(home.sets(None)?.iter().any(|set| set.watched))
+    }
+}
+
+/// Returns whether a spare can perhaps be built later as things are.
+fn passes(error: &Error) -> bool {
+    let is_full = [Errno::NOSPC, Errno::DQUOT].iter().any(|errno| error.is_errno(*errno));
+    is_full
+        || match error {
+            Error::NoRoom { .. } | Error::Interrupted => true,
+            Error::NoSpare { reason, .. } => *reason == build::NO_ROOM,
+            _ => false,
+        }
+}

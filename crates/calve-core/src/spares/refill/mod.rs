@@ -1,0 +1,145 @@
+//! When the next spare is built: by one process of a user at a time, and in the background only while the machine has time for it.
+
+mod pace;
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use self::pace::RefillPace;
+use super::build::{build, sweep};
+use super::set::{SpareOrigin, Spares};
+use crate::claim::ask::ask;
+use crate::claim::store::{Home, Set, SpareSource, spares};
+use crate::error::Error;
+use crate::options::Background;
+use crate::progress::{CancelToken, Progress};
+use crate::remove::delete::Deletion;
+use crate::sys;
+use crate::tree::held_lock::HeldLock;
+use crate::tree::source::Source;
+
+/// The options of [`Spares::refill`].
+pub struct RefillOptions {
+    /// Finds the directory of a source, if it still exists.
+    pub resolve: fn(&SpareSource) -> Option<SpareOrigin>,
+    /// Builds the spares of this source only.
+    pub only: Option<SpareSource>,
+    /// With [`Background::Yes`] this process gets the lowest priority, and waits while the machine is busy. Only for a process that does
+    /// nothing else.
+    pub background: Background,
+    /// Counters that another thread may read.
+    pub progress: Arc<Progress>,
+    /// Ends the work early.
+    pub cancel: CancelToken,
+}
+
+/// The result of [`Spares::refill`].
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct RefillReport {
+    /// How many spares were built.
+    pub built: u64,
+    /// How many were deleted because they were of no use any more, or had not been finished.
+    pub removed: u64,
+    /// Sources of which no spare could be built, and why.
+    pub failures: Vec<(SpareSource, Error)>,
+}
+
+impl Spares {
+    /// Builds the spares that are missing, in all sets that are not paused, after deleting those that are of no use any more. Only one
+    /// process of a user does so at a time. In the background another one waits for it, and any further one leaves the work to that.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used, or the caller cancels. What stands in the way of a single spare is in the report.
+    pub fn refill(&self, options: &RefillOptions) -> Result<RefillReport, Error> {
+        let mut report = RefillReport::default();
+        let Some(home) = Home::open(&self.home)? else { return Ok(report) };
+        if options.background == Background::Yes {
+            sys::lower_priority();
+        }
+        // In the background after each spare others get their turn, and the machine is asked again.
+        while let Some(lock) = turn(&home, options)? {
+            let built = all(&home, options, &mut report)?;
+            drop(lock);
+            if !built || options.background == Background::No {
+                break;
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// Waits for this process's turn. `None` if another one waits already, which will do the work, or if the machine has no time.
+fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error> {
+    if options.background == Background::No {
+        return home.lock_soon();
+    }
+    // The next process sees whatever is claimed after this is let go of.
+    let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
+    // By its path: an open directory stays usable when it is moved, or when its file system is unmounted.
+    let sets = || Home::open(home.path())?.map_or(Ok(Vec::new()), |home| home.sets(None));
+    let is_wanted = || sets().is_ok_and(|sets| sets.iter().any(|set| !set.paused));
+    let may_go_on = || !options.cancel.is_cancelled() && is_wanted();
+    if pace::stand_still(&mut pace::LoadSample::now(), pace::LONGEST_BEFORE, may_go_on) {
+        home.lock()
+    } else {
+        Ok(None)
+    }
+}
+
+/// Works on every set; in the background until one spare has been built. Returns whether one was.
+fn all(home: &Home, options: &RefillOptions, report: &mut RefillReport) -> Result<bool, Error> {
+    let before = report.built;
+    for set in home.sets(None)? {
+        match refill_set(home, &set, options, report) {
+            Ok(()) => {}
+            Err(error @ Error::Interrupted) => return Err(error),
+            Err(error) => report.failures.push((set.definition.source.clone(), error)),
+        }
+        if options.background == Background::Yes && report.built > before {
+            break;
+        }
+    }
+    Ok(report.built > before)
+}
+
+fn refill_set(home: &Home, set: &Set, options: &RefillOptions, report: &mut RefillReport) -> Result<(), Error> {
+    if options.only.as_ref().is_some_and(|only| *only != set.definition.source) {
+        return Ok(());
+    }
+    let origin = (options.resolve)(&set.definition.source);
+    let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
+    let deletion = Deletion::new(None, &options.progress, &options.cancel);
+    report.removed += sweep(set, source.as_ref(), &deletion)?;
+    // Nothing is made while the source is not there: the directory for its spares may be one to mount its file system on.
+    let (Some(origin), Some(_)) = (origin, source) else {
+        return Err(Error::Missing(set.definition.source.name()));
+    };
+    while !set.paused && ready(set)? < set.definition.count {
+        let cancel = match options.background {
+            Background::No => options.cancel.clone(),
+            Background::Yes => options.cancel.with_pace(Arc::new(RefillPace::new(home, set, &options.cancel)?)),
+        };
+        match build(set, &origin, &cancel, &options.progress) {
+            // The machine has no time for it, or it is not wanted any more.
+            Err(Error::Interrupted) if !options.cancel.is_cancelled() => break,
+            built => built?,
+        }
+        report.built += 1;
+        // The watcher, if there is one, learns of the new spare. The answer does not matter.
+        ask(home.path(), &set.id);
+        if options.background == Background::Yes {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn ready(set: &Set) -> Result<usize, Error> {
+    let Some(directory) = set.open_directory()? else { return Ok(0) };
+    let mut count = 0;
+    for found in spares(directory.as_fd(), &set.directory_path())? {
+        count += usize::from(found.head()?.is_some());
+    }
+    Ok(count)
+}

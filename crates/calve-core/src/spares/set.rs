@@ -1,0 +1,164 @@
+//! A source and its spares, as callers see them.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::claim::store::SpareSource;
+use crate::json::{As, FromReport, ReceiptPath, Seconds};
+use crate::options::CloneOptions;
+use crate::template::HeldTemplate;
+
+/// The spares of one user.
+#[derive(Debug, Clone)]
+pub struct Spares {
+    pub(super) home: PathBuf,
+}
+
+/// A request for spares: see [`Spares::add`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct SpareOptions {
+    /// How many to keep ready; by default one.
+    pub count: Option<usize>,
+    /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
+    /// and else the source's parent. They serve destinations on the same file system.
+    pub at: Option<PathBuf>,
+    /// The starter of the watcher. By default it stays as it was, or else only the user starts it.
+    pub watcher: Option<WatcherStart>,
+    /// They are for roots of trees that [`crate::internal::stage`] assembles ([`SpareUse::made_without`]), which on btrfs are subvolumes. Required if the
+    /// source is a subvolume, of which any other clone is a snapshot.
+    pub staged: bool,
+    /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
+    pub like: CloneOptions,
+}
+
+/// The starter of the watcher ([`Spares::watch`]) of the source of spares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WatcherStart {
+    /// The user.
+    #[default]
+    ByHand,
+    /// The process that refills the spares after a clone, if none runs: see [`Spares::want_watcher`].
+    AfterClones,
+}
+
+/// A source and its spares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "SpareSetReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SpareSet {
+    /// The directory without links, or the name of the template with an `@` before it.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub source: SpareSource,
+    /// The number of spares to keep ready.
+    pub count: u64,
+    /// No more spares are built.
+    #[serde(rename = "paused")]
+    pub is_paused: bool,
+    /// The watcher is started after clones.
+    #[serde(rename = "watched")]
+    pub is_watched: bool,
+    /// The directory that the spares are in.
+    #[serde(rename = "place", with = "As::<ReceiptPath>")]
+    pub directory: PathBuf,
+    /// It was not there before this [`Spares::add`].
+    #[serde(skip)]
+    pub is_new: bool,
+    /// The patterns of what they leave out.
+    pub exclude: Vec<String>,
+    /// The space that the next spare takes: 0 where it shares the data of the source. Null if none is missing, or if that cannot be found out.
+    pub next_bytes: Option<u64>,
+    /// The spares that there are, the newest first.
+    pub spares: Vec<SpareState>,
+}
+
+/// One spare.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "SpareReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SpareState {
+    /// Its name.
+    pub id: String,
+    /// Its readiness.
+    #[serde(flatten, with = "As::<ReadinessFields>")]
+    pub standing: Readiness,
+    /// When it was built, in seconds since 1970. Null if it is not complete.
+    #[serde(rename = "built_at", with = "As::<Option<Seconds>>")]
+    pub built: Option<SystemTime>,
+    /// The number of entries in it. Null if it is not complete.
+    pub entries: Option<u64>,
+    /// The sum of the sizes of its files. Null if it is not complete.
+    pub apparent_bytes: Option<u64>,
+    /// The part of that which takes up space of its own, because it was not shared when the spare was built. Null if it is not complete.
+    pub written_bytes: Option<u64>,
+}
+
+/// The use that a spare is fit for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// It is being built, or being handed over.
+    Building,
+    /// It can be handed over, after a check.
+    Ready,
+    /// It cannot be used any more, for this reason.
+    Stale(&'static str),
+}
+
+/// A [`Readiness`] in a document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ReadinessFields {
+    /// `building`: it is being built or handed over. `ready`: it can be handed over, after a check. `stale`: it cannot be used any more.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["building", "ready", "stale"])))]
+    state: &'static str,
+    /// Why it is stale. Null if it is not.
+    reason: Option<&'static str>,
+}
+
+impl FromReport<Readiness> for ReadinessFields {
+    fn from_report(readiness: &Readiness) -> Self {
+        let (state, reason) = match *readiness {
+            Readiness::Building => ("building", None),
+            Readiness::Ready => ("ready", None),
+            Readiness::Stale(reason) => ("stale", Some(reason)),
+        };
+        Self { state, reason }
+    }
+}
+
+/// The directory of a source.
+#[derive(Debug)]
+pub enum SpareOrigin {
+    /// A directory that may change.
+    Directory(PathBuf),
+    /// The tree of a template.
+    Template(Box<HeldTemplate>),
+}
+
+impl SpareOrigin {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Directory(path) => path,
+            Self::Template(template) => &template.tree,
+        }
+    }
+
+    /// Returns the directory beside the source `real`. A template's has the directory of its versions: a refresh deletes a version.
+    pub(super) fn place<'a>(&self, real: &'a Path) -> Option<&'a Path> {
+        match self {
+            Self::Directory(_) => real.parent(),
+            Self::Template(_) => real.ancestors().nth(3),
+        }
+    }
+}
+
+impl Spares {
+    /// Returns the spares that are kept in the directory `home`, which need not exist.
+    pub fn at(home: impl Into<PathBuf>) -> Self {
+        Self { home: home.into() }
+    }
+}

@@ -1,0 +1,158 @@
+//! The contents of a directory, by the record of a spare of it, where a watcher knows the changes since. It takes no walk.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, OsStr};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+
+use super::set::Spares;
+use crate::claim::ask::{Answer, ask};
+use crate::claim::check::{CheckRequest, DirectoryChanges, check};
+use crate::claim::hand_over::{directories, fitness};
+use crate::claim::order::Subtrees;
+use crate::claim::record::{Block, RecordedState, blocks};
+use crate::claim::select::{EntryChange, now};
+use crate::claim::store::{Home, Shape, SpareSource, spares};
+use crate::error::Error;
+use crate::options::{RecordBody, SpareUse};
+use crate::progress::CancelToken;
+use crate::sys;
+use crate::tree::exclude::Exclusions;
+use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
+use crate::tree::walk::EntryKind;
+
+/// A directory as it is, by the record of a spare.
+#[derive(PartialEq, Eq)]
+pub struct WatchedListing {
+    body: Arc<RecordBody>,
+    /// The changes since the record was taken.
+    touched: BTreeMap<PathBuf, DirectoryChanges>,
+}
+
+/// The known facts of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedEntry {
+    /// It has not changed. The directories in it are told of by themselves.
+    Directory,
+    /// It has not changed.
+    Other(RecordedState),
+    /// Added, removed or possibly changed. Descendants are not listed.
+    Unsure,
+}
+
+impl std::fmt::Debug for WatchedListing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WatchedListing").field("touched", &self.touched).finish_non_exhaustive()
+    }
+}
+
+impl Spares {
+    /// Returns the listing of the directory `src`, if it has a spare and a watcher runs. `made_without` are the patterns of entries that
+    /// the spare lacks; nothing is known of those. `None` where only a walk could tell.
+    pub fn watched_listing(
+        &self,
+        src: &Path,
+        made_without: &[String],
+        cancel: &CancelToken,
+    ) -> Result<Option<WatchedListing>, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(None) };
+        let source = Source::open(src)?;
+        let Ok(real) = src.canonicalize() else { return Ok(None) };
+        // A watcher gets no events of mounts.
+        if !sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty()) {
+            return Ok(None);
+        }
+        let shape = Shape::of_root(made_without);
+        for set in home.sets(Some(&SpareSource::Directory(real)))? {
+            let directory = if set.definition.shape == shape { set.open_directory()? } else { None };
+            let Some(directory) = directory else { continue };
+            for found in spares(directory.as_fd(), &set.directory_path())? {
+                let Some(record) = found.record()?.filter(|record| fitness(&record.head, &source).is_ok()) else {
+                    continue;
+                };
+                let changed = match ask(home.path(), &found.id(&set)) {
+                    Answer::Unknown => continue,
+                    Answer::Unchanged => Vec::new(),
+                    Answer::Changed(paths) => paths,
+                };
+                let Some(body) = record.body(None) else { continue };
+                let exclude = Exclusions::new(made_without)?;
+                let only = directories(changed);
+                let work = CheckRequest {
+                    source: &source,
+                    exclude: &exclude,
+                    only: Some(&only),
+                    threads: if only.len() < 64 { 1 } else { thread_count(None) },
+                    cancel,
+                };
+                if let Ok(differences) = check(&work, &body.bytes, record.head.entries) {
+                    return Ok(Some(WatchedListing { body, touched: differences.directories }));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl SpareUse {
+    /// Keeps the claim of a known spare from reading its record again.
+    pub fn with_record_of(&mut self, listing: &WatchedListing) {
+        self.record = Some(Arc::clone(&listing.body));
+    }
+}
+
+impl WatchedListing {
+    /// Tells of every entry of the directories that `wants` takes, with the directory's path and the entry's name. Directories that may have
+    /// got or lost entries without a trace are told to `unsure`. Returns false, and may have told of a part, if the record is damaged.
+    pub fn visit(
+        &self,
+        mut wants: impl FnMut(&Path) -> bool,
+        mut entry: impl FnMut(&Path, &CStr, EntryKind, ListedEntry),
+        mut unsure: impl FnMut(&Path),
+    ) -> bool {
+        let Some(blocks) = blocks(&self.body.bytes) else { return false };
+        let mut left = Subtrees::default();
+        for block in &blocks {
+            if left.has(block.path) || !wants(block.path) {
+                continue;
+            }
+            if block.recent {
+                unsure(block.path);
+            }
+            self.directory(block, &mut entry, &mut left);
+        }
+        true
+    }
+
+    fn directory(
+        &self,
+        block: &Block<'_>,
+        entry: &mut impl FnMut(&Path, &CStr, EntryKind, ListedEntry),
+        left: &mut Subtrees,
+    ) {
+        let touched = self.touched.get(block.path);
+        for found in block.entries() {
+            let kind = found.kind();
+            let is_touched = touched.is_some_and(|touched| now(touched, found.name) != EntryChange::Same);
+            let known = match found.known {
+                _ if is_touched => ListedEntry::Unsure,
+                None => ListedEntry::Directory,
+                // A change within the tick of the clock in which it was recorded would not show.
+                Some((_, true)) => ListedEntry::Unsure,
+                Some((identity, false)) => ListedEntry::Other(identity),
+            };
+            if is_touched && kind == FileType::Directory {
+                left.insert(&block.path.join(OsStr::from_bytes(found.name.to_bytes())));
+            }
+            entry(block.path, found.name, kind.into(), known);
+        }
+        for (kind, name) in touched.into_iter().flat_map(|touched| &touched.made) {
+            entry(block.path, name, (*kind).into(), ListedEntry::Unsure);
+        }
+    }
+}

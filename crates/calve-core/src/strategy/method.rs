@@ -1,0 +1,119 @@
+//! What a strategy is, what it gets, and what comes of it.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, Stat};
+
+use super::criteria::{Criteria, RefusalReason};
+use super::facts::Facts;
+use crate::error::Error;
+use crate::options::CloneOptions;
+use crate::report::{Bytes, Entries};
+use crate::staging::Staging;
+use crate::tree::exclude::Exclusions;
+use crate::tree::fill::metadata::NewFileDefaults;
+use crate::tree::notes::Notes;
+use crate::tree::source::Source;
+use crate::tree::stable::Since;
+use crate::vocabulary::strategy::{Requirement, Strategy};
+
+/// One way to clone.
+pub(crate) trait Method: Sync {
+    fn strategy(&self) -> Strategy;
+
+    /// Accepts or declines, going by the facts. Pure: no system calls.
+    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason>;
+
+    /// Returns the requirements that its clones meet. The per-file strategies check `stable` while they work, and once more before publishing.
+    fn meets(&self) -> &'static [Requirement];
+
+    /// Returns whether it is no match for the others: only a caller that names it gets it.
+    fn is_used_only_when_named(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it can take over less than everything ([`PlainCopy`](crate::options::internal::PlainCopy)).
+    fn can_be_plain(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it makes the whole tree by itself, so that nothing has to be tried with files first.
+    fn is_one_call(&self, _exclude: &Exclusions) -> bool {
+        false
+    }
+
+    /// Returns whether it comes to every entry of the source.
+    fn looks_at_entries(&self) -> bool {
+        false
+    }
+
+    /// Fails if the clone would not fit, where the file system tells.
+    fn check_room(
+        &self,
+        _source: &Source,
+        _parent: BorrowedFd<'_>,
+        _dst: &Path,
+        _exclude: &Exclusions,
+        _options: &CloneOptions,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Makes the clone under the staging name. The metadata of the root is set later, and other users cannot enter until then.
+    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure>;
+}
+
+/// Everything that a strategy works with.
+pub(crate) struct Job<'a, 'p> {
+    pub(crate) source: &'a Source,
+    pub(crate) dst_path: &'a Path,
+    pub(crate) staging: &'a mut Staging<'p>,
+    /// The directory in the staged tree that is to be filled, when it is not its root.
+    pub(crate) below: Option<BorrowedFd<'a>>,
+    pub(crate) options: &'a CloneOptions,
+    pub(crate) exclude: &'a Exclusions,
+    pub(crate) facts: &'a Facts,
+    pub(crate) notes: &'a Notes,
+    pub(crate) created: NewFileDefaults,
+    pub(crate) threads: usize,
+}
+
+pub(crate) struct Outcome {
+    pub(crate) entries: Option<Entries>,
+    pub(crate) bytes: Option<Bytes>,
+    /// The root as one call made it, with all of its metadata, before it was closed to others by [`close_to_others`].
+    pub(crate) whole: Option<WholeRoot>,
+    /// For `stable`: the moment before anything was read.
+    pub(crate) started: Option<Since>,
+}
+
+/// The root of a tree before it was closed to others.
+#[derive(Debug, Clone)]
+pub(crate) struct WholeRoot {
+    pub(crate) stat: Stat,
+    /// The flags that forbid changes ([`crate::sys::unlock`]).
+    pub(crate) locks: u32,
+}
+
+/// Closes a tree to other users until it is published. Returns the root's attributes from before. Only the mode changes, and with it an access
+/// control list's mask: setting the mode again brings both back.
+pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<WholeRoot> {
+    let stat = rustix::fs::fstat(root)?;
+    let locks = crate::sys::unlock(root)?;
+    rustix::fs::fchmod(root, Mode::RWXU)?;
+    Ok(WholeRoot { stat, locks })
+}
+
+/// Why nothing was made.
+pub(crate) enum Failure {
+    /// It declines after all; the next one may be tried. Nothing of it is left.
+    Refused(RefusalReason),
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}

@@ -1,0 +1,145 @@
+//! The strategies in order of preference, and the choice between them.
+
+use super::clonefile::Clonefile;
+use super::copy::Copy;
+use super::criteria::{Criteria, RefusalReason};
+use super::facts::Facts;
+use super::hardlink::Hardlink;
+use super::method::Method;
+use super::overlay::Overlay;
+use super::reflink::Reflink;
+use super::snapshot::Snapshot;
+use crate::error::{Error, StatedRequirement};
+use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
+
+/// The table of contents: the fastest first.
+pub(crate) const IN_ORDER: [&dyn Method; 6] = [&Snapshot, &Clonefile, &Reflink, &Copy, &Hardlink, &Overlay];
+
+/// Returns the fastest method that accepts, and the refusals of those before it, `refused_already` among them. Touches no disk.
+pub(crate) fn choose(
+    facts: &Facts,
+    criteria: &Criteria,
+    refused_already: &[Refusal],
+) -> Result<(&'static dyn Method, Vec<Refusal>), Error> {
+    let mut refused = Vec::new();
+    for method in IN_ORDER {
+        if let Some(known) = refused_already.iter().find(|refusal| refusal.strategy == method.strategy()) {
+            refused.push(known.clone());
+            continue;
+        }
+        match consider(method, facts, criteria) {
+            Ok(()) => return Ok((method, refused)),
+            Err(None) => {}
+            Err(Some(reason)) => refused.push(reason.by(method.strategy())),
+        }
+    }
+    let requirement = match (criteria.choice, criteria.require.first()) {
+        (Choice::Only(strategy), _) => StatedRequirement::Strategy(strategy),
+        (Choice::Fastest, Some(requirement)) => StatedRequirement::Property(*requirement),
+        // `copy` accepts everything, unless it is kept out by a requirement.
+        (Choice::Fastest, None) => StatedRequirement::Strategy(Strategy::Copy),
+    };
+    Err(Error::RequirementRefused { requirement, refused, detail: None })
+}
+
+/// Asks one strategy. Fails with `None` if it is out of the question.
+fn consider(method: &dyn Method, facts: &Facts, criteria: &Criteria) -> Result<(), Option<RefusalReason>> {
+    if matches!(criteria.choice, Choice::Only(named) if named != method.strategy()) {
+        return Err(None);
+    }
+    if method.is_used_only_when_named() && !criteria.names(method.strategy()) {
+        return Err(None);
+    }
+    for requirement in &criteria.require {
+        if !method.meets().contains(requirement) {
+            return Err(Some(RefusalReason::new(match requirement {
+                Requirement::Instant => "its cost grows with the tree",
+                Requirement::Cow => "it does not share file data copy-on-write",
+                Requirement::Stable => "it cannot tell whether the source changes",
+            })));
+        }
+    }
+    if criteria.is_plain && !method.can_be_plain() {
+        return Err(Some(RefusalReason::new("it takes over more than was asked for")));
+    }
+    method.accepts(facts, criteria).map_err(Some)
+}
+
+/// Returns whether clones by this strategy meet a requirement.
+pub(crate) fn meets(strategy: Strategy, requirement: Requirement) -> bool {
+    IN_ORDER.iter().any(|method| method.strategy() == strategy && method.meets().contains(&requirement))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Mounts;
+    use crate::vocabulary::strategy::{Choice, Requirement, Strategy};
+
+    fn criteria(choice: Choice, require: &[Requirement]) -> Criteria {
+        Criteria {
+            choice,
+            require: require.to_vec(),
+            excludes: false,
+            mounts: Mounts::Cross,
+            is_plain: false,
+            is_frozen: false,
+        }
+    }
+
+    fn no() -> Result<(), RefusalReason> {
+        Err(RefusalReason::new("no"))
+    }
+
+    fn facts(snapshot: bool, reflink: bool) -> Facts {
+        let offer = |works: bool| if works { Ok(()) } else { no() };
+        Facts { snapshot: offer(snapshot), reflink: offer(reflink), ..Facts::nothing() }
+    }
+
+    fn chosen(facts: &Facts, criteria: &Criteria) -> Result<Strategy, Vec<Strategy>> {
+        match choose(facts, criteria, &[]) {
+            Ok((method, _)) => Ok(method.strategy()),
+            Err(Error::RequirementRefused { refused, .. }) => {
+                Err(refused.into_iter().map(|refusal| refusal.strategy).collect())
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn the_first_that_works_is_taken_and_those_before_it_say_why_not() {
+        let any = criteria(Choice::Fastest, &[]);
+        assert_eq!(chosen(&facts(true, true), &any), Ok(Strategy::Snapshot));
+        assert_eq!(chosen(&facts(false, true), &any), Ok(Strategy::Reflink));
+        let (method, refused) = choose(&facts(false, false), &any, &[]).unwrap();
+        assert_eq!(method.strategy(), Strategy::Copy);
+        let names: Vec<_> = refused.iter().map(|refusal| refusal.strategy).collect();
+        assert_eq!(names, [Strategy::Snapshot, Strategy::Clonefile, Strategy::Reflink]);
+        assert!(refused.iter().all(|refusal| !refusal.reason.is_empty()));
+    }
+
+    #[test]
+    fn requirements_are_never_traded_for_something_that_works() {
+        let cow = criteria(Choice::Fastest, &[Requirement::Cow]);
+        assert!(chosen(&facts(false, false), &cow).is_err());
+        let instant = criteria(Choice::Fastest, &[Requirement::Instant]);
+        assert!(chosen(&facts(false, true), &instant).is_err());
+        assert_eq!(chosen(&facts(true, true), &instant), Ok(Strategy::Snapshot));
+    }
+
+    #[test]
+    fn hardlink_and_overlay_are_taken_only_when_named() {
+        let everything = Facts { hardlink: Ok(()), ..facts(false, false) };
+        assert_eq!(chosen(&everything, &criteria(Choice::Fastest, &[])), Ok(Strategy::Copy));
+        let named = criteria(Choice::Only(Strategy::Hardlink), &[]);
+        assert_eq!(chosen(&everything, &named), Ok(Strategy::Hardlink));
+        let overlay = criteria(Choice::Only(Strategy::Overlay), &[]);
+        assert_eq!(chosen(&everything, &overlay), Err(vec![Strategy::Overlay]));
+    }
+
+    #[test]
+    fn a_named_strategy_that_refuses_is_not_replaced() {
+        let named = criteria(Choice::Only(Strategy::Reflink), &[]);
+        assert_eq!(chosen(&facts(true, false), &named), Err(vec![Strategy::Reflink]));
+    }
+}

@@ -1,0 +1,220 @@
+//! macOS: system calls that have no portable shape.
+
+#[cfg(not(like_macos))]
+mod kernel;
+#[cfg(like_macos)]
+mod like;
+mod mounts;
+mod no_extents;
+mod no_watches;
+mod portable;
+mod rename;
+mod xattr;
+
+use std::ffi::CStr;
+use std::hash::{BuildHasher, Hasher};
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+
+#[cfg(like_macos)]
+use like as kernel;
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
+use rustix::io::Errno;
+
+use super::{CloneFamily, Result, SpaceRules, word};
+
+pub(crate) use kernel::{BOOT_CLOCK, FILE_CLOCK, lower_priority, make_node};
+#[cfg(like_macos)]
+pub(crate) use like::{PASSED_OVER, Version, make_accessible, set_mode_of_name, version};
+pub(crate) use mounts::{file_system_name, is_mount_point, mount_point, mounts_below};
+pub(crate) use no_extents::*;
+pub(crate) use no_watches::*;
+pub(crate) use portable::*;
+pub(crate) use rename::{rename_exchange, rename_no_replace};
+pub(crate) use xattr::{XattrTarget, list_xattrs, remove_xattr};
+
+/// Opens a directory as a place to name things in: no read permission needed.
+pub(crate) const PATH_ONLY: OFlags = kernel::SEARCH;
+
+/// macOS has no flag that leaves access times alone; APFS keeps them relative to the modification time (relatime).
+pub(crate) const NO_ATIME: OFlags = OFlags::empty();
+
+pub(crate) const NO_ATTRIBUTE: Errno = kernel::NO_ATTRIBUTE;
+
+/// Clones the open directory `src` with everything in it to `name` in `parent`, which must not exist (fclonefileat(2)). All
+/// or nothing. EXDEV when something is mounted below `src`, which the clone would show as an empty directory.
+pub(crate) fn clone_directory(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    if !mounts_below(src)?.is_empty() {
+        return Err(Errno::XDEV);
+    }
+    clone_file(src, parent, name)
+}
+
+/// Clones the open file `src`, below which nothing can be mounted. All or nothing too.
+pub(crate) fn clone_file(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    match kernel::clone(src, parent, name, true) {
+        // A file system that has no such lists: none is lost.
+        Err(Errno::INVAL) => kernel::clone(src, parent, name, false),
+        other => other,
+    }
+}
+
+/// Takes away the flags that forbid any change (`uchg`), which a clone has from its source. Returns them.
+pub(crate) fn unlock(file: BorrowedFd<'_>) -> Result<u32> {
+    let flags = kernel::flags(file)?;
+    match flags & kernel::LOCKED {
+        0 => Ok(0),
+        locks => kernel::set_flags(file, flags & !kernel::LOCKED).map(|()| locks),
+    }
+}
+
+pub(crate) fn lock(file: BorrowedFd<'_>, locks: u32) -> Result<()> {
+    if locks == 0 {
+        return Ok(());
+    }
+    kernel::set_flags(file, kernel::flags(file)? | locks)
+}
+
+/// Returns the flags of a file that a copy is to have too.
+pub(crate) fn flags_to_keep(src: BorrowedFd<'_>) -> u32 {
+    kernel::flags(src).unwrap_or(0) & (kernel::KEPT | kernel::OF_ROOT)
+}
+
+/// Adds flags to a copy's own. EMLINK or EPERM when it may not have all of them: a locked file could not get a second name.
+pub(crate) fn add_flags(file: BorrowedFd<'_>, flags: u32, src: &Stat) -> Result<()> {
+    let is_linked = FileType::from_raw_mode(src.st_mode) == FileType::RegularFile && src.st_nlink > 1;
+    let permitted = if is_linked { kernel::KEPT & !kernel::LOCKED } else { kernel::KEPT };
+    kernel::set_flags(file, kernel::flags(file)? | flags & permitted)?;
+    match flags & !permitted {
+        0 => Ok(()),
+        rest if rest & kernel::OF_ROOT != 0 => Err(Errno::PERM),
+        _ => Err(Errno::MLINK),
+    }
+}
+
+/// Returns whether the system sets this attribute by itself: since macOS 13 every file has a note of the program that made it.
+pub(crate) fn is_of_the_system(xattr: &CStr) -> bool {
+    xattr == c"com.apple.provenance"
+}
+
+pub(crate) const HAS_CLONEFILE: bool = true;
+
+/// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
+pub(crate) fn clone_directory_refusal(src: BorrowedFd<'_>, parent: BorrowedFd<'_>) -> Option<String> {
+    let device = |fd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);
+    if device(src) != device(parent) {
+        return Some("source and destination are on different volumes".into());
+    }
+    // Where nothing is said of it, the call itself tells.
+    (kernel::has_clones(src) == Ok(false)).then(|| format!("{} has no clonefile", file_system_name(src)))
+}
+
+/// Returns whether other machines may use the file system too.
+pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
+    kernel::is_local(directory).map(|is_local| !is_local)
+}
+
+pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
+    match rustix::fs::seek(fd, SeekFrom::Data(position)) {
+        // The request is an ioctl, of which most file systems have never heard.
+        Err(Errno::NOTTY | Errno::NOTSUP) => Err(Errno::INVAL),
+        other => other,
+    }
+}
+
+pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
+    rustix::fs::seek(fd, SeekFrom::Hole(position))
+}
+
+pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
+    match kernel::sync_volume(fd) {
+        // Not that file system. sync(2) hands everything to the drive, and F_FULLFSYNC makes that write its cache.
+        Err(Errno::NOTSUP | Errno::NOTTY | Errno::INVAL | Errno::PERM) => {
+            rustix::fs::sync();
+            sync_file(fd)
+        }
+        other => other,
+    }
+}
+
+/// Writes a file or directory to its disk. fsync(2) alone leaves it in the drive's cache, in no particular order.
+pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
+    match kernel::full_sync(fd) {
+        // A network file system, or a drive that has no such command.
+        Err(Errno::NOTSUP | Errno::NOTTY | Errno::INVAL | Errno::NODEV) => rustix::fs::fsync(fd),
+        other => other,
+    }
+}
+
+/// Returns 64 random bits, for names that cannot be guessed and do not collide.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: the call writes `bytes.len()` bytes to where `bytes` is.
+    match unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) } {
+        0 => u64::from_ne_bytes(bytes),
+        // The keys that the standard library has for its hash tables: random too, from the start of the process.
+        _ => std::hash::RandomState::new().build_hasher().finish(),
+    }
+}
+
+/// Returns a short word for this boot of the kernel.
+pub(crate) fn boot_identity() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| word(&kernel::boot().unwrap_or_default()))
+}
+
+/// Returns a short word for this machine, the same after a restart.
+pub(crate) fn machine_identity() -> &'static str {
+    static MACHINE: OnceLock<String> = OnceLock::new();
+    MACHINE.get_or_init(|| match kernel::host() {
+        Ok(id) => word(&id),
+        Err(_) => word(rustix::system::uname().nodename().to_bytes()),
+    })
+}
+
+/// Takes the list away that a new directory has from its parent, and with it what its own entries would get.
+pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
+    if !matches!(kernel::read_acl(directory), Ok(None)) {
+        kernel::drop_acl(directory);
+    }
+}
+
+pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
+    drop_inherited_acls(file);
+    Ok(())
+}
+
+/// Gives a clone the source's list, or none if it has none: the root of a clone was seen to get what its parent bequeaths.
+pub(crate) fn keep_acl(src: BorrowedFd<'_>, clone: BorrowedFd<'_>) -> Result<()> {
+    let wanted = kernel::read_acl(src)?;
+    if kernel::read_acl(clone)? == wanted {
+        return Ok(());
+    }
+    match wanted {
+        Some(acl) => kernel::write_acl(clone, &acl),
+        None => {
+            kernel::drop_acl(clone);
+            Ok(())
+        }
+    }
+}
+
+/// Returns whether an entry has a list, which one call for a directory above would lose: it keeps that of its root only (reports).
+pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
+    kernel::has_acls_inside(directory)
+}
+
+/// Returns the meaning of the numbers on the file system of an open directory.
+pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
+    match file_system_name(directory).as_str() {
+        "apfs" => SpaceRules::Apfs,
+        // Has no clones, nor snapshots.
+        "hfs" => SpaceRules::Exact,
+        _ => SpaceRules::Unknown,
+    }
+}
+
+/// Returns the blocks that the file `name` shares with its clones. It is not opened, so that contents that are only in the cloud stay there.
+pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
+    kernel::clone_attributes(directory, name)
+}

@@ -1,0 +1,3 @@
+//! Results of system calls.
+
+pub(crate) type Result<T> = rustix::io::Result<T>;

@@ -1,0 +1,154 @@
+//! The templates of one user.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use super::frozen::check_unchanged;
+use super::name::{self, template_name};
+use super::record::Template;
+use super::store::{Store, SweptTemplates, stat_of};
+use crate::error::{Error, TemplateError};
+use crate::options::CloneOptions;
+use crate::options::internal::FrozenSince;
+use crate::tree::held_lock::HeldLock;
+
+/// A template: its name and its record.
+pub type ListedTemplate = (String, Result<Template, Error>);
+
+/// The templates of one user.
+#[derive(Debug, Clone)]
+pub struct Templates {
+    pub(super) store: Store,
+}
+
+/// A template whose files stay while this value lives, even if it is refreshed or removed meanwhile.
+#[derive(Debug)]
+pub struct HeldTemplate {
+    template: Template,
+    _lock: HeldLock,
+}
+
+impl Deref for HeldTemplate {
+    type Target = Template;
+
+    fn deref(&self) -> &Template {
+        &self.template
+    }
+}
+
+impl HeldTemplate {
+    /// Restricts clones of [`Template::tree`] to what a template permits: they fail if they come to an entry that was changed after the
+    /// template was made, and `hardlink` is refused. Only per-file strategies find changed entries; a snapshot looks at nothing.
+    pub fn restrict(&self, options: &mut CloneOptions) {
+        let changed = self.template.frozen.moment.parts();
+        options.internal.frozen = Some(FrozenSince { name: self.name.clone(), changed });
+    }
+}
+
+/// Calls `clone` with the directory that `src` stands for, and with options that fit it: the tree of a template if `src` is `@NAME`, which
+/// is kept as it is until `clone` returns; else `src` itself.
+///
+/// # Errors
+/// Fails as `clone` does, and if there is no such template, or if it was changed.
+pub fn with_source<T>(
+    src: &Path,
+    options: &CloneOptions,
+    home: impl FnOnce() -> Result<PathBuf, &'static str>,
+    clone: impl FnOnce(&Path, &CloneOptions) -> Result<T, Error>,
+) -> Result<T, Error> {
+    if let Some(name) = template_name(src) {
+        let home = home().map_err(TemplateError::NoHome)?;
+        let held = Templates::open(&home).hold(&name)?;
+        let mut options = options.clone();
+        held.restrict(&mut options);
+        return clone(&held.tree, &options);
+    }
+    clone(src, options)
+}
+
+impl Templates {
+    /// Names the directory that they are kept in, CALVE_HOME. Makes nothing.
+    pub fn open(home: &Path) -> Self {
+        Self { store: Store { path: home.join("templates") } }
+    }
+
+    /// Returns the template of that name, as it is written down.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Unknown`] if it does not exist.
+    pub fn find(&self, name: &str) -> Result<Template, Error> {
+        name::check(name)?;
+        let found = if self.store.exists()? { self.store.read(name)? } else { None };
+        Ok(found.ok_or_else(|| TemplateError::Unknown(name.into()))?)
+    }
+
+    /// Returns the template of that name, after a cheap check: its tree is there, the tree's root and the manifest have not been changed.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Unknown`], [`TemplateError::Gone`], [`TemplateError::NotMounted`] or [`TemplateError::Changed`].
+    pub fn hold(&self, name: &str) -> Result<HeldTemplate, Error> {
+        let mut template = self.find(name)?;
+        loop {
+            let held = self.store.hold(&template.version)?;
+            let now = self.find(name)?;
+            if now.version != template.version {
+                template = now;
+                continue;
+            }
+            let held = HeldTemplate { _lock: held.ok_or_else(|| self.store.missing(&template))?, template: now };
+            check_unchanged(&self.store, &held)?;
+            return Ok(held);
+        }
+    }
+
+    /// Finds at little cost whether a template can be cloned: its files are there, its root and its manifest are as they were.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Gone`], [`TemplateError::NotMounted`], [`TemplateError::Changed`] or [`TemplateError::NotOwn`].
+    pub fn check(&self, template: &Template) -> Result<(), Error> {
+        check_unchanged(&self.store, template)
+    }
+
+    /// Returns every template with its name, sorted. One whose record cannot be read is an error.
+    pub fn list(&self) -> Result<Vec<ListedTemplate>, Error> {
+        if !self.store.exists()? {
+            return Ok(Vec::new());
+        }
+        let names = self.store.names()?;
+        Ok(names.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
+    }
+
+    /// Removes a template. Its name is free on return.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Unknown`] if it does not exist, and with [`TemplateError::NotMounted`] if its files cannot be reached.
+    pub fn remove(&self, name: &str) -> Result<SweptTemplates, Error> {
+        name::check(name)?;
+        if !self.store.exists()? {
+            return Err(TemplateError::Unknown(name.into()).into());
+        }
+        let lock = self.store.lock()?;
+        // A record that cannot be read may be removed.
+        if let Ok(Some(template)) = self.store.read(name) {
+            self.check_mounted(&template)?;
+        }
+        self.store.forget(name)?;
+        drop(lock);
+        self.sweep()
+    }
+
+    /// Fails if the template's files are missing because their file system is not mounted.
+    pub(super) fn check_mounted(&self, template: &Template) -> Result<(), Error> {
+        let is_missing = stat_of(&template.tree)?.is_none();
+        if is_missing && self.store.away(&template.version)?.is_some() {
+            Err(self.store.missing(template))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Removes leftovers of killed processes, and replaced versions that are not in use.
+    pub fn sweep(&self) -> Result<SweptTemplates, Error> {
+        if self.store.exists()? { self.store.sweep() } else { Ok(SweptTemplates::default()) }
+    }
+}

@@ -1,0 +1,205 @@
+//! Filling one directory, or a part of a very large one.
+
+use std::ffi::CStr;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use rustix::fs::{Mode, Stat};
+
+use super::metadata::{Target, same_version};
+use super::worker::{
+    BorrowedPair, ClosedDirectory, DirectoryToFill, FillWorker, LargeDirectory, Later, NamedSubdirectories,
+    OWNER_MAY_SEARCH, Task,
+};
+use crate::error::Error;
+use crate::options::Mounts;
+use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
+use crate::tree::held_times::times;
+use crate::tree::location::identity;
+use crate::tree::names::Names;
+use crate::tree::node::Node;
+use crate::tree::stable::check_frozen;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::SkipReason;
+
+impl FillWorker<'_> {
+    /// Does a task, and all that it leads to.
+    pub(super) fn run(&mut self, task: Task) -> Result<(), Error> {
+        match task {
+            Task::Directories { parent, names } => {
+                self.pending.push(NamedSubdirectories { node: parent, open: None, names, more: () });
+            }
+            Task::Entries { large, names } => self.some_entries(&large, names)?,
+            Task::Single { name, kind } => {
+                let node = Node::root();
+                let at = BorrowedPair { node: &node, src: self.fill.src_root, dst: self.fill.dst_root };
+                self.holds_back = false;
+                self.entry(at, &name, kind, &mut Later::default())?;
+            }
+        }
+        let result = self.descend();
+        self.pending.clear();
+        self.put_off.clear();
+        result
+    }
+
+    /// Makes every entry of one directory, then finishes its copy.
+    pub(super) fn directory(
+        &mut self,
+        DirectoryToFill { node, pair, stat, group }: DirectoryToFill,
+    ) -> Result<(), Error> {
+        if identity(&stat) == self.shared.staged {
+            // By way of a bind mount; every other way was seen before anything was made.
+            let (src, dst) = (self.fill.src_path.to_path_buf(), self.fill.dst_path.to_path_buf());
+            return Err(Error::DestinationInsideSource { src, dst });
+        }
+        let before = (self.tally.entries.total(), self.tally.bytes.apparent);
+        self.tally.entries.directories += 1;
+        let at = BorrowedPair { node: &node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
+        let mut later = Later::default();
+        let mut large: Option<Arc<LargeDirectory>> = None;
+        if self.is_other_file_system(&stat)? {
+            self.fill.notes.skipped(node.path(), SkipReason::OtherFileSystem);
+        } else {
+            // The buffer is lent to the listing; entries are made while it is read.
+            let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
+            let result = self.entries(at, &stat, &mut buffer, &mut later, &mut large);
+            self.listing = buffer;
+            result?;
+        }
+        match large {
+            None => self.finish(at, &stat, &mut later)?,
+            Some(large) => self.leave(&large, at, &mut later)?,
+        }
+        self.fill.options.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
+        self.pending.push(NamedSubdirectories { node, open: Some(pair), names: later.below, more: () });
+        if let Some(group) = group {
+            self.shared.groups.leave(group);
+        }
+        Ok(())
+    }
+
+    fn entries(
+        &mut self,
+        at: BorrowedPair<'_>,
+        stat: &Stat,
+        buffer: &mut ListingBuffer,
+        later: &mut Later,
+        large: &mut Option<Arc<LargeDirectory>>,
+    ) -> Result<(), Error> {
+        let failed = |worker: &Self, errno| worker.src_error(Operation::ReadDirectory, &at.node.path(), errno);
+        let mut listing = Listing::new(at.src, buffer).map_err(|errno| failed(self, errno))?;
+        let mut batches = 0;
+        loop {
+            let refill = listing.at_refill();
+            let Some(entry) = listing.next() else { return Ok(()) };
+            let entry = entry.map_err(|errno| failed(self, errno))?;
+            if self.pool.stopped() {
+                return Ok(());
+            }
+            if self.pool.hungry() {
+                // Not only at the end of a directory: a server's data is three directories of 300 files, and some small ones.
+                self.share();
+            }
+            batches += usize::from(refill);
+            if batches > 1 && refill && self.pool.nothing_offered() && !self.share() {
+                // This large directory is the only work: a worker that becomes free gets this batch, offered ahead. Other directories are better to share: two
+                // workers in one are in each other's way (the directory's lock, on XFS also that of its allocation group).
+                let mut names = Names::default();
+                names.push(entry.kind, entry.name);
+                while !listing.at_refill() {
+                    let Some(entry) = listing.next() else { break };
+                    let entry = entry.map_err(|errno| failed(self, errno))?;
+                    names.push(entry.kind, entry.name);
+                }
+                let shared = large.get_or_insert_with(|| LargeDirectory::new(Arc::clone(at.node), *stat));
+                shared.unfinished.fetch_add(1, Ordering::Relaxed);
+                self.pool.give(Task::Entries { large: Arc::clone(shared), names });
+                continue;
+            }
+            self.entry(at, entry.name, entry.kind, later)?;
+        }
+    }
+
+    /// Makes the part of a large directory that was given to this worker.
+    fn some_entries(&mut self, large: &Arc<LargeDirectory>, mut names: Names) -> Result<(), Error> {
+        let before = (self.tally.entries.total(), self.tally.bytes.apparent);
+        let pair = self.open_pair(&large.node)?;
+        let at = BorrowedPair { node: &large.node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
+        let mut later = Later::default();
+        let mut name = Vec::new();
+        while let Some(kind) = names.take(&mut name) {
+            if self.pool.stopped() {
+                return Ok(());
+            }
+            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            self.entry(at, name, kind, &mut later)?;
+        }
+        self.leave(large, at, &mut later)?;
+        self.fill.options.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
+        let node = Arc::clone(&large.node);
+        self.pending.push(NamedSubdirectories { node, open: Some(pair), names: later.below, more: () });
+        Ok(())
+    }
+
+    fn leave(&mut self, large: &LargeDirectory, at: BorrowedPair<'_>, later: &mut Later) -> Result<(), Error> {
+        let of_all = || large.held_back.lock().unwrap_or_else(PoisonError::into_inner);
+        of_all().append(&mut later.held_back);
+        match large.unfinished.fetch_sub(1, Ordering::AcqRel) {
+            1 => {
+                std::mem::swap(&mut *of_all(), &mut later.held_back);
+                self.finish(at, &large.stat, later)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the entries that were held back, and gives the copy of a directory its metadata. Nothing in it will change its times again.
+    fn finish(&mut self, at: BorrowedPair<'_>, stat: &Stat, later: &mut Later) -> Result<(), Error> {
+        self.sets(at, later)?;
+        let path = || at.node.path();
+        self.check_frozen(stat, path)?;
+        if at.node.parent().is_some() {
+            let fault = |fault| self.fill.error(&path(), fault);
+            self.keeper.load_xattrs(XattrTarget::Open(at.src)).map_err(fault)?;
+            let mut staged = *stat;
+            // Directories below are still to be opened through this one.
+            let locked = stat.st_mode & OWNER_MAY_SEARCH == 0;
+            staged.st_mode |= OWNER_MAY_SEARCH;
+            // Fails where there are no such attributes; then there is nothing to keep.
+            let _ = sys::copy_nocow(at.src, at.dst);
+            let now = self.keeper.mode_after_umask(Mode::RWXU);
+            self.keeper
+                .keep(XattrTarget::Open(at.src), Target::Open(at.dst), &staged, Some(now), &path)
+                .map_err(fault)?;
+            let flags = self.keeper.flags(at.src);
+            if locked || flags != 0 {
+                let mut list = self.shared.closed.lock().unwrap_or_else(PoisonError::into_inner);
+                list.push(ClosedDirectory { node: Arc::clone(at.node), stat: *stat, flags });
+            }
+            let _ = at.node.sealed.set((times(stat), Mode::from_raw_mode(staged.st_mode)));
+        }
+        let now = rustix::fs::fstat(at.src).map_err(|errno| self.src_error(Operation::Stat, &path(), errno))?;
+        if !same_version(stat, &now) {
+            self.fill.notes.changed(path());
+        }
+        Ok(())
+    }
+
+    /// Fails if the source is a template and this entry of it was changed.
+    pub(super) fn check_frozen(&self, stat: &Stat, path: impl Fn() -> PathBuf) -> Result<(), Error> {
+        check_frozen(self.fill.options.internal.frozen.as_ref(), stat, || self.fill.src_path.join(path()))
+    }
+
+    /// Returns whether another file system is mounted at this directory. Told by the device, as cp does, and only with [`Mounts::Stay`].
+    fn is_other_file_system(&self, stat: &Stat) -> Result<bool, Error> {
+        if self.fill.options.mounts == Mounts::Cross {
+            return Ok(false);
+        }
+        let root = rustix::fs::fstat(self.fill.src_root)
+            .map_err(|errno| self.src_error(Operation::Stat, Path::new(""), errno))?;
+        Ok(root.st_dev != stat.st_dev)
+    }
+}

@@ -1,0 +1,99 @@
+//! Filling an empty staged tree from a source: the per-file engine, shared by `reflink`, `copy` and `hardlink`.
+//!
+//! A task is a directory. A worker reads it once, makes every entry in it, gives the copy its final metadata, and only then goes
+//! into the directories below, so nothing has to be visited twice and no directory has to stay open for its children. Tasks
+//! hold names, not descriptors: a descriptor is private to its worker, and can be opened again from the root.
+
+pub(crate) mod contents;
+mod descend;
+mod directory;
+pub(crate) mod entry;
+mod groups;
+mod links;
+mod log;
+pub(crate) mod metadata;
+mod request;
+pub(crate) mod room;
+mod set_tries;
+mod sets;
+mod worker;
+
+use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use self::contents::Flush;
+use self::groups::AllocationGroups;
+use self::links::Links;
+use self::metadata::Keeper;
+pub(crate) use self::request::{Files, Fill, FillPart, FillTally, Paths, Scope};
+use self::set_tries::SetTries;
+use self::worker::{ClosedDirectory, FillState, FillWorker, LargeDirectory, Task};
+use super::location::identity;
+use super::names::Names;
+use super::node::Node;
+use super::pool::Pool;
+use crate::error::Error;
+use crate::sys;
+use crate::vocabulary::operation::Operation;
+
+/// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
+pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
+    let staged = rustix::fs::fstat(fill.dst_root).map_err(|errno| Error::io(Operation::Stat, fill.dst_path, errno))?;
+    let shared = FillState {
+        links: Links::default(),
+        flush: match scope {
+            Scope::Tree | Scope::Parts(_) => Flush::default(),
+            Scope::Single(..) => Flush::never(),
+        },
+        groups: AllocationGroups::new(fill.dst_root, fill.threads),
+        staged: identity(&staged),
+        closed: Mutex::default(),
+        sets: SetTries::begin(),
+    };
+    let pool = Pool::new(fill.threads, fill.options.cancel.clone());
+    let first = match scope {
+        Scope::Single(name, kind) => Task::Single { name, kind },
+        Scope::Tree => {
+            // An empty name stands for the root itself.
+            let mut root = Names::default();
+            root.push(FileType::Directory, c"");
+            Task::Directories { parent: Node::root(), names: root }
+        }
+        Scope::Parts(parts) => {
+            for FillPart { node, stat, names } in parts {
+                pool.give(Task::Entries { large: LargeDirectory::new(node, stat), names });
+            }
+            // Nothing: a list of names that is empty.
+            Task::Directories { parent: Node::root(), names: Names::default() }
+        }
+    };
+    let work = |pool: &Pool<Task>| {
+        sys::private_descriptors(&[fill.src_root, fill.dst_root]);
+        let mut worker = FillWorker::new(fill, &shared, pool);
+        while let Some(task) = pool.next() {
+            if let Err(error) = worker.run(task) {
+                pool.fail(error);
+            }
+        }
+        worker.tally
+    };
+    let tallies = log::forced_during(fill.dst_root, fill.options.internal.latency, || pool.run(first, work))?;
+    let closed = shared.closed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    close_directories(fill, closed)?;
+    Ok(tallies.into_iter().fold(FillTally::default(), FillTally::plus))
+}
+
+/// Sets the modes and flags that were held back, deepest first.
+fn close_directories(fill: &Fill<'_>, mut closed: Vec<ClosedDirectory>) -> Result<(), Error> {
+    closed.sort_by_key(|one| std::cmp::Reverse(one.node.path().components().count()));
+    let keeper = Keeper::new(fill.created, fill.options.internal.plain.as_ref(), fill.notes);
+    for ClosedDirectory { node, stat, flags } in closed {
+        let failed = |errno| Error::io(Operation::SetMode, fill.dst_path.join(node.path()), errno);
+        let directory = node.open(fill.dst_root, OFlags::RDONLY).map_err(failed)?;
+        rustix::fs::fchmod(&directory, Mode::from_raw_mode(stat.st_mode & 0o7777)).map_err(failed)?;
+        keeper.set_flags(directory.as_fd(), flags, &stat, &|| node.path());
+    }
+    Ok(())
+}

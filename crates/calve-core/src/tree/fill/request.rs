@@ -1,0 +1,118 @@
+//! What is to be filled from what, and how.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use super::contents::Contents;
+use super::metadata::{Fault, NewFileDefaults, Side};
+use crate::error::Error;
+use crate::options::CloneOptions;
+use crate::report::{Bytes, Entries};
+use crate::tree::exclude::Exclusions;
+use crate::tree::names::Names;
+use crate::tree::node::Node;
+use crate::tree::notes::Notes;
+
+/// How the regular files of a tree are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Files<'a> {
+    Clone(Contents),
+    Hardlink,
+    /// By one call each, and so are the `whole` directories (relative to the source, with the number of entries in each).
+    Clonefile {
+        whole: &'a HashMap<PathBuf, u64>,
+    },
+}
+
+/// One filling: what all workers know.
+pub(crate) struct Fill<'a> {
+    pub(crate) src_root: BorrowedFd<'a>,
+    pub(crate) dst_root: BorrowedFd<'a>,
+    pub(crate) src_path: &'a Path,
+    pub(crate) dst_path: &'a Path,
+    pub(crate) paths: Paths,
+    pub(crate) files: Files<'a>,
+    /// The caller insists on shared extents: a file that cannot be shared ends the run.
+    pub(crate) strict: bool,
+    pub(crate) exclude: &'a Exclusions,
+    /// The source is the upper directory of an overlay.
+    pub(crate) is_upper: bool,
+    pub(crate) created: NewFileDefaults,
+    /// The destination knows files without copy-on-write (btrfs).
+    pub(crate) keeps_nocow: bool,
+    pub(crate) threads: usize,
+    pub(crate) notes: &'a Notes,
+    pub(crate) options: &'a CloneOptions,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct FillTally {
+    pub(crate) entries: Entries,
+    pub(crate) bytes: Bytes,
+    pub(crate) inlined_bytes: u64,
+}
+
+/// The meaning of the two paths for messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Paths {
+    /// The roots; entries are below them.
+    Below,
+    /// The one entry itself.
+    Same,
+}
+
+pub(crate) enum Scope {
+    /// Everything that is in the source's root.
+    Tree,
+    /// The entry of that name, which is not a directory.
+    Single(CString, FileType),
+    /// These entries of directories that are there, and the metadata of those directories.
+    Parts(Vec<FillPart>),
+}
+
+/// Some entries of one directory. Its copy is there, and is as one that was just made but for what it contains.
+pub(crate) struct FillPart {
+    pub(crate) node: Arc<Node>,
+    pub(crate) stat: Stat,
+    pub(crate) names: Names,
+}
+
+impl Fill<'_> {
+    /// Returns whether another process may write to the files of a set, and the copy is to be good nevertheless.
+    pub(super) fn are_sets_watched(&self) -> bool {
+        let is_same_inode = matches!(self.files, Files::Hardlink);
+        let options = &self.options.internal;
+        !is_same_inode && !self.is_upper && options.frozen.is_none() && options.plain.is_none()
+    }
+
+    pub(super) fn error(&self, path: &Path, fault: Fault) -> Error {
+        match (fault.errno, fault.side) {
+            (Errno::CANCELED, _) => Error::Interrupted,
+            (errno, Side::Src) => Error::io(fault.operation, self.shown(self.src_path, path), errno),
+            (errno, Side::Dst) => Error::io(fault.operation, self.shown(self.dst_path, path), errno),
+        }
+    }
+
+    pub(super) fn shown(&self, root: &Path, path: &Path) -> PathBuf {
+        match self.paths {
+            // `join` would put a slash at the end for the root itself.
+            Paths::Below if !path.as_os_str().is_empty() => root.join(path),
+            _ => root.to_path_buf(),
+        }
+    }
+}
+
+impl FillTally {
+    pub(super) fn plus(mut self, other: Self) -> Self {
+        self.entries += other.entries;
+        self.bytes += other.bytes;
+        self.inlined_bytes += other.inlined_bytes;
+        self
+    }
+}

@@ -1,0 +1,217 @@
+//! A worker of the per-file engine, and what it hands to others.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{FileType, OFlags, RawMode, Stat};
+use rustix::io::Errno;
+
+use super::contents::{Flush, Mover};
+use super::groups::AllocationGroups;
+use super::links::Links;
+use super::metadata::Keeper;
+use super::request::{Fill, FillTally, Paths};
+use super::set_tries::SetTries;
+use crate::error::Error;
+use crate::options::{Decision, UnreadableEntry};
+use crate::sys::ListingBuffer;
+use crate::tree::names::Names;
+use crate::tree::node::Node;
+use crate::tree::pending_stack::{PendingDirectories, PendingStack};
+use crate::tree::pool::{Pool, open_directories_per_worker};
+use crate::vocabulary::hidden_name::is_calves_own;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::SkipReason;
+
+pub(super) struct FillState {
+    pub(super) links: Links,
+    pub(super) flush: Flush,
+    pub(super) groups: AllocationGroups,
+    /// The staged root: should the walk meet it, the destination is inside the source.
+    pub(super) staged: (u64, u64),
+    /// Directories that their owner could not change any more: they are closed when everything below is done.
+    pub(super) closed: Mutex<Vec<ClosedDirectory>>,
+    pub(super) sets: SetTries,
+}
+
+pub(super) enum Task {
+    /// Directories that are in `parent` and have been made in its copy.
+    Directories { parent: Arc<Node>, names: Names },
+    /// One entry of the root, and nothing else.
+    Single { name: CString, kind: FileType },
+    /// Some entries of one very large directory.
+    Entries { large: Arc<LargeDirectory>, names: Names },
+}
+
+/// A directory whose entries are made in batches, by several workers; the last one finishes it.
+pub(super) struct LargeDirectory {
+    pub(super) node: Arc<Node>,
+    pub(super) stat: Stat,
+    pub(super) unfinished: AtomicUsize,
+    /// Shared by all workers.
+    pub(super) held_back: Mutex<Names>,
+}
+
+impl LargeDirectory {
+    pub(super) fn new(node: Arc<Node>, stat: Stat) -> Arc<Self> {
+        Arc::new(Self { node, stat, unfinished: AtomicUsize::new(1), held_back: Mutex::default() })
+    }
+}
+
+/// The entries of a directory that are left for later.
+#[derive(Default)]
+pub(super) struct Later {
+    /// Directories to fill, which have been made.
+    pub(super) below: Names,
+    /// Files that belong together.
+    pub(super) held_back: Names,
+}
+
+pub(super) struct Pair {
+    pub(super) src: OwnedFd,
+    pub(super) dst: OwnedFd,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct BorrowedPair<'d> {
+    pub(super) node: &'d Arc<Node>,
+    pub(super) src: BorrowedFd<'d>,
+    pub(super) dst: BorrowedFd<'d>,
+}
+
+pub(super) struct ClosedDirectory {
+    pub(super) node: Arc<Node>,
+    pub(super) stat: Stat,
+    pub(super) flags: u32,
+}
+
+/// Directories that have been made, and are to be filled.
+pub(super) type NamedSubdirectories = PendingDirectories<Pair, ()>;
+
+pub(super) struct DirectoryToFill {
+    pub(super) node: Arc<Node>,
+    pub(super) pair: Pair,
+    pub(super) stat: Stat,
+    /// Where [`AllocationGroups`] has it.
+    pub(super) group: Option<usize>,
+}
+
+pub(super) struct FillWorker<'f> {
+    pub(super) fill: &'f Fill<'f>,
+    pub(super) shared: &'f FillState,
+    pub(super) pool: &'f Pool<Task>,
+    pub(super) keeper: Keeper<'f>,
+    pub(super) mover: Mover<'f>,
+    pub(super) tally: FillTally,
+    pub(super) listing: ListingBuffer,
+    /// The path of the directory whose entries were asked about last, and the directory.
+    pub(super) asked: Option<(Arc<Node>, PathBuf)>,
+    pub(super) pending: PendingStack<Pair, ()>,
+    pub(super) put_off: Vec<DirectoryToFill>,
+    pub(super) put_off_limit: usize,
+    /// It leaves files that belong together to the end of their directory.
+    pub(super) holds_back: bool,
+}
+
+/// Directories that all workers together put off.
+pub(super) const MOST_PUT_OFF: usize = 32;
+
+pub(super) const OWNER_MAY_SEARCH: RawMode = 0o100;
+
+impl<'f> FillWorker<'f> {
+    pub(super) fn new(fill: &'f Fill<'f>, shared: &'f FillState, pool: &'f Pool<Task>) -> Self {
+        // Their descriptors come out of the same sum.
+        let put_off_limit = if shared.groups.matter() { (MOST_PUT_OFF / fill.threads).max(1) } else { 0 };
+        let most_open = open_directories_per_worker(fill.threads, 2).saturating_sub(put_off_limit).max(1);
+        Self {
+            fill,
+            shared,
+            pool,
+            keeper: Keeper::new(fill.created, fill.options.internal.plain.as_ref(), fill.notes).of_upper(fill.is_upper),
+            mover: Mover::new(&fill.options.cancel, &shared.flush),
+            tally: FillTally::default(),
+            listing: ListingBuffer::new(),
+            asked: None,
+            pending: PendingStack::new(most_open),
+            put_off: Vec::new(),
+            put_off_limit,
+            holds_back: fill.are_sets_watched(),
+        }
+    }
+
+    pub(super) fn open_pair(&self, node: &Node) -> Result<Pair, Error> {
+        let src = node
+            .open_source(self.fill.src_root)
+            .map_err(|errno| self.src_error(Operation::OpenDirectory, &node.path(), errno))?;
+        let dst = node
+            .open(self.fill.dst_root, OFlags::RDONLY)
+            .map_err(|errno| self.dst_error(Operation::OpenDirectory, &node.path(), errno))?;
+        Ok(Pair { src, dst })
+    }
+
+    pub(super) fn src_error(&self, operation: Operation, path: &Path, errno: Errno) -> Error {
+        Error::io(operation, self.fill.shown(self.fill.src_path, path), errno)
+    }
+
+    pub(super) fn dst_error(&self, operation: Operation, path: &Path, errno: Errno) -> Error {
+        Error::io(operation, self.fill.shown(self.fill.dst_path, path), errno)
+    }
+
+    /// Returns whether an entry of the source that could not be opened is left out, with a note, instead of ending the run.
+    pub(super) fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
+        let skips =
+            self.fill.options.unreadable == UnreadableEntry::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
+        if skips {
+            self.fill.notes.skipped(path(), SkipReason::Unreadable);
+        }
+        skips
+    }
+
+    /// Takes note of an entry that is gone since its directory was read, or is another one. A plain copy fails.
+    pub(super) fn vanished(&self, path: PathBuf) -> Result<(), Error> {
+        if self.fill.options.internal.plain.is_some() {
+            return Err(self.src_error(Operation::Stat, &path, Errno::NOENT));
+        }
+        self.fill.notes.changed(path);
+        Ok(())
+    }
+
+    /// Returns whether it is something that Calve itself has left in the source. Not so when it was named as the source.
+    pub(super) fn is_calves_own(&self, at: BorrowedPair<'_>, name: &CStr) -> bool {
+        let own = is_calves_own(name.to_bytes())
+            && matches!(self.fill.paths, Paths::Below)
+            && self.fill.options.internal.plain.is_none();
+        if own {
+            self.fill.notes.skipped(at.node.path_of(name), SkipReason::CalvesOwn);
+        }
+        own
+    }
+
+    pub(super) fn excluded(&mut self, at: BorrowedPair<'_>, name: &CStr, is_directory: bool) -> bool {
+        // Patterns are about entries of the source, not about the source itself.
+        if self.fill.exclude.is_empty() || matches!(self.fill.paths, Paths::Same) {
+            return false;
+        }
+        // Putting a path together takes longer than most answers: it is done once for each directory.
+        let (node, mut path) = match self.asked.take() {
+            Some((node, path)) if Arc::ptr_eq(&node, at.node) => (node, path),
+            _ => (Arc::clone(at.node), at.node.path()),
+        };
+        path.push(OsStr::from_bytes(name.to_bytes()));
+        let is_left = match self.fill.exclude.choose(&path, is_directory) {
+            Decision::Take => false,
+            Decision::Leave => true,
+            Decision::LeaveBecause(reason) => {
+                self.fill.notes.skipped(path.clone(), reason);
+                true
+            }
+        };
+        path.pop();
+        self.asked = Some((node, path));
+        is_left
+    }
+}

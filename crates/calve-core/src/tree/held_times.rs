@@ -1,0 +1,63 @@
+//! The modification times that a file system can hold: some have whole seconds only, or none after 2038.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{Stat, Timespec, Timestamps};
+
+use crate::sys;
+
+const SECOND: i128 = 1_000_000_000;
+
+/// The times that are kept as they are, in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeldTimes {
+    first: i128,
+    last: i128,
+    granularity: i128,
+}
+
+impl HeldTimes {
+    pub(crate) const ALL: Self = Self { first: i128::MIN, last: i128::MAX, granularity: 1 };
+
+    /// Finds the times by setting some of an entry, which then has its own again. Times that this does not tell about count as held.
+    pub(crate) fn find(entry: BorrowedFd<'_>) -> Self {
+        let Ok(own) = rustix::fs::fstat(entry) else { return Self::ALL };
+        let set = |time: i128| -> Option<i128> {
+            let (seconds, rest) = (time.div_euclid(SECOND), time.rem_euclid(SECOND));
+            let time = Timespec { tv_sec: i64::try_from(seconds).ok()?, tv_nsec: rest as _ };
+            rustix::fs::futimens(entry, &Timestamps { last_access: time, last_modification: time }).ok()?;
+            rustix::fs::fstat(entry).ok().map(|stat| modified(&stat))
+        };
+        // One less than what every granularity divides, up to the two seconds of FAT.
+        let fine = 1_000_000_002 * SECOND - 1;
+        let granularity = set(fine).map_or(1, |held| (fine - held + 1).clamp(1, 2 * SECOND));
+        let reach = i128::from(sys::TIME_REACH_SECONDS) * SECOND;
+        let last = set(reach).filter(|held| (fine..reach).contains(held)).unwrap_or(i128::MAX);
+        let first = set(-reach).filter(|held| (1 - reach..fine).contains(held)).unwrap_or(i128::MIN);
+        // A copy without times keeps those that it was made at.
+        let _ = rustix::fs::futimens(entry, &times(&own));
+        Self { first, last, granularity }
+    }
+
+    /// Returns the time that a copy of an entry has there.
+    pub(crate) fn held(self, stat: &Stat) -> i128 {
+        let time = modified(stat).clamp(self.first, self.last);
+        time - time.rem_euclid(self.granularity)
+    }
+
+    pub(crate) fn has(self, stat: &Stat) -> bool {
+        self.held(stat) == modified(stat)
+    }
+}
+
+/// Returns when an entry was modified, in nanoseconds since 1970.
+pub(crate) fn modified(stat: &Stat) -> i128 {
+    i128::from(stat.st_mtime) * SECOND + i128::from(stat.st_mtime_nsec)
+}
+
+pub(crate) fn times(stat: &Stat) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime as _, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },
+    }
+}

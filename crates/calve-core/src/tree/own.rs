@@ -1,0 +1,78 @@
+//! Calve's own directories and files: what another user could have made or changed is not trusted.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::location::DIRECTORY;
+use crate::vocabulary::operation::Operation;
+
+/// Returns whether only this user, or root, can have made and changed an entry with this owner and mode.
+pub fn is_own(owner: u32, mode: impl Into<u32>) -> bool {
+    owner == rustix::process::geteuid().as_raw() && mode.into() & 0o022 == 0
+}
+
+/// Makes a directory that only this user can enter, if it is missing.
+pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<(), Error> {
+    match rustix::fs::mkdirat(at, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::NOENT) => Err(match path.parent() {
+            Some(parent) if !parent.exists() => Error::ParentMissing(parent.to_path_buf()),
+            // In /proc nothing can be made.
+            _ => Error::io(Operation::CreateDirectory, path, Errno::OPNOTSUPP),
+        }),
+        Err(errno) => Err(Error::io(Operation::CreateDirectory, path, errno)),
+    }
+}
+
+/// Opens a directory, if it is there. Fails with `foreign` for a link, for anything else, and if another user owns or may write to it.
+pub(crate) fn open_directory(
+    at: BorrowedFd<'_>,
+    name: &Path,
+    path: &Path,
+    foreign: impl FnOnce(Errno) -> Error,
+) -> Result<Option<OwnedFd>, Error> {
+    let opened = match sys::open_at(at, name, DIRECTORY, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno @ (Errno::LOOP | Errno::NOTDIR)) => return Err(foreign(errno)),
+        Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
+    };
+    let stat = rustix::fs::fstat(&opened).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    if is_own(stat.st_uid, stat.st_mode) { Ok(Some(opened)) } else { Err(foreign(Errno::PERM)) }
+}
+
+/// Returns the names in the directory `name`.
+pub(crate) fn names(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Vec<CString>, Error> {
+    let failed = |errno| Error::io(Operation::ReadDirectory, path, errno);
+    let directory = sys::open_at(at, name, DIRECTORY, Mode::empty()).map_err(failed)?;
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
+    let mut names = Vec::new();
+    while let Some(entry) = listing.next() {
+        let name: &CStr = entry.map_err(failed)?.name;
+        names.push(name.to_owned());
+    }
+    Ok(names)
+}
+
+/// Reads a whole file, through no link at its end. `None` if it is not there.
+pub(crate) fn read_file(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match sys::open_at(at, name, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(Error::io(Operation::Open, path, errno)),
+    };
+    let mut bytes = Vec::new();
+    let read = File::from(file).read_to_end(&mut bytes);
+    read.map_err(|source| Error::Io { operation: Operation::Read, path: path.to_path_buf(), source })?;
+    Ok(Some(bytes))
+}

@@ -1,0 +1,72 @@
+//! The work ahead of a worker: directories whose subdirectories are still to be gone into.
+
+use std::sync::Arc;
+
+use super::names::Names;
+use super::node::Node;
+
+/// Directories below one that was read, that are still to be gone into.
+pub(crate) struct PendingDirectories<Open, More> {
+    pub(crate) node: Arc<Node>,
+    /// `None` when closed to stay within the limit of descriptors; opened again when needed.
+    pub(crate) open: Option<Open>,
+    pub(crate) names: Names,
+    /// Other facts that its walk knows of it.
+    pub(crate) more: More,
+}
+
+/// From the nearest to the root to the deepest, which is next.
+pub(crate) struct PendingStack<Open, More> {
+    stack: Vec<PendingDirectories<Open, More>>,
+    most_open: usize,
+}
+
+impl<Open, More: Clone> PendingStack<Open, More> {
+    /// Creates an empty stack. At most `most_open` directories of it may be open.
+    pub(crate) fn new(most_open: usize) -> Self {
+        Self { stack: Vec::new(), most_open }
+    }
+
+    /// Puts one on top, unless nothing is left to be done below it.
+    pub(crate) fn push(&mut self, pending: PendingDirectories<Open, More>) {
+        if !pending.names.is_empty() {
+            self.stack.push(pending);
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<PendingDirectories<Open, More>> {
+        self.stack.pop()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.stack.clear();
+    }
+
+    /// Splits off half of the names nearest to the root, for a worker that has none.
+    pub(crate) fn part(&mut self) -> Option<PendingDirectories<Open, More>> {
+        let alone = self.stack.len() == 1;
+        let lowest = self.stack.first_mut()?;
+        // A worker that gives away all its work waits to get it back, and each hand-over walks from the root: 2,000 directories took a hundred times as long.
+        if alone && !lowest.names.are_several() {
+            return None;
+        }
+        let names = lowest.names.split();
+        let part = PendingDirectories { node: Arc::clone(&lowest.node), open: None, names, more: lowest.more.clone() };
+        if lowest.names.is_empty() {
+            self.stack.remove(0);
+        }
+        Some(part)
+    }
+
+    /// Closes those nearest to the root, which will be needed last.
+    pub(crate) fn stay_within_limit(&mut self) {
+        let open = self.stack.iter().filter(|pending| pending.open.is_some()).count();
+        let mut beyond = open.saturating_sub(self.most_open);
+        for pending in &mut self.stack {
+            if beyond == 0 {
+                break;
+            }
+            beyond -= usize::from(pending.open.take().is_some());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Warnings and reasons for which an entry is not in a clone, as values. Programs compare these; people read the texts.
+
+use std::fmt;
+
+use strum::{Display, IntoStaticStr, VariantNames};
+
+/// Which warning it is. Its code is its name in snake case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum WarningCode {
+    /// macOS: the flags of a file could not be set.
+    AttributeNotKept,
+    /// The cache of hashes could not be written.
+    CacheNotWritten,
+    /// The cache of hashes could not be read.
+    CacheUnusable,
+    /// macOS: `clonefile` dropped something.
+    ClonefileDrops,
+    /// A tree could not be moved to the trash, and was deleted where it was.
+    DeletedInPlace,
+    /// A further name became a file of its own.
+    HardLinkNotKept,
+    /// A list of the report was cut.
+    ListTruncated,
+    /// Nested subvolumes were snapshotted one after the other.
+    NestedSubvolumes,
+    /// The clone's files are the source's own.
+    NotIndependent,
+    /// A directory without read permission came with a snapshot as it is.
+    NotScrubbed,
+    /// Leftovers of a killed run could not be removed.
+    NotSwept,
+    /// The entry that was replaced is still there under a hidden name.
+    OldNotRemoved,
+    /// An owner or group could not be set.
+    OwnerNotKept,
+    /// Set-user-ID or set-group-ID bits were dropped.
+    SetIdDropped,
+    /// The file system does not tell what files share.
+    SharingUnknown,
+    /// Leftovers of a killed run were removed.
+    Swept,
+    /// The file system of the destination cannot hold a modification time.
+    TimesNotKept,
+    /// Entries that were removed earlier cannot be deleted.
+    TrashStuck,
+    /// An extended attribute could not be set.
+    XattrNotKept,
+}
+
+impl WarningCode {
+    /// The codes of all warnings, in alphabetical order.
+    pub const CODES: &[&str] = Self::VARIANTS;
+
+    /// Returns the stable word for programs, as in receipts.
+    pub fn code(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns whether a clone lacks something of its source.
+    pub fn is_loss(self) -> bool {
+        use WarningCode::{AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, TimesNotKept, XattrNotKept};
+        matches!(self, AttributeNotKept | HardLinkNotKept | OwnerNotKept | SetIdDropped | TimesNotKept | XattrNotKept)
+    }
+}
+
+impl fmt::Display for LeftReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// Why a file shares nothing after the fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[non_exhaustive]
+pub enum LeftReason {
+    #[strum(serialize = "on a file system that cannot share blocks after the fact")]
+    FileSystem,
+    #[strum(serialize = "the file system cannot share blocks after the fact")]
+    Unsupported,
+    #[strum(serialize = "another file system")]
+    OtherFileSystem,
+    #[strum(serialize = "inline: kept in the file system's metadata")]
+    Inline,
+    #[strum(serialize = "one has copy-on-write turned off")]
+    OneIsNocow,
+    #[strum(serialize = "immutable")]
+    Immutable,
+    #[strum(serialize = "another owner's, and not writable")]
+    OtherOwner,
+    #[strum(serialize = "in use as swap")]
+    Swap,
+    #[strum(serialize = "no space left for the file system's own notes")]
+    NoRoom,
+    #[strum(serialize = "the file system is read-only")]
+    ReadOnly,
+    #[strum(serialize = "refused by the file system")]
+    Refused,
+    /// It could not be read, or changed meanwhile.
+    Skipped(SkipReason),
+}
+
+impl LeftReason {
+    /// Returns the reason in a few words, as in receipts.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Skipped(reason) => reason.text(),
+            own => own.into(),
+        }
+    }
+}
+
+/// Why an entry was left out, or could not be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// An exclude pattern matches it.
+    Excluded,
+    /// It is a staged tree, trash or a lock of Calve's.
+    CalvesOwn,
+    /// It is a socket.
+    Socket,
+    /// It is a device node, which only a privileged user can create.
+    Device,
+    /// Another file system is mounted there.
+    OtherFileSystem,
+    /// The caller may not read it, and permitted that it is left out.
+    Unreadable,
+    /// The caller may not look at it.
+    PermissionDenied,
+    /// It was removed or replaced meanwhile.
+    Changed,
+    /// The process or the system has too many files open.
+    TooManyOpenFiles,
+    /// The device reported an error.
+    DeviceError,
+    /// Another program holds a lease on it.
+    Leased,
+    /// It cannot be read for another reason.
+    CannotBeRead,
+    /// A [`crate::Selection`] left it out.
+    Selection {
+        /// The selection's own number for its reason.
+        number: usize,
+        text: &'static str,
+    },
+}
+
+impl SkipReason {
+    /// Returns the reason in a few words, as in receipts.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Excluded => "excluded",
+            Self::CalvesOwn => "calve's own",
+            Self::Socket => "socket",
+            Self::Device => "device node: creating one needs privilege",
+            Self::OtherFileSystem => "another file system or subvolume",
+            Self::Unreadable => "you may not read it",
+            Self::PermissionDenied => "permission denied",
+            Self::Changed => "it changed meanwhile",
+            Self::TooManyOpenFiles => "too many open files",
+            Self::DeviceError => "input/output error",
+            Self::Leased => "another program holds a lease on it",
+            Self::CannotBeRead => "it cannot be read",
+            Self::Selection { text, .. } => text,
+        }
+    }
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}

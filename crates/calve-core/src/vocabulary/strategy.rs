@@ -1,0 +1,108 @@
+//! Strategies, what may be required of them, and why one declined.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
+
+use crate::vocabulary::remedy::Remedy;
+
+/// One way to clone. In order of preference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, IntoStaticStr, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename = "StrategyName", rename_all = "snake_case", into = "&'static str")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(description = "The name of a strategy.", extend("enum" = Self::ALL)))]
+pub enum Strategy {
+    /// A clone that was made ahead of time, checked and renamed: see [`CloneOptions::spares`].
+    Spare,
+    /// The file system's own snapshot (btrfs): one call, whatever the size.
+    Snapshot,
+    /// One `clonefile` call for the tree (APFS).
+    Clonefile,
+    /// Per file, extents shared (`FICLONE`).
+    Reflink,
+    /// Per file, bytes read and written. Always works.
+    Copy,
+    /// Per file, the same inode under a second name: **the trees are not independent**. Only when named.
+    Hardlink,
+    /// An OverlayFS mount. Only for callers that own the lifetime of the mount: see [`crate::internal::mount_overlay`].
+    Overlay,
+}
+
+impl Strategy {
+    /// All of them, in order of preference.
+    pub const ALL: [Self; 7] =
+        [Self::Spare, Self::Snapshot, Self::Clonefile, Self::Reflink, Self::Copy, Self::Hardlink, Self::Overlay];
+
+    /// Returns the name that receipts and the command line use.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.name() == name)
+            .ok_or_else(|| format!("there is no strategy `{name}`"))
+    }
+}
+
+/// Which strategies may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// The fastest that this pair of places really offers.
+    #[default]
+    Fastest,
+    /// This one or none.
+    Only(Strategy),
+}
+
+/// A property without which the clone must not be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Requirement {
+    /// The cost does not grow with the tree.
+    Instant,
+    /// No file data is written by Calve itself.
+    Cow,
+    /// No entry changed from the beginning to the end, so that the clone is the source as it was at one moment. A snapshot is;
+    /// the per-file strategies look at every entry's change time (ctime) again before the clone gets its name. Times of whole
+    /// seconds (ext3, FAT) hide a change within the first second. On Linux the source must be on ext4, XFS or btrfs: elsewhere a store
+    /// through a shared mapping may leave no trace.
+    Stable,
+}
+
+impl Requirement {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Instant, Self::Cow, Self::Stable];
+
+    /// Returns the name that the command line and the packages use.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl FromStr for Requirement {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let named = Self::ALL.into_iter().find(|requirement| requirement.name() == name);
+        named.ok_or_else(|| "the properties are instant, cow and stable".into())
+    }
+}
+
+/// A strategy that was not used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Refusal {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// The reason in a few words.
+    pub reason: String,
+    /// The condition that would make it available, where there is one.
+    #[serde(skip)]
+    pub remedy: Option<Remedy>,
+}

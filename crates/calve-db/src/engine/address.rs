@@ -1,0 +1,102 @@
+//! How programs reach a server: the forms in which they want to be told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+/// How a server is reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Address {
+    /// The address as a URL, by the private socket.
+    pub url: String,
+    /// The address as a URL, by TCP, with the password. Null without TCP.
+    pub tcp_url: Option<String>,
+    // libpq's keywords; the Go driver's form for MariaDB and MySQL; the socket's path for Redis and Valkey.
+    /// The address for the engine's own programs.
+    pub dsn: String,
+    // The directory of the socket, for PostgreSQL; `localhost`, which means the socket, for MariaDB and MySQL; the socket for Redis and Valkey.
+    /// The host for the engine's own programs.
+    pub host: String,
+    /// The port, which for PostgreSQL is part of the socket's name.
+    pub port: u16,
+    /// The private socket.
+    #[cfg_attr(feature = "schema", schemars(with = "calve_core::internal::json::ReceiptPath"))]
+    pub socket: PathBuf,
+    /// The superuser.
+    pub user: String,
+    // The socket needs none, but that of Redis and Valkey.
+    /// The password for TCP. Null without TCP.
+    pub password: Option<String>,
+    /// A database that always exists.
+    pub database: String,
+    /// The port on 127.0.0.1. Null without TCP.
+    pub tcp_port: Option<u16>,
+    /// The environment variables by which programs find this server and no other. Null: the variable must not be set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    #[cfg_attr(feature = "schema", schemars(!default))]
+    pub environment: BTreeMap<String, Option<String>>,
+}
+
+impl Address {
+    /// Sets a command's variables so that it finds this server and no other.
+    pub fn set_environment(&self, command: &mut Command) {
+        set(&self.environment, command);
+    }
+
+    /// Sets a command's variables so that the engines' own programs find these servers and no other, and leaves alone what more than one of
+    /// them would set, as two of one engine do, and their URLs.
+    pub fn set_environment_of_all(servers: Vec<Self>, command: &mut Command) {
+        let (mut all, mut several) = (BTreeMap::new(), BTreeSet::new());
+        for (name, value) in servers.into_iter().flat_map(|server| server.environment) {
+            if name.ends_with("_URL") || all.insert(name.clone(), value).is_some() {
+                several.insert(name);
+            }
+        }
+        all.retain(|name, _| !several.contains(name));
+        set(&all, command);
+    }
+}
+
+fn set(environment: &BTreeMap<String, Option<String>>, command: &mut Command) {
+    for (name, value) in environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
+/// Returns the environment of an address: variables that the engine's own programs look at, and others that would lead them to another server
+/// or keep them from logging in, and must not be set.
+pub(crate) fn environment<'a>(
+    variables: impl IntoIterator<Item = (&'a str, String)>,
+    foreign: &[&str],
+) -> BTreeMap<String, Option<String>> {
+    let foreign = foreign.iter().map(|name| ((*name).to_owned(), None));
+    foreign.chain(variables.into_iter().map(|(name, value)| (name.to_owned(), Some(value)))).collect()
+}
+
+/// Escapes a path for a URL's query: everything but letters, digits and `/-._~` as `%` and two digits.
+pub(crate) fn in_query(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn odd_paths_can_be_in_urls() {
+        assert_eq!(super::in_query("/run/a-b_c"), "/run/a-b_c");
+        assert_eq!(super::in_query("/a b&ü"), "/a%20b%26%C3%BC");
+    }
+}

@@ -1,0 +1,269 @@
+//! Servers in containers: the program of an image, on a data directory of this machine.
+//!
+//! A container has the name of a slot in the registry, drawn at random, and labels. Removed containers have both; nothing else of a user's
+//! containers is touched.
+
+mod process;
+mod runtime;
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::connection;
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::account::Account;
+use crate::files::directory::Directory;
+use crate::files::home::Home;
+use crate::files::private;
+use crate::files::random;
+use crate::sys;
+
+pub(crate) use process::ServerProcess;
+pub use runtime::RUNTIMES;
+pub(crate) use runtime::{Image, ImageRequest, environment, look_at, sweep_looks};
+
+/// The file among a server's settings that its container has as /etc/passwd.
+pub(crate) const USERS: &str = "passwd";
+/// The file in a slot that names its container, so that it can be found without a record.
+pub(crate) const NOTE: &str = "container.json";
+/// The labels of a container: the home, and the slot in its registry.
+const HOME: &str = "calve.home";
+const SERVER: &str = "calve.server";
+/// Podman's process that stays with a container.
+const MONITOR: &str = "conmon";
+/// The longest time for Docker's engine to make a container.
+const MADE_IN: Duration = Duration::from_secs(1);
+/// The longest time for it to remove a container that has ended.
+const REMOVED_IN: Duration = Duration::from_secs(10);
+
+/// The only container that a slot has at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Container {
+    pub(crate) image: Image,
+    name: String,
+    home: PathBuf,
+    server: String,
+}
+
+pub(crate) struct Run<'a> {
+    /// The program, by its path in the image, and its arguments.
+    pub(crate) command: &'a [OsString],
+    pub(crate) account: Account,
+    /// The directory in which it runs.
+    pub(crate) directory: &'a Path,
+    pub(crate) mounts: &'a [Mount<'a>],
+    /// The port that it listens on. It has no network otherwise.
+    pub(crate) tcp_port: Option<u16>,
+    /// Whether the image's entry point runs it. One that initialises data is run by itself.
+    pub(crate) by_entry_point: bool,
+}
+
+pub(crate) struct Mount<'a> {
+    /// A path of this machine, or the name of a volume.
+    pub(crate) source: &'a OsStr,
+    pub(crate) at: &'a Path,
+    /// As in the third part of a runtime's `--volume`.
+    pub(crate) option: Option<&'static str>,
+}
+
+impl<'a> Mount<'a> {
+    /// A directory that the container writes to, at its own path.
+    pub(crate) fn writable(path: &'a Path) -> Self {
+        Self { source: path.as_os_str(), at: path, option: None }
+    }
+
+    /// A path that it only reads.
+    pub(crate) fn readable(path: &'a Path, at: &'a Path) -> Self {
+        Self { source: path.as_os_str(), at, option: Some("ro") }
+    }
+
+    /// Writes the mount for `--volume`. Fails if a path has a colon: runtimes separate the parts by colons, and know no other way to write
+    /// one.
+    fn in_words(&self) -> Result<OsString> {
+        let has_colon = |path: &&OsStr| path.as_encoded_bytes().contains(&b':');
+        if let Some(path) = [self.source, self.at.as_os_str()].into_iter().find(has_colon) {
+            return Err(Error::CannotBind(path.into()));
+        }
+        let mut text = self.source.to_owned();
+        for part in [Some(self.at.as_os_str()), self.option.map(OsStr::new)].into_iter().flatten() {
+            text.push(":");
+            text.push(part);
+        }
+        Ok(text)
+    }
+}
+
+impl Container {
+    pub(crate) fn new(image: &Image, home: &Home, server: &str) -> Result<Self> {
+        let name = format!("calve-{}", random::letters(24)?);
+        Ok(Self { image: image.clone(), name, home: home.path().to_path_buf(), server: server.to_owned() })
+    }
+
+    /// Returns whether its supervisor may have namespaces of its own. In them, podman without privilege could make none of its own, and
+    /// Docker's engine would not see the mounts.
+    pub(crate) fn may_isolate(&self) -> bool {
+        !self.image.is_docker() && rustix::process::geteuid().is_root()
+    }
+
+    /// Returns the command line that runs it in the foreground, and removes it at its end.
+    pub(crate) fn command(&self, run: &Run<'_>) -> Result<Vec<OsString>> {
+        let mut line = self.image.program();
+        line.extend(["run", "--rm", "--pull=never", "--name", &self.name].map(Into::into));
+        for (label, value) in [(HOME, self.home.as_os_str()), (SERVER, self.server.as_ref())] {
+            line.extend(["--label".into(), joined(label, value)]);
+        }
+        line.extend(self.image.options());
+        if !self.image.is_docker() {
+            line.push("--sdnotify=ignore".into());
+        }
+        // Calve asks the server itself, and its output is in the log already.
+        line.extend(
+            ["--no-healthcheck", "--log-driver=none", "--cap-drop=all", "--security-opt=no-new-privileges"]
+                .map(Into::into),
+        );
+        // SELinux would have the runtime change the labels of the user's files, or the server fail.
+        line.push("--security-opt=label=disable".into());
+        line.push(if run.tcp_port.is_some() { "--network=host" } else { "--network=none" }.into());
+        line.push(format!("--user={}:{}", run.account.user, run.account.group).into());
+        line.push(joined("--workdir", run.directory));
+        let temporary = run.directory.with_file_name("tmp");
+        for (variable, value) in
+            [("LC_ALL", "C".as_ref()), ("TMPDIR", temporary.as_os_str()), ("PGDATA", run.directory.as_os_str())]
+        {
+            line.extend(["--env".into(), joined(variable, value)]);
+        }
+        for mount in run.mounts {
+            line.extend(["--volume".into(), mount.in_words()?]);
+        }
+        match (run.by_entry_point, run.command) {
+            (false, [program, arguments @ ..]) => {
+                line.extend([joined("--entrypoint", program), self.image.id.clone().into()]);
+                line.extend(arguments.iter().cloned());
+            }
+            (_, command) => {
+                line.push(self.image.id.clone().into());
+                line.extend(command.iter().cloned());
+            }
+        }
+        Ok(line)
+    }
+
+    /// Asks Docker's engine for the container's first process, so that this process knows its server. Podman's is a descendant of the process that
+    /// started it.
+    pub(crate) fn find_first_process(&self, socket: &Path) {
+        // Each question is a process, and before the server listens the answer is not needed.
+        if !self.image.is_docker() || connection::first_process(socket).is_some() || !socket.exists() {
+            return;
+        }
+        let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
+        let pid = told.ok().and_then(|told| told.trim().parse().ok()).filter(|pid| *pid != 0);
+        if let Some(pid) = pid {
+            connection::set_first_process(socket, pid);
+        }
+    }
+
+    /// Writes down that a slot has it, before it is there.
+    pub(crate) fn note(&self, slot: &Path) -> Result<()> {
+        private::write_json(&slot.join(NOTE), self)
+    }
+
+    /// Sends a signal to its first process.
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let signal = signal.as_raw().to_string();
+        self.image.ask(["kill", "--signal", &signal, &self.name]).map(|_| ())
+    }
+
+    /// Kills and removes it, if it is there, with its name and its labels. Returns whether it was.
+    pub(crate) fn remove(&self) -> Result<bool> {
+        let name = format!("name=^{}$", self.name);
+        let home = format!("label={}", joined(HOME, &self.home).to_string_lossy());
+        let server = format!("label={SERVER}={}", self.server);
+        let filters = ["--filter", &name, "--filter", &home, "--filter", &server];
+        let listed = self.image.ask(["ps", "--all", "--quiet", "--no-trunc"].iter().chain(&filters))?;
+        let Some(id) = listed.lines().next().filter(|id| !id.is_empty()) else { return Ok(false) };
+        // Docker's kills at once.
+        let at_once: &[&str] = if self.image.is_docker() { &[] } else { &["--time=0"] };
+        if let Err(error) = self.image.ask(["rm", "--force", "--volumes"].iter().chain(at_once).chain(&[id])) {
+            // It may have removed itself meanwhile, or Docker's engine may be about to, because it has ended.
+            let started = Instant::now();
+            while self.image.ask(["ps", "--all", "--quiet", "--no-trunc"])?.contains(id) {
+                if !self.image.is_docker() || started.elapsed() > REMOVED_IN {
+                    return Err(error);
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Removes it like [`Self::remove`], after the process that started it was killed: Docker's engine goes on with what it was asked for.
+    pub(crate) fn remove_late(&self) -> Result<bool> {
+        let started = Instant::now();
+        loop {
+            let is_over = !self.image.is_docker() || started.elapsed() > MADE_IN;
+            let is_removed = self.remove()?;
+            if is_removed || is_over {
+                return Ok(is_removed);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Writes the file by which programs of an image know the name of their user.
+pub(crate) fn name_user(settings: &Directory, name: &str, account: Account) -> Result<()> {
+    let path = settings.path().join(USERS);
+    let mut file = settings.create_new(USERS, private::SECRET)?;
+    let users = format!("root:x:0:0::/:/bin/sh\n{name}:x:{}:{}::/:/bin/sh\n", account.user, account.group);
+    file.write_all(users.as_bytes()).map_err(|error| Error::io(Operation::Write, &path, error))?;
+    private::share(&file, account, &path)
+}
+
+/// Returns whether the server of a slot is in a container.
+pub(crate) fn is_noted(slot: &Path) -> bool {
+    slot.join(NOTE).exists()
+}
+
+/// Removes the container that a slot had, whose supervisor was killed, or has tried to. `was_ready`: whether its server was.
+pub(crate) fn remove_left(slot: &Path, was_ready: bool) -> Result<()> {
+    let path = slot.join(NOTE);
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(|error| Error::io(Operation::Read, &path, error))?,
+    };
+    if let Some(name) = name_in_volumes(&text) {
+        return Err(Error::ServerInVolumes { name, place: slot.to_path_buf() });
+    }
+    let container: Container =
+        serde_json::from_slice(&text).map_err(|error| Error::io(Operation::Read, &path, error))?;
+    // That of a server which was ready was there.
+    if was_ready {
+        container.remove()?
+    } else {
+        container.remove_late()?
+    };
+    // Podman, killed while it makes a container, leaves a process that it does not remember.
+    sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
+    Ok(())
+}
+
+/// Returns the name of the container, and of its volumes, if an earlier build kept the server's data in an engine.
+fn name_in_volumes(container: &[u8]) -> Option<String> {
+    let container: serde_json::Value = serde_json::from_slice(container).ok()?;
+    container["image"]["apart"].as_object()?;
+    Some(container["name"].as_str().unwrap_or_default().to_owned())
+}
+
+fn joined(name: &str, value: impl AsRef<OsStr>) -> OsString {
+    let mut text = OsString::from(name);
+    text.push("=");
+    text.push(value);
+    text
+}

@@ -1,0 +1,113 @@
+//! A server's first process: a child of this one, or in a container whose runtime is the child.
+
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::Container;
+use crate::error::{Error, Result};
+use crate::sys::{ProcessEnd, Server, wait_for_any};
+
+/// The number that a runtime's exit code adds to that of the signal that ended a container's first process.
+const BY_SIGNAL: i32 = 128;
+/// How long a runtime may take to notice that its container is gone.
+const NOTICES_IN: Duration = Duration::from_secs(10);
+
+pub(crate) struct ServerProcess {
+    process: Server,
+    container: Option<Container>,
+    /// Why its container could not be removed.
+    left: Mutex<Option<Error>>,
+}
+
+impl ServerProcess {
+    pub(crate) fn new(process: Server, container: Option<Container>) -> Self {
+        Self { process, container, left: Mutex::new(None) }
+    }
+
+    /// Returns the number of the server's first process, or that of the container's runtime.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
+        self.process.end()
+    }
+
+    /// Asks it to end by this signal.
+    pub(crate) fn ask_to_end(&self, signal: Signal) -> Result<()> {
+        match &self.container {
+            None => self.process.signal(signal),
+            Some(container) => container.signal(signal)?,
+        }
+        Ok(())
+    }
+
+    /// Kills it. A container is removed too.
+    pub(crate) fn kill(&self) {
+        let Some(container) = &self.container else { return self.process.signal(Signal::KILL) };
+        // The runtime ends with its container. While that is still being made, it is ended first.
+        if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
+            self.process.signal(Signal::KILL);
+            self.ends_within(NOTICES_IN);
+            *self.left.lock().unwrap_or_else(PoisonError::into_inner) = container.remove_late().err();
+        }
+    }
+
+    /// Fails if it was killed, and its container could not be removed.
+    pub(crate) fn check_removed(&self) -> Result<()> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    fn ends_within(&self, limit: Duration) -> bool {
+        let Some(end) = self.process.end() else { return false };
+        let started = Instant::now();
+        loop {
+            let left = limit.saturating_sub(started.elapsed());
+            let has_ended = wait_for_any([end], left)[0];
+            if has_ended || left.is_zero() {
+                return has_ended;
+            }
+        }
+    }
+
+    /// Returns how it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
+        let ended = self.process.ended()?;
+        Some(self.of_container(ended))
+    }
+
+    pub(crate) fn wait(&mut self) -> Option<ProcessEnd> {
+        let ended = self.process.wait()?;
+        Some(self.of_container(ended))
+    }
+
+    fn of_container(&mut self, ended: ProcessEnd) -> ProcessEnd {
+        match (&self.container, ended) {
+            (Some(_), ProcessEnd::Exit(code)) if code > BY_SIGNAL => ProcessEnd::Signal(code - BY_SIGNAL),
+            (Some(container), ProcessEnd::Signal(_)) => {
+                // The runtime was killed, which leaves its container.
+                let left = self.left.get_mut().unwrap_or_else(PoisonError::into_inner);
+                match container.remove() {
+                    Ok(true) => (self.container, *left) = (None, None),
+                    // Nothing was left, unless removing it has failed before.
+                    Ok(false) => self.container = self.container.take().filter(|_| left.is_some()),
+                    Err(error) => *left = Some(error),
+                }
+                ended
+            }
+            _ => ended,
+        }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        if self.container.is_some() && self.ended().is_none() {
+            self.kill();
+            let _ = self.wait();
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Podman and Docker: finding them, their images, and what they say.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Engine;
+use crate::engine::programs::{self, Program};
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::home::Home;
+use crate::files::private;
+use crate::files::random;
+use crate::sys;
+
+/// Those that are looked for, unless the caller has others.
+pub const RUNTIMES: [&str; 2] = ["podman", "docker"];
+
+/// Prints the machine's boot, the path of the server's program in an image, and its version. Its arguments are the name and the usual places.
+const LOOK: &str = r#"read -r boot </proc/sys/kernel/random/boot_id
+echo "$boot"
+for program in "$(command -v "$0")" "$@"; do
+    if [ -x "$program" ]; then echo "$program"; exec "$program" --version; fi
+done
+exit 127"#;
+
+/// Begins a command that runs a shell in an image.
+const LOOKING: [&str; 6] = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
+
+/// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The prefix of files in the directory of templates that test whether an engine sees that directory.
+const SEEN: &str = ".look-";
+/// The age of one that a killed command has left: no look takes so long.
+const LEFT_AFTER: Duration = Duration::from_secs(3600);
+
+/// The address of a Docker engine that may be on this machine.
+const LOCAL: &str = "unix://";
+
+/// Variables that send podman to a service, whose containers are no descendants of this process, and may be elsewhere.
+const OF_SERVICES: [&str; 2] = ["CONTAINER_HOST", "CONTAINER_CONNECTION"];
+
+/// Returns this process's environment for a runtime.
+pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| !OF_SERVICES.iter().any(|service| name == service))
+}
+
+/// An image, and the program that runs containers of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Image {
+    pub(crate) runtime: PathBuf,
+    /// The address of Docker's engine, which the environment of a later command may not name. `None`: the runtime is podman.
+    #[serde(default)]
+    engine: Option<String>,
+    /// Where Docker would make volumes for its containers: what it declares.
+    #[serde(default)]
+    volumes: Vec<String>,
+    /// The user's name for it.
+    pub(crate) name: String,
+    /// Its identity: the name may come to mean another one.
+    pub(crate) id: String,
+    /// Earlier builds kept data in volumes of an engine. Records of those cannot be read, so that they are not taken for others.
+    #[serde(default, rename = "apart", skip_serializing)]
+    _in_volumes: Option<InVolumes>,
+}
+
+/// The facts about such volumes, none of which is known any more.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+enum InVolumes {}
+
+impl Image {
+    fn find(runtime: PathBuf, name: &str) -> Result<Self> {
+        let said = ask(&runtime, None, ["--version"])?;
+        let engine = match said.split_whitespace().next() {
+            Some("podman") => None,
+            Some("Docker") => Some(docker_engine(&runtime)?),
+            _ => return Err(Error::UnknownRuntime { runtime, said: said.trim().to_owned() }),
+        };
+        let image =
+            Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new(), _in_volumes: None };
+        let id = image.current()?;
+        let format = "{{range $path, $_ := .Config.Volumes}}{{println $path}}{{end}}";
+        let volumes = image.ask(["image", "inspect", "--format", format, "--", &id])?;
+        let volumes = volumes.lines().filter(|path| !path.is_empty()).map(str::to_owned).collect();
+        Ok(Self { id, volumes, ..image })
+    }
+
+    pub(crate) fn is_docker(&self) -> bool {
+        self.engine.is_some()
+    }
+
+    /// Returns the identity of the image that has the name now.
+    fn current(&self) -> Result<String> {
+        let inspected = self.ask(["image", "inspect", "--format", "{{.Id}}", "--", &self.name]);
+        match inspected {
+            Ok(id) => Ok(id.trim().to_owned()),
+            Err(error) => Err(self.unless_missing(error)),
+        }
+    }
+
+    /// Returns the error that there is no such image, if the runtime can tell.
+    fn unless_missing(&self, error: Error) -> Error {
+        match self.ask(["images", "--quiet"]) {
+            Ok(_) => Error::NoImage { runtime: self.runtime.clone(), image: self.name.clone() },
+            Err(_) => error,
+        }
+    }
+
+    /// Returns why no container can be started from an image.
+    pub(crate) fn missing(&self) -> Option<Error> {
+        let inspected = self.ask(["image", "inspect", "--format", "{{.Id}}", "--", &self.id]);
+        inspected.err().map(|error| self.unless_missing(error))
+    }
+
+    /// Returns what a command line begins with.
+    pub(super) fn program(&self) -> Vec<OsString> {
+        let mut words = vec![self.runtime.clone().into()];
+        words.extend(self.engine.iter().flat_map(|engine| ["--host".into(), engine.into()]));
+        words
+    }
+
+    /// Returns the options of every container. Its files belong to this user, whose number podman's namespaces would change. The volumes that
+    /// an image declares are not used; Docker would make them where nothing else is.
+    pub(super) fn options(&self) -> Vec<OsString> {
+        match (self.is_docker(), rustix::process::geteuid().is_root()) {
+            (true, _) => self.volumes.iter().map(|path| format!("--tmpfs={path}").into()).collect(),
+            // The user may have set another one as the default.
+            (false, true) => vec!["--image-volume=ignore".into(), "--userns=host".into()],
+            (false, false) => vec!["--image-volume=ignore".into(), "--userns=keep-id".into()],
+        }
+    }
+
+    /// Runs the runtime, and returns what it prints.
+    pub(crate) fn ask(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
+        ask(&self.runtime, self.engine.as_deref(), words)
+    }
+
+    /// Runs [`LOOK`] in the image, and returns its output. Also reports whether its containers see `seen`.
+    fn look(&self, program: &str, places: &[PathBuf], seen: &Path) -> Result<(String, bool)> {
+        let error = match self.look_with(program, places, Some(seen)) {
+            Ok(printed) => return Ok((printed, true)),
+            Err(error) => error,
+        };
+        // The engine made no container. Was that for lack of the file?
+        if self.is_docker()
+            && matches!(error, Error::Runtime { code: Some(125), .. })
+            && let Ok(printed) = self.look_with(program, places, None)
+        {
+            return Ok((printed, false));
+        }
+        Err(self.explained(error, program))
+    }
+
+    fn look_with(&self, program: &str, places: &[PathBuf], seen: Option<&Path>) -> Result<String> {
+        let mut words = LOOKING.map(OsString::from).to_vec();
+        words.extend(self.options());
+        if let (Some(seen), true) = (seen, self.is_docker()) {
+            // Other than with `--volume`, the engine makes no directory where it finds none.
+            words.extend(["--mount".into(), mounted(seen)]);
+        }
+        words.extend([self.id.as_str(), "-c", LOOK, program].map(OsString::from));
+        words.extend(places.iter().map(|place| place.into()));
+        self.ask(words)
+    }
+
+    /// Returns the reason for a failure of [`look`](Self::look).
+    fn explained(&self, error: Error, program: &str) -> Error {
+        let Error::Runtime { code, .. } = error else { return error };
+        let image = self.name.clone();
+        if self.is_foreign() {
+            return Error::ImageOfOtherArchitecture(image);
+        }
+        match code {
+            // No shell, or no such program.
+            Some(126 | 127) => Error::ImageWithoutServer { image, program: program.to_owned() },
+            _ => error,
+        }
+    }
+
+    /// Returns whether the engine's containers have other numbers of users than this machine.
+    fn changes_ids(&self) -> Result<bool> {
+        let security = self.ask(["info", "--format", "{{json .SecurityOptions}}"])?;
+        Ok(["name=rootless", "name=userns"].iter().any(|option| security.contains(option)))
+    }
+
+    /// Returns whether the image names another processor than this machine's. An emulator may run it all the same.
+    fn is_foreign(&self) -> bool {
+        // The names of Go (GOARCH).
+        let own = match std::env::consts::ARCH {
+            "x86" => "386",
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            "powerpc64" => "ppc64le",
+            same => same,
+        };
+        let named = self.ask(["image", "inspect", "--format", "{{.Architecture}}", "--", &self.id]);
+        named.is_ok_and(|named| named.trim() != own)
+    }
+}
+
+/// Returns the address of the engine that docker asks. Fails when it is on another machine, whose ports are not this one's.
+fn docker_engine(runtime: &Path) -> Result<String> {
+    let address = ask(runtime, None, ["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])?;
+    let address = address.trim().to_owned();
+    if !address.starts_with(LOCAL) {
+        return Err(Error::EngineElsewhere(runtime.to_path_buf()));
+    }
+    // If it does not run, this says so best.
+    ask(runtime, Some(&address), ["version", "--format", "{{.Server.Version}}"])?;
+    Ok(address)
+}
+
+/// Writes a read-only mount of a file as fields that commas separate.
+fn mounted(path: &Path) -> OsString {
+    let path = path.to_string_lossy().replace('"', "\"\"");
+    format!("type=bind,readonly,\"src={path}\",\"dst={path}\"").into()
+}
+
+fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
+    let mut command = Command::new(runtime);
+    command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
+    command.current_dir("/").env_clear().envs(environment()).stdin(Stdio::null());
+    let ran = output(command).map_err(|error| Error::io(Operation::Run, runtime, error))?;
+    let Some(output) = ran else {
+        let said = format!("it did not answer within {} s", PATIENCE.as_secs());
+        return Err(Error::Runtime { runtime: runtime.to_path_buf(), code: None, said });
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        return Ok(text(&output.stdout));
+    }
+    let (runtime, said) = (runtime.to_path_buf(), text(&output.stderr).trim_end().to_owned());
+    // Podman names the file that it reads them from, and ends as it does for other reasons.
+    Err(match said.contains("/etc/subuid") {
+        true => Error::NoSubordinateIds { runtime, said },
+        false => Error::Runtime { runtime, code: output.status.code(), said },
+    })
+}
+
+/// Runs a command, and returns its output, or `None` if it had to be killed because it took too long.
+fn output(mut command: Command) -> io::Result<Option<Output>> {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let process = sys::ProcessHandle::open(child.id(), None);
+    let (ended, end) = mpsc::channel();
+    // Processes that it has started may hold the pipes for longer, so this thread is not waited for.
+    thread::spawn(move || ended.send(child.wait_with_output()));
+    match end.recv_timeout(PATIENCE) {
+        Ok(output) => output.map(Some),
+        Err(_) => {
+            process.inspect(|process| process.signal(Signal::KILL));
+            Ok(None)
+        }
+    }
+}
+
+/// Finds the programs that may run containers: `named`, by its name or path, or else those of `names` in `search`, in this order.
+fn find(named: Option<&Path>, names: &[String], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let names: Vec<&Path> = named.map_or_else(|| names.iter().map(Path::new).collect(), |named| vec![named]);
+    let first = |name: &&Path| {
+        let places = if name.components().count() > 1 { vec![PathBuf::new()] } else { search.to_vec() };
+        places.iter().map(|place| place.join(name)).find(|path| path.is_file())
+    };
+    let found: Vec<PathBuf> = names.iter().filter_map(first).collect();
+    if found.is_empty() {
+        return Err(Error::NoRuntime(names.into_iter().map(Path::to_path_buf).collect()));
+    }
+    found
+        .iter()
+        .map(|path| fs_err::canonicalize(path).map_err(|error| Error::io(Operation::Find, path, error)))
+        .collect()
+}
+
+pub(crate) struct ImageRequest<'a> {
+    pub(crate) image: &'a str,
+    /// The one that the user names, or those that are looked for, the best first, and where.
+    pub(crate) runtime: Option<&'a Path>,
+    pub(crate) runtimes: &'a [String],
+    pub(crate) search: &'a [PathBuf],
+}
+
+/// Removes the files of looks that were killed.
+pub(crate) fn sweep_looks(home: &Home) {
+    for entry in fs_err::read_dir(home.templates()).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(SEEN) {
+            continue;
+        }
+        let made = entry.metadata().and_then(|found| found.modified());
+        if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > LEFT_AFTER)) {
+            let _ = fs_err::remove_file(entry.path());
+        }
+    }
+}
+
+/// Finds an image that is here, and the server's program in it. The first runtime that has the image is used.
+pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Home) -> Result<(Image, Program)> {
+    let found = find(wanted.runtime, wanted.runtimes, wanted.search)?;
+    let mut tried = found.into_iter().map(|path| Image::find(path, wanted.image));
+    let first = tried.next().unwrap_or_else(|| Err(Error::NoRuntime(Vec::new())));
+    // If none has it, the error is that of the first one.
+    let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
+    let program = engine.program();
+    let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
+    let seen = home.templates().join(format!("{SEEN}{}", random::letters(12)?));
+    private::create(&seen)?;
+    let looked = image.look(program, &places, &seen);
+    fs_err::remove_file(&seen).map_err(|error| Error::io(Operation::Remove, &seen, error))?;
+    let (printed, is_seen) = looked?;
+    let (boot, printed) = printed.split_once('\n').unwrap_or_default();
+    let is_here = is_seen && boot == sys::boot();
+    if !is_here || (image.is_docker() && image.changes_ids()?) {
+        return Err(Error::EngineElsewhere(image.runtime));
+    }
+    let (path, printed) = printed.split_once('\n').unwrap_or_default();
+    let path = PathBuf::from(path);
+    let version = programs::checked(engine, &path, printed)?;
+    Ok((image, Program { path, version }))
+}

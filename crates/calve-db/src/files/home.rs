@@ -1,0 +1,130 @@
+//! Where everything is kept: templates and servers below CALVE_HOME, sockets in a short place.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::error::{Error, Result};
+use crate::files::private::{self, CLOSED};
+use crate::files::runtime;
+
+/// The longest path that a Unix socket can have: `sun_path` without its last zero byte.
+const LONGEST_SOCKET_PATH: usize = if cfg!(target_vendor = "apple") { 103 } else { 107 };
+/// PostgreSQL's name for its socket is the longest.
+const LONGEST_SOCKET_NAME: usize = ".s.PGSQL.65535".len();
+
+/// The end of the name of a pool's file.
+pub(crate) const POOL_SUFFIX: &str = ".json";
+
+/// The directories that are used.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+    runtime: PathBuf,
+}
+
+impl Home {
+    /// Derives all places from `calve_home`, an absolute path that need not exist, and `runtime`, the place for short-lived files of this
+    /// user (`XDG_RUNTIME_DIR`), if there is one.
+    pub fn new(calve_home: &Path, runtime: Option<&Path>) -> Self {
+        let user = geteuid();
+        let runtime = match runtime {
+            // Root's servers run as another user, who may not enter root's own directory.
+            _ if user.is_root() => ["/run", "/var/run"]
+                .map(Path::new)
+                .into_iter()
+                .find(|path| path.is_dir())
+                .map_or_else(|| PathBuf::from("/tmp/calve-0"), |run| run.join("calve")),
+            Some(runtime) if fits(&runtime.join("calve")) && runtime.is_dir() => runtime.join("calve"),
+            _ => PathBuf::from(format!("/tmp/calve-{}", user.as_raw())),
+        };
+        Self { root: calve_home.join("db"), runtime }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn templates(&self) -> PathBuf {
+        self.root.join("templates")
+    }
+
+    pub(crate) fn servers(&self) -> PathBuf {
+        self.root.join("servers")
+    }
+
+    /// Returns the directory of data that outlives its servers.
+    pub(crate) fn services(&self) -> PathBuf {
+        self.root.join("services")
+    }
+
+    /// Returns the directory of the pools of standbys, with a file for each template that has a pool.
+    pub(crate) fn pools(&self) -> PathBuf {
+        self.root.join("pools")
+    }
+
+    pub(crate) fn pool(&self, template: &str) -> PathBuf {
+        self.pools().join(format!("{template}{POOL_SUFFIX}"))
+    }
+
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    /// Returns where the sockets of all servers are, each in a directory of its own.
+    pub(crate) fn runtime(&self) -> &Path {
+        &self.runtime
+    }
+
+    /// Returns whether anything was ever made here.
+    pub(crate) fn exists(&self) -> bool {
+        self.root.is_dir()
+    }
+
+    /// Makes the directories. Those of an older version that others could enter are closed to them.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        if self.root.to_str().is_none() || self.runtime.to_str().is_none() {
+            return Err(Error::NotUtf8(self.root.clone()));
+        }
+        // The user that root's servers run as must get through to the directories of servers, but need not list them.
+        let passable = if geteuid().is_root() { 0o711 } else { CLOSED };
+        let mut above = std::fs::DirBuilder::new();
+        above.recursive(true).mode(passable);
+        above.create(&self.root).map_err(|source| Error::Home { path: self.root.clone(), source })?;
+        for (directory, mode) in [
+            (&self.root, passable),
+            (&self.servers(), passable),
+            (&self.services(), passable),
+            (&self.templates(), CLOSED),
+            (&self.logs(), CLOSED),
+            (&self.pools(), CLOSED),
+        ] {
+            private::make_directory(directory, mode).map_err(|error| match error {
+                Error::Io { path, source, .. } => Error::Home { path, source },
+                other => other,
+            })?;
+        }
+        self.prepare_runtime(passable)
+    }
+
+    /// Makes the directory of sockets. In `/tmp` others can make things too: an existing directory is used only if it is this user's own.
+    fn prepare_runtime(&self, mode: u32) -> Result<()> {
+        let path = &self.runtime;
+        private::make_directory(path, mode).map_err(|error| match error {
+            Error::Io { source, .. } => Error::Sockets { path: path.clone(), source },
+            other => other,
+        })?;
+        if !fits(path) {
+            let longest = runtime::sockets(&path.join("00000000")).join("x".repeat(LONGEST_SOCKET_NAME));
+            let bytes = longest.as_os_str().len();
+            return Err(Error::SocketPath { path: longest, bytes, most: LONGEST_SOCKET_PATH });
+        }
+        Ok(())
+    }
+}
+
+fn fits(runtime: &Path) -> bool {
+    let longest = runtime::sockets(&runtime.join("00000000")).as_os_str().len() + "/".len() + LONGEST_SOCKET_NAME;
+    longest <= LONGEST_SOCKET_PATH
+}

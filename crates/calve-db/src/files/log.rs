@@ -1,0 +1,126 @@
+//! A server's log, which the server can make as long as it likes.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+
+const LOG: &str = "log";
+/// A disk with less room than this is full.
+pub(crate) const LITTLE: u64 = 1 << 20;
+/// More is not read of its beginning, nor of its end.
+const MOST_OF_A_LOG: u64 = 16 << 20;
+/// The number of lines of a log that are shown when something fails.
+const LOG_LINES: usize = 12;
+/// The bytes of a log that are shown on request, and kept of a server that ended.
+const LAST_BYTES: u64 = 64 << 10;
+/// Words in the lines that say why.
+const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", FULL];
+/// Words of a full disk.
+const FULL: &str = "No space left";
+
+pub(crate) fn path(slot: &Path) -> PathBuf {
+    slot.join(LOG)
+}
+
+/// Opens the log of a server, which stays that one whatever takes its name.
+pub(crate) fn open(slot: &Path) -> Result<File> {
+    let log = Directory::open(slot)?.file(LOG)?;
+    log.ok_or_else(|| Error::io(Operation::Open, path(slot), std::io::Error::from(std::io::ErrorKind::NotFound)))
+}
+
+/// Returns the log: the beginning and the end where it is very long. The server has the file open, and can make it as long as it
+/// likes.
+pub(crate) fn read(mut log: &File) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    log.rewind()?;
+    log.take(MOST_OF_A_LOG).read_to_end(&mut text)?;
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(MOST_OF_A_LOG).max(text.len() as u64)))?;
+    log.take(MOST_OF_A_LOG).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+pub(crate) fn contents(slot: &Path) -> Vec<u8> {
+    open(slot).ok().and_then(|log| read(&log).ok()).unwrap_or_default()
+}
+
+/// Returns the last lines of the log, and before them the last lines that tell of an error should the last ones have none, or of
+/// a full disk: MySQL says much after that.
+pub(crate) fn tail(slot: &Path) -> String {
+    tail_of(&String::from_utf8_lossy(&contents(slot)))
+}
+
+fn tail_of(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LOG_LINES));
+    let tells = |line: &&&str| REASONS.iter().any(|reason| line.contains(reason));
+    let mut reasons: Vec<&str> = Vec::new();
+    if last.iter().find(tells).is_none() {
+        reasons = before.iter().rev().filter(tells).take(LOG_LINES / 2).copied().collect();
+        reasons.reverse();
+    }
+    if !reasons.iter().chain(last).any(|line| line.contains(FULL)) {
+        reasons.extend(before.iter().rev().find(|line| line.contains(FULL)));
+    }
+    // MariaDB tells numbers alone.
+    if ["error 28", "rror: 28", "code: 28"].iter().any(|number| text.contains(number)) {
+        reasons.push("(28 is: No space left on device)");
+    }
+    let plain = |line: &&str| line.chars().filter(|c| !c.is_control()).collect::<String>() + "\n";
+    reasons.iter().chain(last).map(plain).collect()
+}
+
+/// Adds the log to the error of a failed server: it says more than an exit code does.
+pub(crate) fn added_to(error: Error, slot: &Path) -> Error {
+    match error {
+        Error::ServerFailed { how, full: known, .. } => {
+            let log = tail(slot);
+            Error::ServerFailed { how, full: known.or_else(|| full(slot, &log)), log }
+        }
+        other => other,
+    }
+}
+
+/// Returns the slot if its disk is full: by what a program said, or because there was no room even for that.
+pub(crate) fn full(slot: &Path, said: &str) -> Option<PathBuf> {
+    (said.contains("No space left on device") || has_less_room(slot, LITTLE)).then(|| slot.to_path_buf())
+}
+
+/// Returns whether a disk has less room than this for the server's account, which has no part in the space that is reserved for root.
+pub(crate) fn has_less_room(slot: &Path, bytes: u64) -> bool {
+    rustix::fs::statvfs(slot).is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) < bytes)
+}
+
+/// Returns the last lines, all of them whole.
+pub(crate) fn last_lines(slot: &Path) -> String {
+    let read = |mut log: File| -> std::io::Result<Vec<u8>> {
+        let begin = log.metadata()?.len().saturating_sub(LAST_BYTES);
+        log.seek(SeekFrom::Start(begin))?;
+        let mut text = Vec::new();
+        log.take(LAST_BYTES).read_to_end(&mut text)?;
+        let cut = if begin == 0 { None } else { text.iter().position(|byte| *byte == b'\n') };
+        Ok(text.split_off(cut.map_or(0, |at| at + 1)))
+    };
+    let text = open(slot).ok().and_then(|log| read(log).ok()).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_however_much_is_said_after_it() {
+        let full = "[ERROR] Error number 28 means 'No space left on device'\n";
+        let after = "[ERROR] Cannot resize redo log file\n".repeat(LOG_LINES);
+        let told = tail_of(&format!("begins\n{full}{after}"));
+        assert_eq!(told, format!("{full}{after}"));
+        let told = tail_of(&format!("{after}{full}"));
+        assert_eq!(told.matches(FULL).count(), 1, "{told}");
+        assert_eq!(told.lines().count(), LOG_LINES);
+    }
+}

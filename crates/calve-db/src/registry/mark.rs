@@ -1,0 +1,31 @@
+//! Marks: kept states of one server, to go back to. Its supervisor makes and removes them.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::files::home::Home;
+use crate::registry::slots::slot_of;
+use crate::registry::template::{self, DatabaseTemplate};
+use crate::registry::{name, servers};
+
+/// Returns where the marks of a server are: closed to its account.
+pub(crate) fn directory(slot: &Path) -> PathBuf {
+    slot.join("marks")
+}
+
+/// Returns the marks of a server that runs, the oldest first.
+pub fn marks(home: &Home, server: &str) -> Result<Vec<DatabaseTemplate>> {
+    let record = servers::find(home, server)?;
+    let mut marks = template::read_all(&directory(&slot_of(home, &record.server.name)))?;
+    // Several may have been made in a second.
+    marks.sort_by_cached_key(template::made);
+    Ok(marks)
+}
+
+/// Returns the mark of that name.
+pub(crate) fn find(home: &Home, server: &str, mark: &str) -> Result<DatabaseTemplate> {
+    let record = servers::find(home, server)?;
+    name::check(mark)?;
+    let slot = directory(&slot_of(home, &record.server.name)).join(mark);
+    template::read(&slot)?.ok_or_else(|| Error::UnknownMark { server: server.to_owned(), mark: mark.to_owned() })
+}

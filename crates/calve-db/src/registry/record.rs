@@ -1,0 +1,289 @@
+//! The record of a server: its public part, which is its JSON document too, and what its supervisor and other commands need beside that.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::Strategy;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::slots::{BEGUN, HIDDEN, RECORD, slot_of};
+use crate::engine::address::Address;
+use crate::engine::{self, EngineKind};
+use crate::files::home::Home;
+use crate::files::large_files::LargeFile;
+use crate::files::private;
+use crate::sys;
+
+/// A database server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DbServer"))]
+pub struct Server {
+    /// The name of the server.
+    pub name: String,
+    /// The name of the engine, such as `postgres`.
+    pub engine: String,
+    /// The template that the server was cloned from. Null if there is none.
+    pub template: Option<String>,
+    #[serde(flatten)]
+    pub address: Address,
+    /// The data directory.
+    #[cfg_attr(feature = "schema", schemars(with = "calve_core::internal::json::ReceiptPath"))]
+    pub data_directory: PathBuf,
+    /// The id of the server's first process. Null if the server is down.
+    pub pid: Option<u32>,
+    #[serde(flatten)]
+    pub launch: LaunchReport,
+    /// The time of the start, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// The time at which the server ends, in seconds since 1970. Null if it has no limit.
+    pub expires_unix_s: Option<u64>,
+    /// The process that the server ends with. Null if there is none.
+    pub owner_pid: Option<u32>,
+    /// True if the server was started ahead of time, and was waiting when it was asked for. Left out if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", schemars(!default))]
+    pub standby: bool,
+    /// True if the server is down, because a reset or a mark could not start it again. Left out if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", rename = "down", alias = "is_down")]
+    #[cfg_attr(feature = "schema", schemars(!default))]
+    pub is_down: bool,
+}
+
+impl Server {
+    /// Returns its engine; `None` if this version does not know it.
+    pub fn engine_kind(&self) -> Option<EngineKind> {
+        self.engine.parse().ok()
+    }
+
+    /// Refuses option files that would lead the engine's own programs to another server, whatever their environment says. `home`: the user's.
+    pub fn check_option_files(&self, home: Option<&Path>) -> crate::error::Result<()> {
+        engine::named(&self.engine)?.check_option_files(home)
+    }
+}
+
+/// The last start of a server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LaunchReport {
+    /// The strategy by which the data directory was cloned; `init` if it was made anew.
+    #[serde(serialize_with = "write_strategy", deserialize_with = "read_strategy")]
+    #[cfg_attr(feature = "schema", schemars(with = "String", extend("enum" = strategies())))]
+    pub strategy: Option<Strategy>,
+    /// The better strategies, and why they were not used.
+    pub refused: Vec<String>,
+    /// Files that an overlay copies when the server first opens them for writing.
+    #[serde(default, alias = "copy_up")]
+    #[cfg_attr(feature = "schema", schemars(!default))]
+    pub copied_on_first_open: Vec<LargeFile>,
+    /// How long cloning took, in milliseconds. Null if nothing was cloned for this start.
+    pub clone_ms: Option<f64>,
+    /// The time from the start of cloning to the first answer, in milliseconds.
+    pub ready_ms: f64,
+}
+
+impl LaunchReport {
+    /// Returns the name of the strategy; `init` when the files were made anew.
+    pub fn strategy_name(&self) -> &'static str {
+        strategy_name(self.strategy)
+    }
+}
+
+fn strategy_name(strategy: Option<Strategy>) -> &'static str {
+    strategy.map_or(INIT, Strategy::name)
+}
+
+const INIT: &str = "init";
+
+#[cfg(feature = "schema")]
+fn strategies() -> Vec<&'static str> {
+    Strategy::ALL.map(Strategy::name).into_iter().chain([INIT]).collect()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn write_strategy<S: Serializer>(strategy: &Option<Strategy>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(strategy_name(*strategy))
+}
+
+/// Reads a strategy. One that this version does not know is none.
+fn read_strategy<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Strategy>, D::Error> {
+    String::deserialize(from).map(|name| name.parse().ok())
+}
+
+/// A server, as it is written down.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
+pub struct Record {
+    #[serde(flatten)]
+    pub server: Server,
+    /// Whether the server for its next reset waits.
+    #[serde(default)]
+    pub prepared: bool,
+    /// It was not handed over yet.
+    #[serde(default)]
+    pub(crate) waits: bool,
+    /// Whether its data is kept when it ends.
+    #[serde(default)]
+    pub durable: bool,
+    /// The state of its template when it was cloned.
+    #[serde(default)]
+    pub(crate) template_identity: String,
+    pub(crate) pid_started: Option<u64>,
+    /// The process that looks after it.
+    pub supervisor: u32,
+    pub(crate) supervisor_started: Option<u64>,
+    pub(crate) boot: String,
+    /// For sockets and configuration.
+    pub(crate) directory: PathBuf,
+    /// Where requests to the supervisor come in.
+    pub(crate) control: PathBuf,
+    pub(crate) notifies: bool,
+    /// Settings and files that were taken away from a data directory that was taken over: only in the answer to its starter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) neutralised: Vec<String>,
+    /// Its supervisor has namespaces of its own.
+    pub(crate) isolated: bool,
+    /// The image that it runs from, if that is in a container.
+    #[serde(default)]
+    pub image: Option<String>,
+}
+
+impl Record {
+    /// Returns the directory of the server's data, its temporary files and its log.
+    pub(crate) fn files(&self, home: &Home) -> PathBuf {
+        match self.server.data_directory.parent() {
+            Some(files) if self.durable => files.to_path_buf(),
+            _ => slot_of(home, &self.server.name),
+        }
+    }
+
+    /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
+    pub fn can_prepare(&self) -> bool {
+        let is_cheap = self.server.launch.strategy != Some(Strategy::Copy);
+        self.isolated && self.image.is_none() && self.server.address.tcp_port.is_none() && is_cheap
+    }
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
+}
+
+impl<'a> Deserialize<'a> for Record {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
+        let mut value = Value::deserialize(from)?;
+        renew_address(&mut value);
+        Self::deserialize(value).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Makes the address of a server anew that an earlier version has started: its record has another form of it.
+fn renew_address(record: &mut Value) -> Option<()> {
+    let former = record.as_object_mut()?.remove("address")?;
+    let engine = engine::named(record["engine"].as_str()?).ok()?;
+    let port = former["tcp_port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    let address = engine.address(Path::new(record["directory"].as_str()?), port, former["password"].as_str());
+    let mut address = serde_json::to_value(address).ok()?;
+    record.as_object_mut()?.append(address.as_object_mut()?);
+    Some(())
+}
+
+/// The facts that are known of a server before it is ready, where nothing but this tells of the leftovers of a killed supervisor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EarlyRecord {
+    pub(crate) engine: String,
+    pub(crate) boot: String,
+    /// Its first process, as soon as there is one.
+    #[serde(default)]
+    pub(crate) server: Option<u32>,
+    /// Its supervisor, whose session its processes belong to, and the process namespace in which that is its number.
+    #[serde(default)]
+    supervisor: u32,
+    #[serde(default)]
+    supervisor_started: Option<u64>,
+    #[serde(default)]
+    namespace: String,
+}
+
+impl EarlyRecord {
+    /// Records a server of this supervisor, and the server's first process if it has one.
+    pub(crate) fn now(engine: &str, server: Option<u32>) -> Self {
+        let supervisor = std::process::id();
+        Self {
+            engine: engine.to_owned(),
+            boot: sys::boot(),
+            server,
+            supervisor,
+            supervisor_started: sys::start_time(supervisor),
+            namespace: sys::process_namespace(),
+        }
+    }
+
+    /// Returns the processes that run of it: its supervisor too, until that has ended.
+    pub(crate) fn processes(&self) -> Vec<sys::ProcessHandle> {
+        match self.supervisor_started {
+            Some(began) if self.namespace == sys::process_namespace() => sys::members(self.supervisor, began),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Writes a record, which others see as a whole or not at all.
+pub(crate) fn write(slot: &Path, record: &Record) -> crate::error::Result<()> {
+    private::write_json(&slot.join(RECORD), record)
+}
+
+/// Removes the record of a server that is ending.
+pub(crate) fn forget(slot: &Path) {
+    let _ = fs_err::remove_file(slot.join(RECORD));
+}
+
+/// Takes the record of a server away that is ending, and may yet go on. Not even a full disk keeps it from coming back.
+pub(crate) fn hide(slot: &Path) {
+    let _ = fs_err::rename(slot.join(RECORD), slot.join(HIDDEN));
+}
+
+/// Puts a record back that was hidden.
+pub(crate) fn show(slot: &Path) {
+    let _ = fs_err::rename(slot.join(HIDDEN), slot.join(RECORD));
+}
+
+pub(crate) fn write_begun(slot: &Path, begun: &EarlyRecord) -> crate::error::Result<()> {
+    private::write_json(&slot.join(BEGUN), begun)
+}
+
+pub(crate) fn read_begun(slot: &Path) -> crate::error::Result<Option<EarlyRecord>> {
+    private::read_json(&slot.join(BEGUN))
+}
+
+/// Reads the record of a slot. `None` until its server is ready.
+pub(crate) fn read(slot: &Path) -> crate::error::Result<Option<Record>> {
+    private::read_json(&slot.join(RECORD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_an_earlier_version_is_read() {
+        let address =
+            engine::named("redis").unwrap().address(Path::new("/run/calve/abcdefgh"), Some(6400), Some("secret"));
+        let server = Server { name: "a".into(), engine: "redis".into(), address, pid: Some(7), ..Server::default() };
+        let record = Record { server, directory: "/run/calve/abcdefgh".into(), ..Record::default() };
+        let mut former = serde_json::to_value(&record).unwrap();
+        let Value::Object(fields) = &mut former else { panic!("{former}") };
+        let mut nested = serde_json::Map::new();
+        for name in ["url", "tcp_url", "dsn", "host", "port", "socket", "user", "password", "database", "tcp_port"] {
+            nested.insert(name.into(), fields.remove(name).unwrap());
+        }
+        fields.remove("environment");
+        nested.insert("variables".into(), serde_json::json!([["REDIS_URL", nested["url"]]]));
+        fields.insert("address".into(), nested.into());
+        for (now, then) in [("copied_on_first_open", "copy_up"), ("down", "is_down")] {
+            let value = fields.remove(now).unwrap_or(false.into());
+            fields.insert(then.into(), value);
+        }
+        assert_eq!(serde_json::from_value::<Record>(former).unwrap(), record);
+    }
+}

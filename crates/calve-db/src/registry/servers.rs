@@ -1,0 +1,57 @@
+//! The servers that run, as commands look for them.
+
+use super::ending::{self, Ending};
+use super::name;
+use super::record::{Record, read};
+use super::slots::{is_held, slot_of, slots};
+use crate::error::{Error, Result};
+use crate::files::home::Home;
+use crate::sys::ProcessHandle;
+
+/// Lists the running servers by name, without standbys that wait, and without those whose record cannot be read.
+pub fn list(home: &Home) -> Result<Vec<Record>> {
+    let slots = slots(home)?;
+    let named = slots.iter().filter(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
+    let records = named.filter(|path| is_held(path)).filter_map(|path| read(path).ok().flatten());
+    Ok(records.filter(|record| !record.waits).map(as_it_is).collect())
+}
+
+/// Takes the process out of the record of a server that has ended: on a full disk its supervisor, which goes on, could not.
+fn as_it_is(mut record: Record) -> Record {
+    let lives = |pid, started| ProcessHandle::open(pid, started).is_some();
+    // Where the supervisor cannot be seen, the server cannot either.
+    let is_seen = lives(record.supervisor, record.supervisor_started);
+    let may_live = |pid: &u32| !record.server.is_down && (lives(*pid, record.pid_started) || !is_seen);
+    record.server.pid = record.server.pid.filter(may_live);
+    record
+}
+
+/// Finds the running server of that name. Fails with the reason of its end if that is known.
+pub fn find(home: &Home, name: &str) -> Result<Record> {
+    name::check(name)?;
+    let slot = slot_of(home, name);
+    let record = if is_held(&slot) { read(&slot)? } else { None };
+    record.filter(|record| record.server.name == name && !record.waits).ok_or_else(|| ending::missing(home, name))
+}
+
+/// The last lines of a server's log.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Log {
+    /// The lines, as the server wrote them.
+    pub text: String,
+    /// How it ended, if it has.
+    pub ending: Option<Ending>,
+}
+
+/// Returns the last lines of the log of a server that runs, or that ended lately.
+pub fn log(home: &Home, name: &str) -> Result<Log> {
+    match find(home, name) {
+        Ok(record) => Ok(Log { text: crate::files::log::last_lines(&record.files(home)), ending: None }),
+        Err(Error::ServerEnded { .. }) => {
+            let ending = ending::ending(home, name).ok_or_else(|| Error::UnknownServer(name.into()))?;
+            Ok(Log { text: ending.log.clone(), ending: Some(ending) })
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,173 @@
+//! A directory for each server, with a lock that its supervisor holds for as long as it lives.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use calve_core::CancelToken;
+use fs_err as fs;
+use rustix::fs::{FlockOperation, Mode};
+use rustix::io::Errno;
+
+use crate::engine::container;
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+use crate::files::home::Home;
+use crate::files::private;
+use crate::sys;
+
+pub(crate) const LOCK: &str = "lock";
+pub(crate) const RECORD: &str = "server.json";
+/// The record of a server that is ending, and may yet go on.
+pub(crate) const HIDDEN: &str = "ending.json";
+pub(super) const BEGUN: &str = "begun.json";
+/// The entries in a slot beside the server's own files.
+const FILES: &[&str] = &[LOCK, RECORD, HIDDEN, BEGUN, "sockets", container::NOTE, "log"];
+/// Directories of templates that are being built. No server has such a name.
+pub(crate) const BUILDING: &str = ".building-";
+/// Directories of data that is only being cloned. No service has such a name.
+pub(crate) const NEW_SERVICE: &str = ".new-";
+
+/// Returns the name of the template that is built in a slot of this name.
+pub(crate) fn built_template(slot: &str) -> Option<&str> {
+    Some(slot.strip_prefix(BUILDING)?.rsplit_once('-')?.0)
+}
+
+#[derive(Debug)]
+pub(crate) struct RegistrySlot {
+    pub(crate) path: PathBuf,
+    pub(crate) lock: File,
+}
+
+/// Takes a new slot. Sweeps wait meanwhile: a lock that is not held yet would look like a leftover.
+pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistrySlot> {
+    let _guard = lock_all(home)?;
+    let path = home.servers().join(name);
+    match rustix::fs::mkdir(&path, Mode::RWXU) {
+        Ok(()) => {}
+        Err(Errno::EXIST) => return Err(Error::ServerExists(name.into())),
+        Err(errno) => return Err(Error::io(Operation::CreateDirectory, &path, errno)),
+    }
+    // A process that only looks whether it is held has it for a moment.
+    let lock = take_lock(&path.join(LOCK))?;
+    sign(&lock);
+    Ok(RegistrySlot { path, lock })
+}
+
+/// Keeps others from making and sweeping slots for as long as it is held, which must be short.
+pub(crate) fn lock_all(home: &Home) -> Result<File> {
+    take_lock(&home.servers().join(".lock"))
+}
+
+/// Opens a lock, and waits until it is free.
+pub(crate) fn take_lock(path: &Path) -> Result<File> {
+    let file = private::open(path)?;
+    wait_for(&file, FlockOperation::LockExclusive, path)?;
+    Ok(file)
+}
+
+/// Opens a lock, and waits until it is free or `cancel` ends the wait. Calls `waiting` each time that it is held.
+pub(crate) fn take_lock_unless(path: &Path, cancel: &CancelToken, mut waiting: impl FnMut()) -> Result<File> {
+    let file = private::open(path)?;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+            Err(errno) => return Err(Error::io(Operation::Lock, path, errno)),
+        }
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        waiting();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn open_lock(slot: &Path) -> Result<File> {
+    private::open(&slot.join(LOCK))
+}
+
+/// Takes from others what an older version let them read, and lock, in a slot.
+pub(crate) fn tighten(slot: &Path) {
+    if let Ok(directory) = Directory::open(slot) {
+        private::tighten(&directory, FILES);
+    }
+}
+
+/// Returns whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
+pub(crate) fn is_lock_of(lock: &File, slot: &Path) -> bool {
+    is_lock_at(lock, &slot.join(LOCK))
+}
+
+/// The same, for the path of the lock itself.
+pub(crate) fn is_lock_at(lock: &File, path: &Path) -> bool {
+    let there = fs::metadata(path);
+    let same = |there: std::fs::Metadata| {
+        lock.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
+    };
+    there.is_ok_and(same)
+}
+
+/// Says whose lock it is, which holds it open.
+pub(crate) fn sign(lock: impl AsFd) {
+    let pid = std::process::id();
+    let text = format!("{pid} {}\n", sys::start_time(pid).unwrap_or_default());
+    let _ = rustix::io::pwrite(lock, text.as_bytes(), 0);
+}
+
+/// Returns whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.
+pub(crate) fn is_signed_by_the_dead(slot: &Path) -> bool {
+    let text = fs::read_to_string(slot.join(LOCK)).unwrap_or_default();
+    let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
+    let (Some(Ok(pid)), Some(Ok(started))) = (words.next(), words.next()) else { return false };
+    u32::try_from(pid).is_ok_and(|pid| sys::ProcessHandle::open(pid, Some(started)).is_none())
+}
+
+/// Calls flock(2), again whenever a signal interrupts it.
+pub(crate) fn wait_for(file: &File, operation: FlockOperation, path: &Path) -> Result<()> {
+    sys::retry(|| rustix::fs::flock(file, operation)).map_err(|errno| Error::io(Operation::Lock, path, errno))
+}
+
+/// Returns whether the lock of a directory is held. A directory without one is free.
+pub(crate) fn is_held(slot: &Path) -> bool {
+    let Ok(lock) = fs::File::open(slot.join(LOCK)) else { return false };
+    matches!(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+}
+
+/// Lists the slots that exist, with and without a supervisor.
+pub(crate) fn slots(home: &Home) -> Result<Vec<PathBuf>> {
+    let directory = home.servers();
+    let listed = match fs::read_dir(&directory) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io(Operation::List, &directory, error)),
+    };
+    let mut slots = Vec::new();
+    for entry in listed {
+        let entry = entry.map_err(|error| Error::io(Operation::List, &directory, error))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_slot = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if (!name.starts_with('.') || name.starts_with(BUILDING)) && is_slot {
+            slots.push(entry.path());
+        }
+    }
+    slots.sort();
+    Ok(slots)
+}
+
+/// Returns the slot of the server of that name: its own, or, if it was a standby, the one that a link of its name leads to.
+pub(crate) fn slot_of(home: &Home, name: &str) -> PathBuf {
+    let slot = home.servers().join(name);
+    match fs::read_link(&slot) {
+        Ok(target) if target.parent() == Some(Path::new("")) => home.servers().join(target),
+        _ => slot,
+    }
+}
+
+pub(crate) fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

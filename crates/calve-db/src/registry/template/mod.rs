@@ -1,0 +1,275 @@
+//! Templates: data directories that servers are cloned from.
+
+pub(crate) mod key;
+pub(crate) mod manifest;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Engine;
+use crate::engine::container::Image;
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::account::Account;
+use crate::files::home::Home;
+use crate::files::private;
+use crate::files::random;
+use crate::registry::name;
+use crate::registry::slots;
+
+pub(crate) const DOCUMENT: &str = "template.json";
+/// Templates that were replaced or removed, until no server needs them.
+pub(crate) const OLD: &str = ".old-";
+
+/// A template that is complete.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DatabaseTemplate {
+    pub name: String,
+    pub engine: String,
+    /// The server program, and what it said of its version.
+    pub program: PathBuf,
+    pub version: String,
+    /// The hash of its ingredients: while they are unchanged, it need not be made again.
+    pub key: String,
+    /// The template below, if it was made from one.
+    pub base: Option<String>,
+    pub files: u64,
+    pub bytes: u64,
+    pub made_unix_s: u64,
+    /// Settings and files that were taken out of a data directory that was taken over.
+    pub neutralised: Vec<String>,
+    /// Tells it from others of its name.
+    #[serde(default)]
+    pub(crate) id: String,
+    pub(crate) account: Account,
+    /// The image of the program, if it is in one.
+    #[serde(default)]
+    pub(crate) image: Option<Image>,
+    pub(crate) notifies: bool,
+    /// True if its data was that of a service.
+    #[serde(default)]
+    pub(crate) promoted: bool,
+    /// The image that it was pulled from.
+    #[serde(default)]
+    pub(crate) origin: Option<ImageOrigin>,
+    #[serde(skip)]
+    pub(crate) slot: PathBuf,
+}
+
+/// An image in a registry that a template was pulled from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageOrigin {
+    /// The image, with its registry and its tag.
+    pub reference: String,
+    /// The digest of the image.
+    pub digest: String,
+}
+
+impl DatabaseTemplate {
+    /// Describes a template in `slot`, of a server program and its version. Everything else is as for one that is made of nothing.
+    pub(crate) fn new(
+        name: &str,
+        (engine, program, version): (&str, &Path, &str),
+        account: Account,
+        slot: &Path,
+    ) -> Result<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            engine: engine.to_owned(),
+            program: program.to_path_buf(),
+            version: version.to_owned(),
+            key: String::new(),
+            base: None,
+            files: 0,
+            bytes: 0,
+            made_unix_s: slots::unix_now(),
+            neutralised: Vec::new(),
+            id: random::letters(12)?,
+            account,
+            image: None,
+            notifies: false,
+            promoted: false,
+            origin: None,
+            slot: slot.to_path_buf(),
+        })
+    }
+
+    /// Returns the image that it was pulled from, if it was.
+    pub fn origin(&self) -> Option<&ImageOrigin> {
+        self.origin.as_ref()
+    }
+
+    /// Returns a text that tells the template from those that had its name before, or will have it.
+    pub(crate) fn identity(&self) -> String {
+        format!("{} {} {}", self.key, self.made_unix_s, self.id)
+    }
+
+    /// Returns the image that its servers run from, if they run in containers.
+    pub fn image(&self) -> Option<&str> {
+        self.image.as_ref().map(|image| image.name.as_str())
+    }
+
+    /// Returns the template's data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        self.slot.join("data")
+    }
+}
+
+/// Loads the template of that name. Fails if it is damaged, is still being built, or does not exist.
+pub(crate) fn load(home: &Home, name: &str) -> Result<DatabaseTemplate> {
+    name::check(name)?;
+    let slot = home.templates().join(name);
+    match read(&slot) {
+        Ok(Some(template)) => Ok(template),
+        _ if slot.is_dir() => Err(without_document(&slot, name)),
+        _ if is_locked(&building_lock(home, name)) => Err(Error::TemplateBeingBuilt(name.into())),
+        _ => Err(Error::UnknownTemplate(name.into())),
+    }
+}
+
+/// Returns why what describes a template is not to be had.
+fn without_document(slot: &Path, name: &str) -> Error {
+    let document = slot.join(DOCUMENT);
+    match fs::read(&document) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io(Operation::Read, document, error),
+        Ok(text) if is_in_volumes(&text) => Error::TemplateInVolumes { name: name.into(), volumes: volumes(slot) },
+        _ => Error::TemplateDamaged {
+            name: name.into(),
+            what: format!("its `{DOCUMENT}` is missing or damaged"),
+            origin: None,
+        },
+    }
+}
+
+/// Returns whether a document is of a template that an earlier build made for an engine which does not share this machine's files.
+fn is_in_volumes(document: &[u8]) -> bool {
+    let document: serde_json::Value = serde_json::from_slice(document).unwrap_or_default();
+    document["image"]["apart"].is_object()
+}
+
+/// Returns the volumes of such an engine that have the data of the template in `slot`: the notes of earlier builds name them.
+fn volumes(slot: &Path) -> Vec<String> {
+    let Some(home) = slot.ancestors().nth(2) else { return Vec::new() };
+    let notes = fs::read_dir(home.join("volumes")).into_iter().flatten().flatten();
+    let notes = notes.filter_map(|note| serde_json::from_slice::<serde_json::Value>(&fs::read(note.path()).ok()?).ok());
+    let own = notes.filter(|note| note["place"].as_str().is_some_and(|noted| Path::new(noted) == slot));
+    let mut names: Vec<String> = own.filter_map(|note| note["name"].as_str().map(str::to_owned)).collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn missing(slot: &Path) -> Error {
+    let name = name_of(slot);
+    if slot.is_dir() { without_document(slot, &name) } else { Error::UnknownTemplate(name) }
+}
+
+/// Checks that a server can be reset to the template in `slot`: that it exists, is undamaged, and is of the server's engine and version.
+/// Its files stay as long as the returned lock.
+pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
+    let Ok(Some(template)) = read(slot) else { return Err(missing(slot)) };
+    let lock = lock(slot)?;
+    check_files(slot)?;
+    let of_this_engine = engine.version(version).filter(|_| template.engine == engine.name());
+    let fits = of_this_engine.is_some_and(|version| engine.examine(&slot.join("data"), &version).is_ok());
+    if fits {
+        Ok(lock)
+    } else {
+        Err(Error::TemplateChanged { template: template.name, now: template.version, was: version.to_owned() })
+    }
+}
+
+/// Keeps the files of the template in `slot` for as long as the returned lock is open.
+pub(crate) fn lock(slot: &Path) -> Result<File> {
+    let lock = slots::open_lock(slot)?;
+    slots::wait_for(&lock, FlockOperation::LockShared, slot)?;
+    Ok(lock)
+}
+
+/// Fails unless the files of the template in `slot` are as they were made.
+pub(crate) fn check_files(slot: &Path) -> Result<()> {
+    let origin = || read(slot).ok()??.origin.map(|origin| origin.reference);
+    let damaged = |what| Err(Error::TemplateDamaged { name: name_of(slot), what, origin: origin() });
+    manifest::difference(slot)?.map_or(Ok(()), damaged)
+}
+
+fn name_of(slot: &Path) -> String {
+    slot.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+pub(crate) fn read(slot: &Path) -> Result<Option<DatabaseTemplate>> {
+    let template: Option<DatabaseTemplate> = private::read_json(&slot.join(DOCUMENT))?;
+    Ok(template.map(|template| DatabaseTemplate { slot: slot.to_path_buf(), ..template }))
+}
+
+/// Returns when a template was made, as its file system tells.
+pub(crate) fn made(template: &DatabaseTemplate) -> Option<SystemTime> {
+    fs::metadata(template.slot.join(DOCUMENT)).ok()?.modified().ok()
+}
+
+/// Lists all templates by name.
+pub fn list(home: &Home) -> Result<Vec<DatabaseTemplate>> {
+    read_all(&home.templates())
+}
+
+/// Reads the templates, or marks, in a directory, and leaves out those that cannot be read.
+pub(crate) fn read_all(directory: &Path) -> Result<Vec<DatabaseTemplate>> {
+    Ok(read_each(directory)?.into_iter().filter_map(|read| read.ok().flatten()).collect())
+}
+
+/// Returns why some of the templates, or marks, in a directory cannot be read.
+pub(crate) fn faults(directory: &Path) -> Result<Vec<Error>> {
+    Ok(read_each(directory)?.into_iter().filter_map(Result::err).collect())
+}
+
+/// Reads each of them. Hidden ones are being made, or are no more.
+fn read_each(directory: &Path) -> Result<Vec<Result<Option<DatabaseTemplate>>>> {
+    let is_named = |path: &&PathBuf| !name_of(path).starts_with('.');
+    Ok(directories(directory)?.iter().filter(is_named).map(|slot| read(slot)).collect())
+}
+
+pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
+    let listed = match fs::read_dir(directory) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io(Operation::List, directory, error)),
+    };
+    let mut found: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// Returns a new name for a deleted template. It is removed when its lock is free.
+pub(crate) fn aside(home: &Home, name: &str) -> Result<PathBuf> {
+    Ok(home.templates().join(format!("{OLD}{name}-{}", random::letters(6)?)))
+}
+
+pub(crate) fn put_aside(home: &Home, slot: &Path, name: &str) -> Result<()> {
+    private::rename(slot, &aside(home, name)?)
+}
+
+/// Lists the templates that are no more.
+pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
+    let is_old = |path: &PathBuf| name_of(path).starts_with(OLD);
+    Ok(directories(templates)?.into_iter().filter(is_old).collect())
+}
+
+/// Returns the path of the lock that a process holds while it builds the template of that name.
+pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
+    home.templates().join(format!(".lock-{name}"))
+}
+
+fn is_locked(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else { return false };
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+}
+
+/// Marks a template as complete.
+pub(crate) fn write(template: &DatabaseTemplate, slot: &Path) -> Result<()> {
+    private::write_json(&slot.join(DOCUMENT), template)
+}

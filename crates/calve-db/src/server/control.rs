@@ -1,0 +1,129 @@
+//! Requests to the supervisors of servers that run.
+
+use std::io::{BufReader, ErrorKind};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use calve_core::CancelToken;
+use rustix::process::Signal;
+
+use crate::error::{Error, Result};
+use crate::registry::Home;
+use crate::registry::template::DatabaseTemplate;
+use crate::registry::{self, Record};
+use crate::server::messages::{Answer, Request, receive, send};
+use crate::server::starter::wait_for_word;
+use crate::sys::ProcessHandle;
+
+/// A server that was stopped.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct StopReport {
+    /// The server as it was.
+    pub record: Record,
+    /// From the request to the answer.
+    pub took: Duration,
+}
+
+/// Ends a server. Its files are out of sight on return, and deleted a little later. One of a service whose data it cannot write goes on.
+pub fn stop(home: &Home, name: &str, cancel: &CancelToken) -> Result<StopReport> {
+    stop_by(home, name, Request::Stop, cancel)
+}
+
+/// Ends a server like [`stop`], by this request.
+pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &CancelToken) -> Result<StopReport> {
+    let started = Instant::now();
+    let record = registry::find(home, name)?;
+    match change(home, &record, request, cancel) {
+        Ok(_) => {}
+        // The socket was removed and has no listener; or it ended in this moment.
+        Err(Error::SupervisorGone(_) | Error::StoppedMeanwhile(_) | Error::ServerEnded { .. }) => {
+            end(home, &record, cancel)?;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(StopReport { record, took: started.elapsed() })
+}
+
+/// A server that was put back.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ResetReport {
+    /// The server as it is now.
+    pub record: Record,
+    /// From the request to the answer.
+    pub took: Duration,
+}
+
+/// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off.
+pub fn reset(home: &Home, name: &str, to: Option<&str>, cancel: &CancelToken) -> Result<ResetReport> {
+    let started = Instant::now();
+    let record = registry::find(home, name)?;
+    match change(home, &record, Request::Reset(to.map(str::to_owned)), cancel)? {
+        Answer::Ready(ready) => Ok(ResetReport { record: *ready, took: started.elapsed() }),
+        _ => Err(Error::SupervisorGone(name.into())),
+    }
+}
+
+/// Keeps the present state of a server under a name, to which [`reset`] goes back. The server is stopped in order and started again:
+/// sessions are cut off, and what they had not committed is not in the mark.
+pub fn mark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Result<DatabaseTemplate> {
+    crate::registry::name::check(mark)?;
+    let record = registry::find(home, server)?;
+    match change(home, &record, Request::Mark(mark.to_owned()), cancel)? {
+        Answer::Marked(template) => Ok(*template),
+        _ => Err(Error::SupervisorGone(server.into())),
+    }
+}
+
+pub fn unmark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Result<()> {
+    crate::registry::name::check(mark)?;
+    let record = registry::find(home, server)?;
+    change(home, &record, Request::Unmark(mark.to_owned()), cancel).map(drop)
+}
+
+/// Asks a supervisor to change or end its server. Fails with the reason if that has ended by itself. When cancelled, no mark is made; of other
+/// requests the supervisor finishes what it has begun.
+fn change(home: &Home, record: &Record, request: Request, cancel: &CancelToken) -> Result<Answer> {
+    let is_given_up = matches!(request, Request::Mark(_));
+    let answer = ask(record, request, cancel).map_err(|error| match error {
+        Error::SupervisorGone(name) => registry::gone(home, &name),
+        Error::Interrupted if !is_given_up => Error::GoesOn(record.server.name.clone()),
+        other => other,
+    });
+    answer?.into_result()
+}
+
+/// Asks a supervisor, and waits for its answer. When cancelled, stops waiting: the answer is here, or the supervisor notices the closed
+/// connection when it gives it.
+pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Result<Answer> {
+    let gone = || Error::SupervisorGone(record.server.name.clone());
+    let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
+    send(&mut stream, &request).map_err(|_| gone())?;
+    let mut talk = BufReader::new(stream);
+    if let Err(interrupted) = wait_for_word(&talk, cancel) {
+        let _ = talk.get_ref().shutdown(Shutdown::Both);
+        return receive(&mut talk).ok().flatten().ok_or(interrupted);
+    }
+    match receive(&mut talk) {
+        Ok(answer) => answer.ok_or_else(gone),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::OtherVersion(record.server.name.clone())),
+        Err(_) => Err(gone()),
+    }
+}
+
+/// Asks by signal, and waits. When cancelled, stops waiting; the supervisor ends all the same.
+fn end(home: &Home, record: &Record, cancel: &CancelToken) -> Result<()> {
+    if let Some(supervisor) = ProcessHandle::open(record.supervisor, record.supervisor_started) {
+        supervisor.signal(Signal::TERM);
+        let started = Instant::now();
+        while supervisor.lives() && started.elapsed() < Duration::from_secs(10) {
+            if cancel.is_cancelled() {
+                return Err(Error::GoesOn(record.server.name.clone()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    crate::server::sweep::sweep(home).map(|_| ())
+}

@@ -1,0 +1,367 @@
+//! From a specification to a server that answers: data directory, configuration, process, readiness.
+
+pub(crate) mod data;
+mod port;
+mod process;
+mod readiness;
+mod request;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::internal::CloneState;
+use calve_core::{CancelToken, CloneOptions, RemovalWait, Strategy};
+use rustix::event::{PollFd, PollFlags};
+
+use self::data::{DataClone, Mounts, clone_data};
+pub(crate) use self::port::HeldPort;
+pub(crate) use self::process::start_server;
+use self::process::{start, start_in_container};
+use self::readiness::{Notices, ReadinessWait};
+use self::request::DATA;
+pub(crate) use self::request::{LaunchRequest, Owners, ResetData};
+use crate::engine::container::{self, ServerProcess};
+use crate::engine::{Instance, connection, memory};
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+use crate::files::large_files::{self, LargeFile};
+use crate::files::log;
+use crate::files::private::{self, CLOSED};
+use crate::files::runtime;
+use crate::files::trash;
+use crate::registry::template::{self, manifest};
+use crate::registry::{self, EarlyRecord, LaunchReport};
+use crate::server::messages::{Origin, Spec};
+use crate::sys::{self, ProcessEnd};
+
+pub(crate) struct RunningServer {
+    pub(crate) server: ServerProcess,
+    pub(crate) report: LaunchReport,
+    pub(crate) notifies: bool,
+    pub(crate) neutralised: Vec<String>,
+    /// Unmounted before the files are removed, the second place first: it shows an overlay too.
+    pub(crate) seen: ServerView,
+    pub(crate) placed: Option<DataClone>,
+    /// The state of the data directory before the server was started, if a reset has made it.
+    pub(crate) state: Option<CloneState>,
+    /// On an overlay the template must stay as it is.
+    pub(crate) template: Option<File>,
+}
+
+/// Makes the data directory and starts the server on it. The data directory stays when this fails.
+pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
+    let started = Instant::now();
+    let spec = wanted.spec;
+    let data = wanted.files.join(DATA);
+    let ServerFiles { slot, settings, output } = make_files(wanted)?;
+    let PreparedData { placed, template, mut neutralised } = unless_left(&wanted.owners, wanted.cancel, || {
+        quietly(wanted.is_speculative, || data_directory(wanted, &slot, &data))
+    })?;
+    let state = recorded(wanted, placed.as_ref(), &data);
+    let seen = as_seen(wanted)?;
+    open_up(wanted, &slot, &settings)?;
+    if *wanted.origin == Origin::Init {
+        initialise(wanted, &seen.path.join("data"), &settings, &output)?;
+    }
+    let instance = instance(wanted, &seen.path, settings);
+    let notices = Notices::listen(wanted.directory, spec.account)?;
+    connection::forget_first_process(&wanted.address.socket);
+    let told = Some(notices.path()).filter(|_| wanted.engine.may_notify(&instance.version));
+    let _lent = wanted.port.map(HeldPort::lend);
+    let mut server = start_server(wanted, &instance, told, &output)?;
+    let pid = server.pid();
+    if !spec.is_left_to_the_kernel() {
+        registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, Some(pid)))?;
+    }
+    let shares_memory = !spec.record.isolated && spec.container.is_none() && spec.purpose.is_on_a_template();
+    let forgotten = std::cell::Cell::new(!shares_memory);
+    let meanwhile = || {
+        spec.container.iter().for_each(|container| container.find_first_process(&wanted.address.socket));
+        // As early as possible: whichever process is killed then, the kernel takes it away with the last process that uses it.
+        forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
+    };
+    let waiting = ReadinessWait {
+        engine: wanted.engine,
+        address: wanted.address,
+        notices: &notices,
+        notifies: spec.record.notifies && told.is_some(),
+        starter: wanted.starter,
+        cancel: wanted.cancel,
+        meanwhile: &meanwhile,
+    };
+    let notifies = readiness::wait(&mut server, &waiting).map_err(|error| unless_image_is_missing(spec, error))?;
+    meanwhile();
+    neutralised
+        .extend(unless_left(&wanted.owners, wanted.cancel, || wanted.engine.finish_start(&instance, wanted.cancel))?);
+    let ready_ms = milliseconds(started.elapsed());
+    let is_overlay = placed.as_ref().is_some_and(|placed| placed.strategy == Strategy::Overlay);
+    Ok(RunningServer {
+        server,
+        report: LaunchReport {
+            strategy: placed.as_ref().map(|placed| placed.strategy).or(spec.record.server.launch.strategy),
+            refused: placed.as_ref().map(DataClone::reasons).unwrap_or_default(),
+            copied_on_first_open: copied_on_first_open(wanted, placed.as_ref()),
+            clone_ms: placed.as_ref().map(|placed| milliseconds(placed.took)),
+            ready_ms,
+        },
+        notifies,
+        neutralised,
+        placed,
+        state,
+        seen,
+        template: template.filter(|_| is_overlay),
+    })
+}
+
+/// The directories of a server, and its log.
+pub(crate) struct ServerFiles {
+    pub(crate) slot: Directory,
+    pub(crate) settings: Directory,
+    pub(crate) output: File,
+}
+
+/// Makes the directories of a server anew, but for its data.
+pub(crate) fn make_files(wanted: &LaunchRequest<'_>) -> Result<ServerFiles> {
+    let spec = wanted.spec;
+    let slot = Directory::open(wanted.files)?;
+    // Other processes cannot get there while root writes to the server's files, and leftovers of an earlier server are out of reach.
+    private::close(&slot)?;
+    let settings = runtime::renew(wanted.directory, spec.account)?;
+    trash::remove(&wanted.files.join("tmp"), RemovalWait::No)?;
+    private::make_in(&slot, "tmp", CLOSED)?.give_itself(spec.account)?;
+    Ok(ServerFiles { slot, settings, output: private::append(&log::path(spec.files()))? })
+}
+
+/// Lets the server's account into the directories that [`make_files`] made.
+pub(crate) fn open_up(wanted: &LaunchRequest<'_>, slot: &Directory, settings: &Directory) -> Result<()> {
+    let spec = wanted.spec;
+    private::share(slot, spec.account, wanted.files)?;
+    if spec.container.is_some() {
+        container::name_user(settings, wanted.engine.name(), spec.account)?;
+    }
+    Ok(())
+}
+
+/// Records the state of the data directory for the next reset, which can do without. Root never changes anything in a directory that the
+/// server's account could reach before, so as root every reset makes a new one.
+fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path) -> Option<CloneState> {
+    let reset = wanted.reset?;
+    if placed?.overlay.is_some() || wanted.spec.account.to_become().is_some() {
+        return None;
+    }
+    let after = match reset {
+        ResetData::Reverted(_, reverted) => Some(reverted),
+        ResetData::ToClone => None,
+    };
+    CloneState::record(data, after, wanted.cancel).ok().flatten()
+}
+
+pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
+    Instance {
+        program: wanted.spec.program.clone(),
+        version: wanted.spec.version.clone(),
+        data: seen.join("data"),
+        data_here: wanted.files.join(DATA),
+        sockets: wanted.address.socket.parent().unwrap_or(wanted.directory).to_path_buf(),
+        settings,
+        address: wanted.address.clone(),
+        purpose: wanted.spec.purpose,
+        account: wanted.spec.account,
+    }
+}
+
+/// Returns the large files that an overlay copies as a whole.
+fn copied_on_first_open(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>) -> Vec<LargeFile> {
+    match wanted.origin {
+        Origin::Template(template) if placed.is_some_and(|placed| placed.copies_up) => {
+            large_files::large(&template.join("data"))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e5).round() / 100.0
+}
+
+/// Runs work that may take long, such as copying gigabytes, and cancels it when the server is not wanted any more.
+pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &CancelToken, work: impl FnOnce() -> T) -> T {
+    let Ok((told, done)) = std::io::pipe() else { return work() };
+    let (socket, processes) = owners;
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
+            // Nothing but the other end's being closed: what it may ask for is read later.
+            fds.extend(socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::empty())));
+            fds.extend(processes.iter().map(|process| PollFd::from_borrowed_fd(*process, PollFlags::IN)));
+            let _ = crate::sys::retry(|| rustix::event::poll(&mut fds, None));
+            if fds[0].revents().is_empty() {
+                cancel.cancel();
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+/// Runs background work on a thread of its own at a low priority. The server itself cannot be started
+/// there: it would end with that thread, and without privilege nothing gets back a priority that it gave up.
+fn quietly<T: Send>(is_speculative: bool, work: impl FnOnce() -> T + Send) -> T {
+    if !is_speculative {
+        return work();
+    }
+    let worked = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            sys::lower_priority();
+            work()
+        });
+        thread.join()
+    });
+    worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A data directory, and where it comes from.
+struct PreparedData {
+    placed: Option<DataClone>,
+    template: Option<File>,
+    neutralised: Vec<String>,
+}
+
+fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> Result<PreparedData> {
+    let spec = wanted.spec;
+    match wanted.origin {
+        Origin::Present => Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() }),
+        Origin::Init => {
+            make_data(data)?;
+            slot.give(DATA, spec.account)?;
+            Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() })
+        }
+        Origin::Template(template) => {
+            let lock = template::lock(template)?;
+            // A reset has looked at them.
+            wanted.reset.map_or_else(|| template::check_files(template), |_| Ok(()))?;
+            if let Some(placed) = wanted.reset.and_then(ResetData::placed) {
+                let placed = Some(placed.again());
+                return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
+            }
+            let mounts = match &spec.container {
+                Some(container) if container.image.is_docker() => Mounts::Unseen,
+                _ if spec.record.isolated && !spec.whole => Mounts::Here,
+                _ => Mounts::None,
+            };
+            let placed =
+                clone_data(&template.join("data"), data, spec.record.server.launch.strategy, mounts, wanted.cancel)?;
+            Ok(PreparedData { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
+        }
+        Origin::Directory(source) => {
+            let (placed, neutralised) = taken_over(wanted, source, slot, data)?;
+            Ok(PreparedData { placed: Some(placed), template: None, neutralised })
+        }
+    }
+}
+
+/// Clones a data directory of a user and removes what must not be in it. Only this process can reach the clone until the end, and nothing
+/// in it is changed before it is known to have no links that lead out.
+fn taken_over(
+    wanted: &LaunchRequest<'_>,
+    source: &Path,
+    slot: &Directory,
+    data: &Path,
+) -> Result<(DataClone, Vec<String>)> {
+    // Entry by entry, so that the directory itself can be one that is cloned by snapshot later.
+    let started = Instant::now();
+    make_data(data)?;
+    let mut strategy = Strategy::Copy;
+    let mut options = CloneOptions::default();
+    options.cancel = wanted.cancel.clone();
+    for entry in manifest::names(source)? {
+        strategy = calve_core::clone_tree(&source.join(&entry), &data.join(&entry), &options)?.strategy;
+    }
+    let took = started.elapsed();
+    let neutralised = wanted.engine.neutralise(data)?;
+    wanted.engine.scrub(data)?;
+    private::give_tree(slot, DATA, wanted.spec.account)?;
+    Ok((DataClone { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
+}
+
+pub(crate) fn make_data(data: &Path) -> Result<()> {
+    calve_core::internal::make_snapshotable_directory(data)?;
+    private::make_directory(data, CLOSED).map(|_| ())
+}
+
+/// Runs the program that fills the empty directory `data`, by its path as the program sees it.
+fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, output: &File) -> Result<()> {
+    let in_image = wanted.spec.container.is_some();
+    let command = wanted.engine.init(&wanted.spec.program, data, &|program| in_image || program.is_file())?;
+    let Some(command) = command else { return Ok(()) };
+    let mut program = match &wanted.spec.container {
+        Some(container) => start_in_container(wanted, container, &command, settings, false, output)?,
+        None => start(wanted, &command, data, &[], output)?,
+    };
+    loop {
+        if let Some(ended) = program.ended() {
+            if ended == ProcessEnd::Exit(0) {
+                return Ok(());
+            }
+            let name = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let said = log::tail(wanted.spec.files());
+            let full = log::full(wanted.spec.files(), &said);
+            return Err(Error::Program { program: name, how: ended.to_string(), said, full });
+        }
+        let ready = sys::wait_for_any(wanted.starter.into_iter().chain(program.end()), Duration::from_millis(50));
+        if wanted.cancel.is_cancelled() || (wanted.starter.is_some() && ready[0]) {
+            return Err(Error::Interrupted);
+        }
+    }
+}
+
+/// Where the server's user sees the files: there, or at a second place, where something above it is closed to him.
+pub(crate) struct ServerView {
+    path: PathBuf,
+    /// In a mount namespace of this process's own.
+    is_mount: bool,
+}
+
+impl ServerView {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the second place away.
+    pub(crate) fn hide(&mut self) {
+        if std::mem::take(&mut self.is_mount) {
+            sys::unbind(&self.path);
+        }
+    }
+}
+
+impl Drop for ServerView {
+    fn drop(&mut self) {
+        self.hide();
+    }
+}
+
+pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
+    let spec = wanted.spec;
+    // A directory that is bound into a container is reached there.
+    if spec.container.is_some() || spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
+        return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });
+    }
+    if !spec.record.isolated {
+        return Err(Error::Unreachable(wanted.files.to_path_buf()));
+    }
+    let at = runtime::make_files(wanted.directory)?;
+    sys::bind(wanted.files, &at).map_err(|errno| Error::io(Operation::Mount, &at, errno))?;
+    Ok(ServerView { path: at, is_mount: true })
+}
+
+/// Tells an image that was removed from a server that failed.
+fn unless_image_is_missing(spec: &Spec, error: Error) -> Error {
+    match (&error, &spec.container) {
+        (Error::ServerFailed { .. }, Some(container)) => container.image.missing().unwrap_or(error),
+        _ => error,
+    }
+}

@@ -1,0 +1,82 @@
+//! The wish for a server.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use calve_core::CancelToken;
+use calve_core::internal::RevertReport;
+
+use super::data::DataClone;
+use super::port::HeldPort;
+use crate::engine::Engine;
+use crate::engine::address::Address;
+use crate::server::messages::{Origin, Spec};
+
+/// The data directory, in a server's slot.
+pub(super) const DATA: &str = "data";
+
+pub(crate) struct LaunchRequest<'a> {
+    pub(crate) spec: &'a Spec,
+    /// Where the data directory comes from.
+    pub(crate) origin: &'a Origin,
+    /// The directory for the data and temporary files.
+    pub(crate) files: &'a Path,
+    pub(crate) directory: &'a Path,
+    /// The knowledge of a reset. `None` for a first start.
+    pub(crate) reset: Option<&'a ResetData>,
+    /// Whether the clone is made ahead of time, when nothing else is to be done.
+    pub(crate) is_speculative: bool,
+    pub(crate) engine: &'static dyn Engine,
+    pub(crate) address: &'a Address,
+    /// The port that is held for the server.
+    pub(crate) port: Option<&'a HeldPort>,
+    pub(crate) starter: Option<BorrowedFd<'a>>,
+    pub(crate) owners: Owners<'a>,
+    pub(crate) cancel: &'a CancelToken,
+}
+
+impl<'a> LaunchRequest<'a> {
+    /// Returns the request for a server in its first directories, on the data that `spec` names, without a port and a waiting caller.
+    pub(crate) fn new(
+        spec: &'a Spec,
+        engine: &'static dyn Engine,
+        address: &'a Address,
+        cancel: &'a CancelToken,
+    ) -> Self {
+        Self {
+            spec,
+            origin: &spec.origin,
+            files: spec.files(),
+            directory: &spec.record.directory,
+            reset: None,
+            is_speculative: false,
+            engine,
+            address,
+            port: None,
+            starter: None,
+            owners: (None, Vec::new()),
+            cancel,
+        }
+    }
+}
+
+/// Descriptors whose closing ends the server: of a socket, and of processes.
+pub(crate) type Owners<'a> = (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>);
+
+/// The data directory of a reset. Its template was found to be undamaged, and is held.
+pub(crate) enum ResetData {
+    /// None is there, or that of [`Origin::Present`].
+    ToClone,
+    /// The one from before is there, and the entries that had changed were put back.
+    Reverted(DataClone, RevertReport),
+}
+
+impl ResetData {
+    /// Returns the data that are there.
+    pub(super) fn placed(&self) -> Option<&DataClone> {
+        match self {
+            Self::ToClone => None,
+            Self::Reverted(placed, _) => Some(placed),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Messages between the command that starts a server and the process that looks after it. Each
+//! message is one line of JSON. The starter is of the supervisor's version; the sender of a request may be of a later one.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, Read as _, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use calve_core::Strategy;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Purpose;
+use crate::engine::container::Container;
+use crate::error::{Error, Result};
+use crate::files::account::Account;
+use crate::registry::Record;
+use crate::registry::template::{self, DatabaseTemplate};
+use crate::sys::ProcessHandle;
+
+/// The first message to a supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "a process has one of them")]
+pub(crate) enum Order<'a> {
+    Serve(Cow<'a, Spec>),
+    /// Write the file system of this path to the disk, and end.
+    Sync(Cow<'a, Path>),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    /// Its record, as far as that is known before the start. `strategy` is the one wanted, if not the best; `isolated` says whether
+    /// namespaces are to be tried, and `notifies` whether this program is known to tell when it is ready.
+    pub(crate) record: Record,
+    pub(crate) program: PathBuf,
+    /// The container that the program runs in, if it does.
+    pub(crate) container: Option<Container>,
+    /// The version of that program, in its words, when the template was made.
+    pub(crate) version: String,
+    pub(crate) account: Account,
+    /// Its slot in the registry: here its files go.
+    pub(crate) slot: PathBuf,
+    /// Where a report is left if no caller waits for it.
+    pub(crate) logs: PathBuf,
+    pub(crate) origin: Origin,
+    pub(crate) purpose: Purpose,
+    /// The port wanted; 0 is any.
+    pub(crate) tcp: Option<u16>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) owner: Owner,
+    /// Whether the data directory must not depend on a mount.
+    pub(crate) whole: bool,
+    /// The pool of its template, which need not exist.
+    pub(crate) pool: Option<PathBuf>,
+    /// Where its data is that outlives it.
+    pub(crate) durable: Option<PathBuf>,
+}
+
+impl Spec {
+    /// Returns whether the kernel takes away by itself what a killed supervisor leaves.
+    pub(crate) fn is_left_to_the_kernel(&self) -> bool {
+        self.record.isolated && self.container.is_none()
+    }
+
+    /// Returns the directory of the server's data, its temporary files and its log.
+    pub(crate) fn files(&self) -> &Path {
+        self.durable.as_ref().unwrap_or(&self.slot)
+    }
+
+    /// Returns the paths that the server must see as they are.
+    pub(crate) fn needed(&self) -> Vec<&Path> {
+        let mut paths = vec![self.slot.as_path(), &self.record.directory, &self.program];
+        paths.extend(self.durable.as_deref());
+        if self.container.is_some() {
+            // The locks of podman are there, for all who run it.
+            paths.push(Path::new("/dev/shm"));
+        }
+        match &self.origin {
+            Origin::Init | Origin::Present => {}
+            Origin::Template(path) | Origin::Directory(path) => paths.push(path),
+        }
+        paths
+    }
+}
+
+/// Where the data directory comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Origin {
+    /// The engine makes a new one.
+    Init,
+    /// A template: the directory that holds its `data` and its lock.
+    Template(PathBuf),
+    Directory(PathBuf),
+    /// It is there: that of a server which was stopped in order.
+    Present,
+}
+
+impl Origin {
+    /// Returns the identity of the template that the data comes from; empty without a template.
+    pub(crate) fn template_identity(&self) -> String {
+        let Self::Template(slot) = self else { return String::new() };
+        template::read(slot).ok().flatten().map(|template| template.identity()).unwrap_or_default()
+    }
+}
+
+/// Whose end is the server's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Owner {
+    /// None: it is there until it is stopped, or too old.
+    Nobody,
+    /// The process that started it, which holds the other end of a socket.
+    Starter,
+    /// The first of these processes that ends.
+    Processes(Vec<u32>),
+}
+
+impl Owner {
+    /// Fails if one of the processes is not there.
+    pub(crate) fn processes(&self) -> Result<Vec<ProcessHandle>> {
+        let Self::Processes(pids) = self else { return Ok(Vec::new()) };
+        pids.iter().map(|pid| ProcessHandle::open(*pid, None).ok_or(Error::NoOwner(*pid))).collect()
+    }
+
+    pub(crate) fn first_pid(&self) -> Option<u32> {
+        match self {
+            Self::Processes(pids) => pids.first().copied(),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// End the server and remove its files. One whose data stays ends if it can write all of it.
+    Stop,
+    /// The same, whatever it can write.
+    StopAnyway,
+    Reset(Option<String>),
+    /// Keep the present state under this name.
+    Mark(String),
+    Unmark(String),
+    /// End, if it still waits.
+    Dismiss,
+    /// Say what tells whether something was written to data that is kept.
+    Written,
+    /// Clone data that is kept into the directory of this name beside its own.
+    Copy(String),
+    /// Hand over a server that waits.
+    Claim(Claim),
+    /// It has no owner from now on.
+    Keep,
+    /// Stop the server in order, and leave its files.
+    Finish,
+    /// The starter runs this command, which must end with it. There is no answer.
+    Command(u32),
+}
+
+impl Request {
+    /// Returns whether it is for a server whose data goes with it, and makes no sense once that was stopped.
+    pub(crate) fn changes_data(&self) -> bool {
+        matches!(self, Self::Reset(_) | Self::Mark(_) | Self::Unmark(_))
+    }
+}
+
+/// The new role of a standby.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    /// `None`: the name that it has.
+    pub(crate) name: Option<String>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) owner: Owner,
+}
+
+/// The answer, to a request or to the specification.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// It is done, and this is the server.
+    Ready(Box<Record>),
+    Done,
+    /// Another caller has the standby already.
+    Taken,
+    /// A number that changes with everything that is written, if that can be told.
+    Written(Option<String>),
+    /// The data was cloned, by this strategy.
+    Copied(Strategy),
+    /// The state is kept.
+    Marked(Box<DatabaseTemplate>),
+    /// The server is gone.
+    Stopped {},
+    Failed(Error),
+    /// A new supervisor must do without namespaces.
+    NoNamespaces,
+}
+
+impl Answer {
+    pub(crate) fn failed(error: Error) -> Self {
+        // A path that is not UTF-8 cannot be in JSON.
+        let is_plain = serde_json::to_vec(&error).is_ok();
+        let plain = || Error::Clone { message: error.to_string(), full: None, remedy: None };
+        Self::Failed(if is_plain { error } else { plain() })
+    }
+
+    /// Returns an answer that is a failure as an error.
+    pub(crate) fn into_result(self) -> Result<Self> {
+        match self {
+            Self::Failed(error) => Err(error),
+            other => Ok(other),
+        }
+    }
+}
+
+const LONGEST_MESSAGE: u64 = 64 << 20;
+
+pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line)
+}
+
+/// Reads one message; `None` at the end.
+pub(crate) fn receive<M: for<'a> Deserialize<'a>>(from: &mut impl BufRead) -> io::Result<Option<M>> {
+    let mut line = Vec::new();
+    if from.by_ref().take(LONGEST_MESSAGE).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    // A message that was cut off is no JSON.
+    Ok(Some(serde_json::from_slice(&line)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_answers() {
+        let failed = serde_json::to_vec(&Answer::Failed(Error::NoOwner(1)));
+        let stopped = serde_json::to_vec(&Answer::Stopped {});
+        let seeds = [[failed.unwrap(), b"\n".to_vec()].concat(), [stopped.unwrap(), b"\n".to_vec()].concat()];
+        let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
+        calve_testkit::fuzz(&seeds, |mut input| {
+            drop(receive::<Answer>(&mut input));
+        });
+    }
+
+    #[test]
+    fn an_error_of_the_engine_keeps_its_remedy() {
+        use calve_core::error::Remedy::{CreateDirectory, RaiseOpenFiles};
+        let missing = calve_core::Error::ParentMissing("/gone".into());
+        let (operation, path) = (calve_core::error::Operation::Open, "/many".into());
+        let too_many = calve_core::Error::Io { operation, path, source: rustix::io::Errno::MFILE.into() };
+        for (error, remedy) in [(missing, CreateDirectory("/gone".into())), (too_many, RaiseOpenFiles)] {
+            let mut line = Vec::new();
+            send(&mut line, &Answer::failed(error.into())).unwrap();
+            let received = receive::<Answer>(&mut &*line).unwrap().unwrap().into_result().unwrap_err();
+            assert_eq!(received.remedy(), Some(crate::Remedy::Engine(remedy)));
+        }
+    }
+
+    #[test]
+    fn a_message_without_an_end_is_refused() {
+        let endless = io::repeat(b'[');
+        let read = receive::<Answer>(&mut io::BufReader::new(endless));
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,56 @@
+//! Taking a server that waits.
+
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
+
+use super::{end, waiting};
+use crate::error::Result;
+use crate::registry::template::DatabaseTemplate;
+use crate::registry::{self, Home, Record};
+use crate::server::messages::{Answer, Claim, Request, receive, send};
+use crate::server::starter::OwnedServer;
+
+/// Takes a standby of the template as it is now. `None` if none waits.
+pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> Result<Option<OwnedServer>> {
+    let pool = home.pool(&template.name);
+    if !pool.exists() {
+        return Ok(None);
+    }
+    // It is used, also if nothing waits at this moment.
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let _ = rustix::fs::utimensat(
+        CWD,
+        &pool,
+        &Timestamps { last_access: now, last_modification: now },
+        AtFlags::SYMLINK_NOFOLLOW,
+    );
+    for record in waiting(home, &template.name)? {
+        if record.template_identity != template.identity() {
+            end(&record);
+            continue;
+        }
+        if let Some(name) = &claim.name {
+            registry::forget_ending(home, name);
+        }
+        if let Some(owned) = take(home, &record, claim)? {
+            return Ok(Some(owned));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes over a standby. `None` if it has ended, or another caller was first.
+fn take(home: &Home, record: &Record, claim: &Claim) -> Result<Option<OwnedServer>> {
+    let Ok(mut stream) = UnixStream::connect(&record.control) else { return Ok(None) };
+    if send(&mut stream, &Request::Claim(claim.clone())).is_err() {
+        return Ok(None);
+    }
+    let mut talk = BufReader::new(stream);
+    let Some(answer) = receive::<Answer>(&mut talk).ok().flatten() else { return Ok(None) };
+    match answer.into_result()? {
+        Answer::Ready(record) => Ok(Some(OwnedServer { record: *record, home: home.clone(), talk, supervisor: None })),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,210 @@
+//! Standbys: servers of a template that were started ahead of time and wait to be handed over; and their pool.
+//!
+//! A pool is a file that says how many should wait. Each standby is a server with a supervisor of its own, which looks at that file: it ends
+//! when the pool is gone, was not used for long, or is of a session that has ended. So a pool needs no process of its own.
+
+mod claim;
+mod fill;
+mod room;
+
+use calve_core::CancelToken;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::claim::claim;
+pub use self::fill::{fill_pool, set_pool, want_pool};
+pub(crate) use self::room::has_room;
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::private;
+use crate::registry::template::DatabaseTemplate;
+use crate::registry::{self, Home, POOL_SUFFIX, Record, name, unix_now};
+use crate::server::control::ask;
+use crate::server::messages::Request;
+use crate::sys::{self, ProcessHandle};
+
+/// The greatest size of a pool.
+const MOST: usize = 64;
+
+/// How a pool is to be.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct PoolOptions {
+    /// How many servers wait; none for no pool.
+    pub size: usize,
+    /// How long they wait while none is taken.
+    /// `None`: for as long as they can.
+    pub idle: Option<Duration>,
+    /// Whether the pool stays when the session ends.
+    pub lifetime: PoolLifetime,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self { size: 0, idle: Some(Duration::from_secs(600)), lifetime: PoolLifetime::Session }
+    }
+}
+
+/// The events that end a pool, besides not being used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PoolLifetime {
+    /// The end of the process that began the session (setsid(2)) of the caller, such as a login shell.
+    #[default]
+    Session,
+    Kept,
+}
+
+/// A pool of servers that wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DbPool"))]
+#[non_exhaustive]
+pub struct Pool {
+    /// The template.
+    pub template: String,
+    /// The number of servers that should wait.
+    pub size: usize,
+    /// The number of servers that wait.
+    pub waiting: usize,
+    /// How long they wait when nobody takes one, in seconds. Null for as long as they can.
+    pub idle_s: Option<u64>,
+    /// The process that the pool ends with. Null if there is none.
+    pub session_pid: Option<u32>,
+    /// Why fewer servers wait than should: `memory` or `disk`. Null if nothing limits them.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub limit: Option<PoolLimit>,
+}
+
+/// Why a pool is not full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PoolLimit {
+    /// There is no memory for another one.
+    #[error("not enough memory for more")]
+    #[serde(alias = "Memory")]
+    Memory,
+    /// There is no room on the disk for another one.
+    #[error("not enough disk space for more")]
+    #[serde(alias = "Disk")]
+    Disk,
+}
+
+/// The record of a pool. The time of its last use is that of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    pub(crate) size: usize,
+    pub(crate) idle: Option<Duration>,
+    /// The process with which it ends, and when that started.
+    session: Option<(u32, u64)>,
+    boot: String,
+    limit: Option<PoolLimit>,
+}
+
+impl Settings {
+    fn has_ended(&self) -> bool {
+        let is_over = |(pid, started)| ProcessHandle::open(pid, Some(started)).is_none();
+        self.boot != sys::boot() || self.session.is_some_and(is_over)
+    }
+}
+
+/// Returns whether a pool is wanted for a template.
+pub fn has_pool(home: &Home, template: &str) -> bool {
+    home.pool(template).exists()
+}
+
+/// Returns the options of a pool. `None` if it does not exist, or has ended.
+pub(crate) fn settings(pool: &Path) -> Result<Option<Settings>> {
+    let settings: Option<Settings> = private::read_json(pool)?;
+    Ok(settings.filter(|settings| !settings.has_ended()))
+}
+
+/// Returns whether the pool is gone, or was not used for long.
+pub(crate) fn is_idle(pool: &Path) -> bool {
+    let used = fs::metadata(pool).map_or(0, |found| found.mtime().cast_unsigned());
+    let is_over = |idle: Duration| unix_now().saturating_sub(used) > idle.as_secs();
+    settings(pool).is_ok_and(|settings| settings.is_none_or(|settings| settings.idle.is_some_and(is_over)))
+}
+
+/// Returns the pools that there are, without those whose record cannot be read.
+pub fn pools(home: &Home) -> Result<Vec<Pool>> {
+    let readable = templates(home).into_iter().filter(|template| settings(&home.pool(template)).is_ok());
+    let pools: Vec<Option<Pool>> = readable.map(|template| state(home, &template)).collect::<Result<_>>()?;
+    Ok(pools.into_iter().flatten().collect())
+}
+
+/// Returns why some of the pools cannot be read.
+pub(crate) fn faults(home: &Home) -> Vec<Error> {
+    templates(home).iter().filter_map(|template| settings(&home.pool(template)).err()).collect()
+}
+
+/// Returns the names of the templates that have a pool.
+fn templates(home: &Home) -> Vec<String> {
+    let entries = fs::read_dir(home.pools()).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let templates = names.filter_map(|name| name.strip_suffix(POOL_SUFFIX).map(str::to_owned));
+    let mut templates: Vec<String> = templates.filter(|name| name::check(name).is_ok()).collect();
+    templates.sort();
+    templates
+}
+
+fn state(home: &Home, template: &str) -> Result<Option<Pool>> {
+    let Some(settings) = settings(&home.pool(template))? else { return Ok(None) };
+    Ok(Some(Pool {
+        template: template.to_owned(),
+        size: settings.size,
+        waiting: waiting(home, template)?.len(),
+        idle_s: settings.idle.map(|idle| idle.as_secs()),
+        session_pid: settings.session.map(|(pid, _)| pid),
+        limit: settings.limit,
+    }))
+}
+
+/// Returns the standbys of a template that wait, whatever the template was when they were started.
+fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
+    let slots = registry::slots(home)?;
+    // Their names begin like this, so that not every server's record is read.
+    let start = name::made_up(template, "");
+    let named =
+        slots.iter().filter(|slot| slot.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start)));
+    let records = named.filter_map(|slot| registry::read(slot).ok().flatten().filter(|_| registry::is_held(slot)));
+    Ok(records.filter(|record| record.waits && record.server.template.as_deref() == Some(template)).collect())
+}
+
+/// Ends standbys of a template: those that are of what it was, or all if it is no more.
+pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&DatabaseTemplate>) -> Result<()> {
+    for record in waiting(home, template)? {
+        if is_now.is_none_or(|template| template.identity() != record.template_identity) {
+            end(&record);
+        }
+    }
+    Ok(())
+}
+
+/// Ends a standby. It may have ended, or be handed over, in this moment: then there is nothing to end.
+fn end(record: &Record) {
+    let _ = ask(record, Request::Dismiss, &CancelToken::default());
+}
+
+/// Forgets a pool and ends its standbys, also the one that is only just being started.
+pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
+    let path = home.pool(template);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io(Operation::Remove, &path, error)),
+        Ok(()) => {
+            let _filling = lock(home, template)?;
+            empty(home, template, None)
+        }
+    }
+}
+
+/// Waits for the lock of a pool. The process that starts the servers of the pool holds it, and counts the servers that the process before
+/// it started.
+fn lock(home: &Home, template: &str) -> Result<File> {
+    registry::take_lock(&home.pools().join(format!(".lock-{template}")))
+}

@@ -1,0 +1,79 @@
+//! Whether there is memory and disk space for another server that waits.
+
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::engine::Engine;
+
+/// The part of all space that must stay free.
+const FREE_PART: u64 = 10;
+
+/// Reports whether another server on this data directory fits, with all that it may need once it is used, and a tenth of the memory stays
+/// free. Where the system does not tell, it fits.
+pub(crate) fn has_room(engine: &dyn Engine, data: &Path) -> bool {
+    let limits = [machine(), group(), group_of_version_1()];
+    let needed = engine.memory_bytes(data);
+    limits.into_iter().flatten().all(|Memory { total, free }| free >= needed + total / FREE_PART)
+}
+
+/// Returns whether as much of the disk is free as everybody else may need: a tenth of it, or a gigabyte of a large one. Where the system does not
+/// tell, it is.
+pub(crate) fn has_disk(slot: &Path) -> bool {
+    const ENOUGH: u64 = 1 << 30;
+    rustix::fs::statvfs(slot).ok().is_none_or(|room| {
+        let [total, free] = [room.f_blocks, room.f_bavail].map(|blocks| blocks.saturating_mul(room.f_frsize));
+        free >= (total / FREE_PART).min(ENOUGH)
+    })
+}
+
+/// In bytes.
+struct Memory {
+    total: u64,
+    free: u64,
+}
+
+/// Returns the memory of the machine (proc_meminfo(5)).
+fn machine() -> Option<Memory> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    };
+    Some(Memory { total: field("MemTotal:")?, free: field("MemAvailable:")? })
+}
+
+/// Returns the memory of this process's control group, as in a container (cgroups(7)).
+fn group() -> Option<Memory> {
+    let own = own_group("")?;
+    let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    mounts.iter().find_map(|mount| limit(Path::new(mount), &own, "memory.max", "memory.current", ""))
+}
+
+fn group_of_version_1() -> Option<Memory> {
+    let (mount, own) = (Path::new("/sys/fs/cgroup/memory"), own_group("memory")?);
+    limit(mount, &own, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+}
+
+/// Returns a limit, and how much of it is free. The cache of files counts as free, because it is not the servers' shared memory. In a
+/// container its own group may be all that is mounted.
+fn limit(mount: &Path, own: &str, limit: &str, used: &str, prefix: &str) -> Option<Memory> {
+    let directory = Some(mount.join(own)).filter(|directory| directory.is_dir()).unwrap_or_else(|| mount.to_path_buf());
+    let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
+    let total = number(limit)?;
+    let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
+    let lists = statistics.lines().filter_map(|line| line.strip_prefix(prefix)?.split_once("active_file "));
+    let cache: u64 =
+        lists.filter(|(rest, _)| ["", "in"].contains(rest)).filter_map(|(_, bytes)| bytes.parse::<u64>().ok()).sum();
+    Some(Memory { total, free: total.saturating_sub(number(used)?.saturating_sub(cache)) })
+}
+
+/// Returns the group of this process for a controller, below where groups are mounted.
+fn own_group(controller: &str) -> Option<String> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    text.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        controllers.split(',').any(|name| name == controller).then(|| path.trim_start_matches('/').to_owned())
+    })
+}

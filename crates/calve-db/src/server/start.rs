@@ -1,0 +1,79 @@
+//! Starting a server of a template: a standby is taken, or a new one is started.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use calve_core::{CancelToken, Strategy};
+
+use crate::error::Result;
+use crate::files::random;
+use crate::registry::template;
+use crate::registry::{self, Home, name};
+use crate::server::messages::{Claim, Owner, Spec};
+use crate::server::standby;
+use crate::server::starter::{OwnedServer, Starter, run, spec_of};
+
+/// How a server is to be started.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct StartOptions {
+    /// Its name; by default one is made up.
+    pub name: Option<String>,
+    /// A port on 127.0.0.1 too: this one, or any that is free (0).
+    pub tcp: Option<u16>,
+    /// How long it may stay; `None` is for good.
+    pub ttl: Option<Duration>,
+    /// Whose end is its end.
+    pub owner: Ownership,
+    /// Use this strategy or none.
+    pub strategy: Option<Strategy>,
+    /// Ends the start early. Nothing is left of it then.
+    pub cancel: CancelToken,
+}
+
+impl StartOptions {
+    /// Returns whether a standby fits. It has no port, and the strategy that is best.
+    pub fn may_be_standby(&self) -> bool {
+        self.strategy.is_none() && self.tcp.is_none()
+    }
+}
+
+/// Whose end is a server's end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Ownership {
+    #[default]
+    Nobody,
+    /// The end of the returned [`OwnedServer`].
+    Caller,
+    /// The end of the first of these processes that ends.
+    Processes(Vec<u32>),
+}
+
+/// Starts a server on a clone of the template. `supervisor` is the command that calls [`crate::supervise`] with its standard input
+/// and output.
+pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[PathBuf]) -> Result<OwnedServer> {
+    let template = template::load(home, template)?;
+    options.name.as_deref().map_or(Ok(()), name::check)?;
+    home.prepare()?;
+    let owner = match &options.owner {
+        Ownership::Nobody => Owner::Nobody,
+        Ownership::Caller => Owner::Starter,
+        Ownership::Processes(pids) => Owner::Processes(pids.clone()),
+    };
+    if options.may_be_standby() {
+        let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner: owner.clone() };
+        if let Some(owned) = standby::claim(home, &template, &claim)? {
+            return Ok(owned);
+        }
+    }
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None => name::made_up(&template.name, &random::letters(6)?),
+    };
+    let slot = registry::reserve(home, &name)?;
+    registry::forget_ending(home, &name);
+    let spec = spec_of(home, &name, &slot, template)?;
+    let mut spec = Spec { tcp: options.tcp, ttl: options.ttl, owner, ..spec };
+    spec.record.server.launch.strategy = options.strategy;
+    run(home, &mut spec, slot, &Starter { supervisor, cancel: &options.cancel })
+}

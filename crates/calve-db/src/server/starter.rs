@@ -1,0 +1,239 @@
+//! A server as its starter sees it: the connection to its supervisor, which this starts.
+
+use std::borrow::Cow;
+use std::io::{self, BufReader};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use calve_core::CancelToken;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::engine::Purpose;
+use crate::engine::container::Container;
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::account::Account;
+use crate::files::random;
+use crate::files::runtime;
+use crate::registry::template::{self, DatabaseTemplate};
+use crate::registry::{self, Home, Record, RegistrySlot, Server};
+use crate::server::messages::{Answer, Order, Origin, Owner, Request, Spec, receive, send};
+use crate::server::sweep;
+use crate::sys;
+
+/// Returns the memory of a process and of its descendants, what they share with each other counted once; `None` if that cannot be told.
+pub fn memory_bytes(process: u32) -> Option<u64> {
+    let own = sys::memory_bytes(process)?;
+    // Others may end meanwhile.
+    Some(own + sys::tree(process).into_iter().skip(1).filter_map(sys::memory_bytes).sum::<u64>())
+}
+
+/// Returns the first process of the server at the other end of a socket, also of one in a container; `None` if that cannot be told.
+pub fn first_process(socket: &UnixStream) -> Option<u32> {
+    sys::listener(socket)
+}
+
+/// A server that was started, and the connection to its supervisor.
+///
+/// With [`crate::Ownership::Caller`] the server ends when this is dropped, or when the process that has it ends in any way.
+#[derive(Debug)]
+pub struct OwnedServer {
+    pub record: Record,
+    pub(crate) home: Home,
+    pub(crate) talk: BufReader<UnixStream>,
+    /// `None` when it was a standby: its supervisor is no child of this process.
+    pub(crate) supervisor: Option<Child>,
+}
+
+impl OwnedServer {
+    /// Leaves the server running on its own. Fails with the reason if it has ended.
+    pub fn keep(mut self) -> Result<Record> {
+        self.ask(Request::Keep)?;
+        Ok(self.record)
+    }
+
+    /// Ends the server, and returns when it is gone. Fails with the reason if it had ended before.
+    pub fn stop(mut self) -> Result<()> {
+        self.ask(Request::Stop).map(drop)
+    }
+
+    /// Makes the supervisor end a command and its children, should this process end before them.
+    pub fn tie(&self, command: &mut Command) -> Result<()> {
+        let failed = |error| Error::io(Operation::Talk, "a socket", error);
+        let talk = self.talk.get_ref().try_clone().map_err(failed)?;
+        sys::announce(command, talk, [r#"{"Command":"#, "}\n"]);
+        Ok(())
+    }
+
+    /// Stops the server in order and leaves its files.
+    pub(crate) fn finish(mut self, cancel: &CancelToken) -> Result<()> {
+        let gone = || Error::SupervisorGone(self.record.server.name.clone());
+        send(self.talk.get_mut(), &Request::Finish).map_err(|_| gone())?;
+        wait_for_word(&self.talk, cancel)?;
+        receive::<Answer>(&mut self.talk).ok().flatten().ok_or_else(gone)?.into_result()?;
+        let _ = self.supervisor.as_mut().map(Child::wait);
+        Ok(())
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Answer> {
+        let gone = || registry::gone(&self.home, &self.record.server.name);
+        send(self.talk.get_mut(), &request).map_err(|_| gone())?;
+        receive::<Answer>(&mut self.talk).ok().flatten().ok_or_else(gone)?.into_result()
+    }
+}
+
+/// Returns the specification of a server of a template, with nothing special about it.
+pub(crate) fn spec_of(home: &Home, name: &str, slot: &RegistrySlot, template: DatabaseTemplate) -> Result<Spec> {
+    let mut spec = new_spec(home, name, &slot.path, &template.engine, &template.program, template.account)?;
+    let container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
+    let pool = Some(home.pool(&template.name));
+    spec.record.server.template = Some(template.name);
+    spec.record.notifies = template.notifies;
+    Ok(Spec {
+        container,
+        pool,
+        version: template.version,
+        purpose: Purpose::Serve,
+        origin: Origin::Template(template.slot),
+        ..spec
+    })
+}
+
+/// Returns the common part of all servers.
+pub(crate) fn new_spec(
+    home: &Home,
+    name: &str,
+    slot: &Path,
+    engine: &str,
+    program: &Path,
+    account: Account,
+) -> Result<Spec> {
+    let directory = home.runtime().join(random::letters(8)?);
+    let server = Server { name: name.to_owned(), engine: engine.to_owned(), ..Server::default() };
+    Ok(Spec {
+        record: Record { server, control: runtime::control(&directory), directory, ..Record::default() },
+        program: program.to_path_buf(),
+        container: None,
+        version: String::new(),
+        account,
+        slot: slot.to_path_buf(),
+        logs: home.logs(),
+        origin: Origin::Init,
+        purpose: Purpose::Build,
+        tcp: None,
+        ttl: None,
+        owner: Owner::Starter,
+        whole: false,
+        pool: None,
+        durable: None,
+    })
+}
+
+/// The process that wants a server.
+pub(crate) struct Starter<'a> {
+    /// The command that calls [`crate::supervise`].
+    pub(crate) supervisor: &'a [PathBuf],
+    pub(crate) cancel: &'a CancelToken,
+}
+
+impl Starter<'_> {
+    /// Starts the command. Returns it, and a socket to it.
+    fn spawn(&self, input: Stdio) -> Result<(Child, BufReader<UnixStream>)> {
+        let [program, arguments @ ..] = self.supervisor else {
+            return Err(Error::io(Operation::Start, "", rustix::io::Errno::INVAL));
+        };
+        let failed = |error| Error::io(Operation::Start, program, error);
+        let (here, there) = UnixStream::pair().map_err(failed)?;
+        // The child's end is closed here on return, or its end would not be noticed.
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir("/").stdin(input);
+        command.stdout(Stdio::from(OwnedFd::from(there))).stderr(Stdio::null());
+        Ok((command.spawn().map_err(failed)?, BufReader::new(here)))
+    }
+
+    /// Writes the file system of `path` to the disk. No signal ends that, nor a process with a thread that does it, so a process of its own
+    /// does, which is left behind when the wait is cancelled.
+    pub(crate) fn sync(&self, path: &Path) -> Result<()> {
+        let (mut child, mut talk) = self.spawn(Stdio::null())?;
+        let gone = |error| Error::io(Operation::Sync, path, error);
+        send(talk.get_mut(), &Order::Sync(path.into())).map_err(gone)?;
+        wait_for_word(&talk, self.cancel)?;
+        let answer = receive::<Answer>(&mut talk).map_err(gone);
+        let _ = child.wait();
+        match answer {
+            Ok(Some(answer)) => answer.into_result().map(drop),
+            // Ctrl-C at a terminal may have ended that process, too.
+            _ if self.cancel.is_cancelled() => Err(Error::Interrupted),
+            Ok(None) => Err(gone(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// How often a token is looked at, unless a signal that cancels interrupts the wait.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Runs a supervisor, and waits until its server is ready.
+pub(crate) fn run(home: &Home, spec: &mut Spec, slot: RegistrySlot, starter: &Starter<'_>) -> Result<OwnedServer> {
+    spec.record.isolated = spec.container.as_ref().is_none_or(Container::may_isolate);
+    let made = sweep::note_sockets(&slot.path, &spec.record.directory).and_then(|()| {
+        spec.container.as_ref().map_or(Ok(()), |container| container.note(&slot.path))?;
+        if let Some(owned) = attempt(home, spec, &slot, starter)? {
+            return Ok(owned);
+        }
+        spec.record.isolated = false;
+        attempt(home, spec, &slot, starter)?.ok_or_else(|| Error::SupervisorGone(spec.record.server.name.clone()))
+    });
+    if made.is_err() {
+        drop(slot);
+        // A supervisor that could not even start has removed nothing.
+        let _ = sweep::sweep(home);
+        registry::forget_ending(home, &spec.record.server.name);
+    }
+    made.map_err(|error| match (error, &spec.record.server.template) {
+        (Error::NoProgram { .. }, Some(template)) => Error::ProgramGone {
+            program: spec.program.clone(),
+            template: template.clone(),
+            version: spec.version.clone(),
+            origin: template::load(home, template).ok().and_then(|template| Some(template.origin?.reference)),
+        },
+        (error, _) => error,
+    })
+}
+
+/// Starts a supervisor and its server once. `None`: it has to be tried again, without namespaces.
+fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>) -> Result<Option<OwnedServer>> {
+    let lock = slot.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &slot.path, error))?;
+    let (mut child, mut talk) = starter.spawn(Stdio::from(lock))?;
+    let answered = converse(&mut talk, spec, starter).and_then(Answer::into_result);
+    if let Ok(Answer::Ready(ready)) = answered {
+        return Ok(Some(OwnedServer { record: *ready, home: home.clone(), talk, supervisor: Some(child) }));
+    }
+    // A closed connection tells it that the server is not wanted, unless it has just said that this is ready. When it has ended, it has cleaned up.
+    drop(talk);
+    if matches!(answered, Err(Error::Interrupted)) {
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+    }
+    let _ = child.wait();
+    answered.map(|_| None)
+}
+
+/// Waits until the supervisor says something, or hangs up.
+pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
+    while talk.buffer().is_empty() && !sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+    }
+    Ok(())
+}
+
+fn converse(talk: &mut BufReader<UnixStream>, spec: &Spec, starter: &Starter<'_>) -> Result<Answer> {
+    let gone = || Error::SupervisorGone(spec.record.server.name.clone());
+    send(talk.get_mut(), &Order::Serve(Cow::Borrowed(spec))).map_err(|_| gone())?;
+    wait_for_word(talk, starter.cancel)?;
+    receive(talk).map_err(|_| gone())?.ok_or_else(gone)
+}

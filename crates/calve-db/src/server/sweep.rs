@@ -1,0 +1,320 @@
+//! Taking away the resources of servers, and leftovers of killed supervisors.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{CancelToken, RemovalWait};
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+use rustix::process::Signal;
+
+use crate::engine::container;
+use crate::engine::memory;
+use crate::engine::{self, Engine};
+use crate::error::end_reason::EndReason;
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::runtime;
+use crate::files::{private, trash};
+use crate::registry::Home;
+use crate::registry::template;
+use crate::registry::{self, EarlyRecord, Ending, Record, lock_all};
+use crate::sys;
+
+/// The file in a slot that names its directory of sockets, so that it can be found without a record, and on the next line the slot itself.
+const SOCKETS: &str = "sockets";
+
+/// A killed process ends at once, unless it has much to give back.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// The slots that were found and taken away.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ServerSweepReport {
+    /// Servers whose supervisor was killed.
+    pub servers: Vec<String>,
+    /// Templates whose build was killed.
+    pub builds: Vec<String>,
+    /// The containers of servers that could not be removed, and why not. The next sweep tries again.
+    pub kept: Vec<(String, String)>,
+    /// Directories in which trash waits for [`calve_core::reap`].
+    pub trash: Vec<PathBuf>,
+}
+
+/// Takes away what killed supervisors left: files, sockets, and where the kernel did not, processes and memory.
+pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
+    let mut swept = ServerSweepReport::default();
+    if !home.exists() {
+        return Ok(swept);
+    }
+    home.prepare()?;
+    let guard = lock_all(home)?;
+    let mut in_containers = Vec::new();
+    for slot in registry::slots(home)? {
+        // A slot that its supervisor takes away at the same time does not concern this process.
+        let Some(lock) = found(registry::open_lock(&slot))? else { continue };
+        registry::tighten(&slot);
+        if !try_lock(&lock, &slot) || !registry::is_lock_of(&lock, &slot) {
+            continue;
+        }
+        match container::is_noted(&slot) {
+            true => {
+                // So that other sweeps do not take it for a dead process's.
+                registry::sign(&lock);
+                in_containers.push((slot, lock));
+            }
+            false => swept.take_away(home, &slot),
+        }
+    }
+    remove_dead_links(home);
+    remove_new_services(home)?;
+    move_old_templates_to_trash(&home.templates())?;
+    registry::sweep_endings(home);
+    container::sweep_looks(home);
+    // Others need not wait for what a runtime says.
+    drop(guard);
+    in_containers.iter().for_each(|(slot, _lock)| swept.take_away(home, slot));
+    for directory in [home.servers(), home.services(), home.templates(), home.runtime().to_path_buf()] {
+        if trash::is_in(&directory) {
+            swept.trash.push(directory);
+        }
+    }
+    Ok(swept)
+}
+
+impl ServerSweepReport {
+    fn take_away(&mut self, home: &Home, slot: &Path) {
+        let name = slot.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = registry::read(slot).ok().flatten().map_or(name, |record| record.server.name);
+        keep_ending(home, slot);
+        match (take_away(home, slot, RemovalWait::No), registry::built_template(&name)) {
+            (Err(error), _) => self.kept.push((format!("the container of `{name}`"), error.to_string())),
+            (Ok(()), Some(template)) => self.builds.push(template.to_owned()),
+            (Ok(()), None) => self.servers.push(name),
+        }
+    }
+}
+
+/// Takes away the data that killed clones left. A clone in progress holds its lock, or begins when this is done.
+fn remove_new_services(home: &Home) -> Result<()> {
+    for slot in template::directories(&home.services())? {
+        let is_new = slot.file_name().is_some_and(|name| name.to_string_lossy().starts_with(registry::NEW_SERVICE));
+        if is_new && !registry::is_held(&slot) {
+            trash::remove(&slot, RemovalWait::No)?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the record of a server whose supervisor was killed.
+fn keep_ending(home: &Home, slot: &Path) {
+    if let Some(record) = registry::read(slot).ok().flatten().filter(|record| !record.waits) {
+        let ending = Ending::new(&record.files(home), &record.server.name, EndReason::SupervisorKilled);
+        ending.keep(&home.logs());
+    }
+}
+
+/// Removes the names of standbys that were handed over, and have ended since.
+fn remove_dead_links(home: &Home) {
+    for entry in fs::read_dir(home.servers()).into_iter().flatten().flatten() {
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if is_link && !registry::is_held(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Takes away a slot without a supervisor, and the rest of its server. Fails when its container cannot be removed: the slot,
+/// which stays, tells which one that is.
+pub(crate) fn take_away(home: &Home, slot: &Path, wait: RemovalWait) -> Result<()> {
+    let noted = fs::read_to_string(slot.join(SOCKETS)).unwrap_or_default();
+    let (directory, original) = noted.split_once('\n').unwrap_or((&noted, ""));
+    if is_copy(home, slot, Path::new(original)) {
+        return trash::remove(slot, wait);
+    }
+    end_leftovers(slot);
+    remove_container(slot)?;
+    if !directory.is_empty() {
+        let directory = PathBuf::from(directory);
+        // It is a name in this user's own directory, whatever the file says.
+        if directory.parent() == Some(home.runtime()) {
+            runtime::remove(&directory, wait);
+        }
+    }
+    trash::remove(slot, wait)
+}
+
+/// Returns whether a slot is in a copied home, and the one that it is a copy of is still there: what runs belongs to that.
+fn is_copy(home: &Home, slot: &Path, original: &Path) -> bool {
+    let identity = |path: &Path| rustix::fs::stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
+    let there = identity(original);
+    !original.starts_with(home.path()) && there.is_some() && there != identity(slot)
+}
+
+/// Moves templates that were replaced or removed, and that no server uses, to the trash.
+fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
+    for old in template::replaced(templates)? {
+        // One that is damaged may have none.
+        let lock = registry::open_lock(&old).ok();
+        if lock.is_none_or(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
+            let _ = trash::remove(&old, RemovalWait::No);
+        }
+    }
+    Ok(())
+}
+
+/// Deletes them, in the background.
+pub(crate) fn delete_old_templates(templates: &Path) {
+    if move_old_templates_to_trash(templates).is_ok() && trash::is_in(templates) {
+        let _ = trash::reap(templates);
+    }
+}
+
+/// Turns the error of something that no longer exists into `None`.
+fn found<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Returns whether a slot has lost its supervisor.
+fn try_lock(lock: &std::fs::File, slot: &Path) -> bool {
+    let started = Instant::now();
+    while rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !registry::is_signed_by_the_dead(slot) || started.elapsed() > Duration::from_secs(2) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// Deletes the trash that was found, and returns when it is gone.
+pub fn delete_trash(swept: &ServerSweepReport, cancel: &CancelToken) -> Result<()> {
+    swept.trash.iter().try_for_each(|directory| trash::reap_all(directory, cancel))
+}
+
+/// Writes down where the sockets of a slot will be.
+pub(crate) fn note_sockets(slot: &Path, directory: &Path) -> Result<()> {
+    let noted = [directory, slot].map(Path::to_string_lossy).join("\n");
+    private::replace(&slot.join(SOCKETS), noted.as_bytes())
+}
+
+/// Takes away the notes of a run that a template has no use for.
+pub(crate) fn forget_run(slot: &Path) -> Result<()> {
+    for name in [SOCKETS, container::NOTE, "server.json", "begun.json"] {
+        match fs::remove_file(slot.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io(Operation::Remove, slot.join(name), error));
+            }
+            _ => {}
+        }
+    }
+    trash::remove(&slot.join("tmp"), RemovalWait::Yes)
+}
+
+/// Removes all of a slot but its data and its lock. Code that runs in its server may have put links there.
+pub(crate) fn leave_data(slot: &Path) -> Result<()> {
+    let failed = |error| Error::io(Operation::List, slot, error);
+    for entry in fs::read_dir(slot).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name() != "data" && entry.file_name() != registry::LOCK {
+            trash::remove(&entry.path(), RemovalWait::Yes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the container that a slot has a note of.
+pub(crate) fn remove_container(slot: &Path) -> Result<()> {
+    container::remove_left(slot, !matches!(registry::read(slot), Ok(None)))
+}
+
+/// Ends what a server of this process's may have left: without a process namespace its children are this process's now, and
+/// without one for memory that stays too.
+pub(crate) fn end_children(engine: &dyn Engine, slot: &Path, server: Option<u32>, isolated: bool) {
+    kill_children();
+    if !isolated {
+        memory::remove(engine, slot, server);
+    }
+}
+
+/// Kills the children of this process, and those that are left to it when they die.
+fn kill_children() {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(2) {
+        let children = sys::children(std::process::id());
+        if children.is_empty() {
+            return;
+        }
+        for pid in children {
+            if let Some(child) = sys::ProcessHandle::open(pid, None) {
+                child.signal(Signal::KILL);
+            }
+            sys::collect_orphan(pid);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Ends the rest of a server whose supervisor was killed: where there are no namespaces, its children may live on, and its
+/// memory too.
+fn end_leftovers(slot: &Path) {
+    let record = registry::read(slot).ok().flatten().filter(|record| record.boot == sys::boot());
+    if let Some(record) = &record {
+        let family = family(record);
+        for process in &family {
+            process.signal(Signal::KILL);
+        }
+        let started = Instant::now();
+        while family.iter().any(sys::ProcessHandle::lives) && started.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    // Written only without namespaces: in one of its own, a segment of that number was another one.
+    if let Some(begun) = registry::read_begun(slot).ok().flatten().filter(|begun| begun.boot == sys::boot())
+        && let Ok(engine) = engine::named(&begun.engine)
+    {
+        end_session(&begun);
+        // The slot of a container goes with it.
+        if !container::is_noted(slot) {
+            let files = record
+                .as_ref()
+                .filter(|record| record.durable)
+                .and_then(|record| record.server.data_directory.parent());
+            memory::remove(
+                engine,
+                files.unwrap_or(slot),
+                record.as_ref().and_then(|record| record.server.pid).or(begun.server),
+            );
+        }
+    }
+}
+
+/// Ends what a supervisor has started before its server was ready: it is not yet in a record, and the kernel ends no more than the
+/// first process, and that one a moment later than it gives back the lock. Until they have ended they may make memory.
+fn end_session(begun: &EarlyRecord) {
+    let started = Instant::now();
+    let mut rounds_without = 0;
+    // One may start another one that an earlier part of a round would have found.
+    while rounds_without < 2 && started.elapsed() < ENDING {
+        let processes = begun.processes();
+        rounds_without = if processes.is_empty() { rounds_without + 1 } else { 0 };
+        for process in &processes {
+            process.signal(Signal::KILL);
+        }
+        while processes.iter().any(sys::ProcessHandle::lives) && started.elapsed() < ENDING {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn family(record: &Record) -> Vec<sys::ProcessHandle> {
+    let Some(pid) = record.server.pid else { return Vec::new() };
+    let Some(first) = sys::ProcessHandle::open(pid, record.pid_started) else { return Vec::new() };
+    let mut family: Vec<_> =
+        sys::children(pid).into_iter().filter_map(|pid| sys::ProcessHandle::open(pid, None)).collect();
+    family.push(first);
+    family
+}

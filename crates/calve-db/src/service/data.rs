@@ -1,0 +1,211 @@
+//! The record of a service, and the turn of the process that changes it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::{CancelToken, Strategy};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::address::Address;
+use crate::engine::{self, Engine};
+use crate::error::{Error, Result};
+use crate::files::account::Account;
+use crate::files::log;
+use crate::files::private;
+use crate::files::random;
+use crate::registry::template::{self, DatabaseTemplate};
+use crate::registry::{self, Home, Record, name};
+
+pub(super) const DOCUMENT: &str = "service.json";
+/// As in a server's slot.
+pub(super) const LOCK: &str = "lock";
+pub(super) const TURN: &str = "turn";
+pub(super) const DATA: &str = "data";
+/// There once the clone was written to the disk.
+pub(super) const ON_DISK: &str = "on-disk";
+/// There while its worktree is being removed. Homes have files of this name.
+pub(super) const REMOVING: &str = "doomed";
+
+/// The worktree that owns the data of a service.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceWorktree {
+    /// Tells it from others.
+    #[serde(rename = "keeper_id")]
+    pub id: String,
+    /// Git's own directory of it, when its id was last looked at.
+    #[serde(rename = "keeper")]
+    pub entry: OsString,
+    /// Its root, which may be gone. Empty in data of an older version of Calve.
+    #[serde(rename = "keeper_root", default)]
+    pub root: OsString,
+}
+
+/// Data that outlives its servers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Service {
+    /// The name of its servers.
+    pub name: String,
+    /// The worktree's name for it.
+    pub service: String,
+    #[serde(flatten)]
+    pub worktree: ServiceWorktree,
+    pub engine: String,
+    /// The template that it comes from, maybe by way of others.
+    pub template: String,
+    /// Tells that template from those that had its name before or since. Empty in data of an older version of Calve.
+    #[serde(default)]
+    pub(super) template_identity: String,
+    /// The template has the data of a worktree, which no command can make again.
+    #[serde(default)]
+    pub(super) is_promoted: bool,
+    pub made_unix_s: u64,
+    pub(crate) program: PathBuf,
+    pub(crate) version: String,
+    pub(crate) account: Account,
+    pub(crate) notifies: bool,
+    pub(crate) strategy: Strategy,
+    /// The name of its runtime directory, which is always the same one, so that its URL is too.
+    pub(super) runtime: String,
+    /// The inode number of its slot, which it has not in a copy of the home. 0 in data of an older version of Calve.
+    #[serde(default)]
+    pub(super) inode: u64,
+    /// The service that it was cloned from, if that had data which its template lacks.
+    #[serde(default)]
+    pub(super) donor: Option<Donor>,
+    #[serde(skip)]
+    pub(super) slot: PathBuf,
+}
+
+impl Service {
+    pub(super) fn engine(&self) -> Result<&'static dyn Engine> {
+        engine::named(&self.engine)
+    }
+
+    /// Returns how programs reach its server, now or when it is started.
+    pub fn address(&self, home: &Home) -> Result<Address> {
+        match self.server(home)? {
+            Some(record) => Ok(record.server.address),
+            None => Ok(self.engine()?.address(&home.runtime().join(&self.runtime), None, None)),
+        }
+    }
+
+    /// Returns its server, if that runs.
+    pub fn server(&self, home: &Home) -> Result<Option<Record>> {
+        match registry::find(home, &self.name) {
+            Ok(record) => Ok(Some(record)),
+            Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns its data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        self.slot.join(DATA)
+    }
+
+    /// Returns whether this is the template that it comes from, and no other one with its name.
+    pub(super) fn is_of(&self, template: &DatabaseTemplate) -> bool {
+        template.identity() == self.template_identity
+    }
+
+    /// Returns the last lines that its servers have logged.
+    pub fn log(&self) -> String {
+        log::last_lines(&self.slot)
+    }
+}
+
+/// A service whose data another one was cloned from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Donor {
+    pub(super) name: String,
+    /// When its data was made: a reset makes it anew.
+    pub(super) made_unix_s: u64,
+    /// Its position just before it was cloned, if there is one.
+    pub(super) written: Option<String>,
+}
+
+/// Returns an id for a worktree that gets its first service.
+pub fn new_worktree_id() -> Result<String> {
+    random::letters(8)
+}
+
+/// Returns all of them that can be read, by name.
+pub fn services(home: &Home) -> Result<Vec<Service>> {
+    Ok(template::directories(&home.services())?.iter().filter_map(|slot| read(slot).ok().flatten()).collect())
+}
+
+/// Returns those of the worktree with this id. Fails if the record of one cannot be read: a command that went on would hide its data.
+pub fn services_of(home: &Home, worktree_id: &str) -> Result<Vec<Service>> {
+    let is_own = |slot: &Path| slot.to_string_lossy().ends_with(&format!("-{worktree_id}"));
+    let slots = template::directories(&home.services())?;
+    let read = slots.iter().map(|slot| read(slot).or_else(|error| if is_own(slot) { Err(error) } else { Ok(None) }));
+    let found: Vec<Option<Service>> = read.collect::<Result<_>>()?;
+    Ok(found.into_iter().flatten().filter(|service| service.worktree.id == worktree_id).collect())
+}
+
+/// Returns the one whose servers have this name.
+pub fn find(home: &Home, name: &str) -> Result<Service> {
+    name::check(name)?;
+    read(&home.services().join(name))?.ok_or_else(|| Error::UnknownService(name.into()))
+}
+
+/// Returns whether its template was made anew since its data was cloned from it, maybe by way of others.
+pub fn has_newer_template(home: &Home, service: &Service) -> bool {
+    let template = template::load(home, &service.template);
+    !service.template_identity.is_empty() && template.is_ok_and(|template| !service.is_of(&template))
+}
+
+/// Notes where its worktree is now.
+pub fn set_worktree(home: &Home, service: &Service, entry: OsString, root: OsString) -> Result<()> {
+    let (_turn, service) = take_turn(home, &service.name, &CancelToken::default())?;
+    let slot = service.slot.clone();
+    let worktree = ServiceWorktree { id: service.worktree.id.clone(), entry, root };
+    write(&slot, Service { worktree, ..service })
+}
+
+pub(super) fn write(slot: &Path, service: Service) -> Result<()> {
+    private::write_json(&slot.join(DOCUMENT), &Service { inode: inode(slot), ..service })
+}
+
+fn inode(slot: &Path) -> u64 {
+    fs_err::metadata(slot).map_or(0, |found| found.ino())
+}
+
+pub(super) fn read(slot: &Path) -> Result<Option<Service>> {
+    if slot.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.')) {
+        return Ok(None);
+    }
+    let document = slot.join(DOCUMENT);
+    let mut service: Service = match private::read_json(&document)? {
+        Some(service) => service,
+        // It gets its name when it is complete.
+        None if slot.is_dir() => return Err(Error::RecordDamaged(document)),
+        None => return Ok(None),
+    };
+    let (noted, inode) = (service.inode, inode(slot));
+    if ![0, inode].contains(&noted) {
+        // The home is a copy: the original's server may use the directory of that name.
+        service.runtime = random::letters_of(format!("{} {inode}", service.runtime).as_bytes());
+        service.inode = inode;
+    }
+    if service.worktree.root.is_empty() {
+        service.worktree.root.clone_from(&service.worktree.entry);
+    }
+    Ok(Some(Service { slot: slot.to_path_buf(), ..service }))
+}
+
+/// Waits until no other process starts, ends, clones or removes it, or `cancel` ends the wait.
+pub(super) fn take_turn(home: &Home, name: &str, cancel: &CancelToken) -> Result<(File, Service)> {
+    loop {
+        let service = find(home, name)?;
+        let path = service.slot.join(TURN);
+        let turn = registry::take_lock_unless(&path, cancel, || {})?;
+        if registry::is_lock_at(&turn, &path) {
+            // It may have changed while another process had it.
+            return Ok((turn, find(home, name)?));
+        }
+    }
+}

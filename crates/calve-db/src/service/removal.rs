@@ -1,0 +1,80 @@
+//! The end of a service, which goes with its worktree: first its server ends and it is marked, then the worktree goes, then the data.
+
+use std::fs::File;
+
+use calve_core::{CancelToken, RemovalWait};
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+
+use super::data::{REMOVING, Service, TURN, find, services, take_turn};
+use super::{UnsavedDataRule, is_written, run};
+use crate::error::operation::Operation;
+use crate::error::{Error, Result};
+use crate::files::{private, trash};
+use crate::registry::{self, Home};
+
+/// The fate of data that was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenDataRule {
+    Refuse,
+    Accept,
+}
+
+impl WrittenDataRule {
+    /// Returns the rule for a user who said that it may be lost, or did not.
+    pub fn from_consent(may_be_lost: bool) -> Self {
+        if may_be_lost { Self::Accept } else { Self::Refuse }
+    }
+}
+
+/// A service without a server, which no other process can start, clone or remove.
+#[derive(Debug)]
+pub struct PendingRemoval {
+    service: Service,
+    _turn: File,
+}
+
+/// Ends the server of a service that is going to be removed with its worktree.
+pub fn begin_removal(home: &Home, name: &str, written: WrittenDataRule) -> Result<PendingRemoval> {
+    let cancel = CancelToken::default();
+    let (turn, service) = take_turn(home, name, &cancel)?;
+    let unsaved = if written == WrittenDataRule::Accept { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
+    run::end(home, &service, unsaved, &cancel)?;
+    let _held = run::take_data(home, &service, &cancel)?;
+    // It may have been written to until its server ended.
+    if written == WrittenDataRule::Refuse && is_written(home, &service)? {
+        return Err(Error::ServiceWritten { service: service.service, worktree: service.worktree.root.into() });
+    }
+    private::open(&service.slot.join(REMOVING))?;
+    Ok(PendingRemoval { service, _turn: turn })
+}
+
+impl PendingRemoval {
+    /// Removes the data: out of sight on return, and deleted with the trash of the next [`crate::sweep`].
+    pub fn commit(self, home: &Home) -> Result<()> {
+        registry::forget_ending(home, &self.service.name);
+        trash::remove(&self.service.slot, RemovalWait::No)
+    }
+
+    /// Leaves the data after all.
+    pub fn cancel(self) -> Result<()> {
+        let path = self.service.slot.join(REMOVING);
+        fs::remove_file(&path).map_err(|error| Error::io(Operation::Remove, &path, error))
+    }
+}
+
+/// Finishes what killed removals have begun. `is_gone`: whether its worktree is gone; if not, the data stays.
+pub fn finish_removals(home: &Home, is_gone: &dyn Fn(&Service) -> bool) -> Result<()> {
+    for service in services(home)?.into_iter().filter(|service| service.slot.join(REMOVING).exists()) {
+        let turn = private::open(&service.slot.join(TURN))?;
+        let is_free = rustix::fs::flock(&turn, FlockOperation::NonBlockingLockExclusive).is_ok();
+        // The process that removes it now has its turn.
+        if !is_free || find(home, &service.name).is_err() {
+            continue;
+        }
+        let is_gone = is_gone(&service);
+        let removal = PendingRemoval { service, _turn: turn };
+        if is_gone { removal.commit(home) } else { removal.cancel() }?;
+    }
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! Adds a complete worktree: the plot.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
+use calve_git::environment::{WorktreeId, may_have_directory};
+use calve_git::hooks::{Hook, HookEnvironment, repository_of};
+use calve_git::worktree::{self, AddIntent, AddReport};
+
+use crate::agent::{self, AgentAnswer};
+use crate::complete::{Incomplete, Maker, OwnParts};
+use crate::consent::{self, Consent};
+use crate::data_from::DataFrom;
+use crate::early_clones::EarlyClones;
+use crate::error::{Error, Result};
+use crate::host::{Host, database_home};
+use crate::remedy::Remedy;
+use crate::services::Services;
+use crate::take_back::{TakenBack, take_back};
+
+#[derive(Debug)]
+pub struct AddOptions {
+    pub worktree: worktree::AddOptions,
+    pub data_from: DataFrom,
+    /// The file to write its variables to.
+    pub env_file: Option<PathBuf>,
+    /// The project's commands that may run.
+    pub consent: Consent,
+    /// The agent that it is for: it is handed over when it is finished, or taken away again.
+    pub agent: Option<String>,
+    pub protect: Vec<PathBuf>,
+}
+
+pub struct AddedEnvironment<'h> {
+    pub report: AddReport,
+    pub own: OwnParts<'h>,
+}
+
+pub enum AddOutcome<'h> {
+    /// The agent that asked has this finished worktree.
+    Ready(PathBuf),
+    Added(Box<AddedEnvironment<'h>>),
+}
+
+/// The caller's part in [`add`].
+pub trait AddSteps {
+    /// Is called when the work begins: an agent has had to wait for its turn.
+    fn begins(&mut self);
+
+    /// Is called when the worktree has its files.
+    fn has_files(&mut self);
+
+    /// Is called when the worktree is complete, or an error ended that, and before its hook runs.
+    fn is_complete(&mut self, added: &mut AddedEnvironment<'_>);
+}
+
+pub struct AddFailure {
+    pub error: Box<Error>,
+    /// The failures before that one, which did not end it.
+    pub earlier: Vec<Error>,
+    pub rest: AddRest,
+}
+
+pub enum AddRest {
+    Nothing,
+    /// The worktree is there, unless its own hook has removed it.
+    Worktree {
+        path: PathBuf,
+        lacks_hook: bool,
+    },
+    /// An agent's worktree is not left unfinished.
+    TakenBack(Box<TakenBack>),
+}
+
+impl From<Error> for AddFailure {
+    fn from(error: Error) -> Self {
+        Self { error: Box::new(error), earlier: Vec::new(), rest: AddRest::Nothing }
+    }
+}
+
+/// Makes a worktree with its files, its ports and its data, writes its files of variables, and runs the project's hook in it.
+pub fn add<'h>(
+    host: &'h dyn Host,
+    options: &AddOptions,
+    steps: &mut dyn AddSteps,
+    cancel: &CancelToken,
+) -> std::result::Result<AddOutcome<'h>, AddFailure> {
+    let AddOptions { worktree: wanted, agent, .. } = options;
+    let _turn = match agent.as_ref().map(|maker| agent::answer(wanted, maker, cancel)).transpose()? {
+        Some(AgentAnswer::Ready(path)) => return Ok(AddOutcome::Ready(path)),
+        Some(AgentAnswer::Make(turn)) => Some(turn),
+        None => None,
+    };
+    steps.begins();
+    let mut prepared = Prepared { hook: None, data_source: None, early: EarlyClones::none(host) };
+    let added = worktree::add_after(wanted, |upcoming| prepared.prepare(host, upcoming, options, cancel));
+    steps.has_files();
+    let added = added?;
+    if added.trash_waits
+        && let Some(parent) = added.worktree.path.parent()
+    {
+        host.reap(parent);
+    }
+    let Prepared { hook, data_source, early } = prepared;
+    let own = OwnParts::make(host, &incomplete(&added, options, data_source.as_ref()), early, cancel);
+    let mut added = AddedEnvironment { report: added, own };
+    steps.is_complete(&mut added);
+    let mut earlier = std::mem::take(&mut added.own.errors);
+    let lacks_hook = hook.is_some() && !earlier.is_empty();
+    let failed = match earlier.pop() {
+        Some(error) => Some(error),
+        None => finish(host, &added, hook, agent.as_deref(), cancel).err(),
+    };
+    let Some(error) = failed else { return Ok(AddOutcome::Added(Box::new(added))) };
+    let worktree = &added.report.worktree;
+    let rest = match agent {
+        Some(_) => AddRest::TakenBack(Box::new(take_back(host, worktree, &options.protect))),
+        None => AddRest::Worktree { path: worktree.path.clone(), lacks_hook },
+    };
+    Err(AddFailure { error: Box::new(error), earlier, rest })
+}
+
+/// The hook to run in a new worktree, and the repository's main one.
+struct WantedHook {
+    text: String,
+    main: Option<PathBuf>,
+}
+
+/// The things that are found out, agreed on and begun before a worktree is made.
+struct Prepared<'h> {
+    hook: Option<WantedHook>,
+    data_source: Option<WorktreeId>,
+    early: EarlyClones<'h>,
+}
+
+impl<'h> Prepared<'h> {
+    /// Fails if a place or data that the user names is not there, or the user does not approve the hook.
+    fn prepare(
+        &mut self,
+        host: &'h dyn Host,
+        upcoming: &mut AddIntent,
+        options: &AddOptions,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        check_env_file(options, &upcoming.donor, &upcoming.head)?;
+        self.data_source = options.data_from.source(host, &upcoming.donor)?;
+        let requests = options.data_from.requests(host, &upcoming.services, self.data_source.as_ref())?;
+        self.hook = hook_to_run(host, upcoming, options.consent, cancel)?;
+        upcoming.data_source = self.data_source.as_ref().map(|owner| owner.id.clone());
+        if !requests.is_empty() {
+            self.early = EarlyClones::begin(host, &database_home(host)?, requests, cancel);
+        }
+        Ok(())
+    }
+}
+
+/// Fails if the file that the user wants the variables in would have no directory.
+fn check_env_file(options: &AddOptions, donor: &Path, commit: &str) -> Result<()> {
+    match &options.env_file {
+        Some(file) if !may_have_directory(donor, commit, file)? => {
+            let text = format!("the new worktree would have no directory for `{}`", ShownPath(file));
+            Err(Error::refused(text, Remedy::NamePresentDirectory))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the project's hook, or `None` without one to run. Fails if the user does not approve it.
+fn hook_to_run(
+    host: &dyn Host,
+    upcoming: &AddIntent,
+    consent: Consent,
+    cancel: &CancelToken,
+) -> Result<Option<WantedHook>> {
+    let text = upcoming.hooks.post_add.clone().filter(|_| consent != Consent::Nothing);
+    let Some(text) = text else { return Ok(None) };
+    if consent == Consent::Approved {
+        consent::require(host, &repository_of(&upcoming.donor)?, Hook::PostAdd, &text, cancel)?;
+    }
+    Ok(Some(WantedHook { text, main: upcoming.main.clone() }))
+}
+
+fn incomplete<'a>(
+    added: &'a AddReport,
+    options: &'a AddOptions,
+    data_source: Option<&'a WorktreeId>,
+) -> Incomplete<'a> {
+    Incomplete {
+        root: &added.worktree.path,
+        donor: &added.worktree.donor,
+        files: &added.files.untracked,
+        env_file: options.env_file.as_deref(),
+        maker: Maker::Calve,
+        data_from: &options.data_from,
+        // An untrusted pull request gets no data of the user's.
+        data_source: data_source.filter(|_| !added.worktree.provenance.is_untrusted()),
+        consent: options.consent,
+    }
+}
+
+/// Runs the hook, and marks an agent's worktree as finished.
+fn finish(
+    host: &dyn Host,
+    added: &AddedEnvironment<'_>,
+    hook: Option<WantedHook>,
+    maker: Option<&str>,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let AddedEnvironment { report: AddReport { worktree: added, .. }, own } = added;
+    if let Some(WantedHook { text, main }) = hook {
+        let mut surroundings = HookEnvironment::new(&added.path);
+        surroundings.main = main;
+        surroundings.source = Some(added.donor.clone());
+        surroundings.branch = added.branch.clone().map(Into::into);
+        surroundings.commit = Some(added.head.clone().into());
+        surroundings.variables = own.variables.clone().unwrap_or_default();
+        consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)?;
+    }
+    maker.map_or(Ok(()), |maker| Ok(worktree::finish_for_agent(&added.path, maker)?))
+}
+
+pub struct AddPlan<'h> {
+    pub plan: worktree::AddPlan,
+    pub services: Services<'h>,
+    /// The user would be asked whether its hook may run, and this is the error if the answer is no.
+    pub not_approved: Option<Error>,
+}
+
+pub fn plan<'h>(host: &'h dyn Host, options: &AddOptions) -> Result<AddPlan<'h>> {
+    let planned = worktree::plan(&options.worktree)?;
+    let donor = &planned.worktree.donor;
+    check_env_file(options, donor, &planned.worktree.head)?;
+    let is_untrusted = planned.worktree.provenance.is_untrusted();
+    let source = options.data_from.source(host, donor)?.filter(|_| !is_untrusted);
+    let consent = if is_untrusted { Consent::Nothing } else { options.consent };
+    let services = options.data_from.plan(host, &planned, source.as_ref(), consent)?;
+    let hook = planned.intent.hooks.post_add.as_ref().filter(|_| options.consent == Consent::Approved);
+    let is_approved = |text: &String| consent::is_approved(host, &repository_of(donor)?, Hook::PostAdd, text);
+    let not_approved = (!hook.map_or(Ok(true), is_approved)?).then(|| consent::not_approved(Hook::PostAdd));
+    Ok(AddPlan { plan: planned, services, not_approved })
+}

@@ -1,0 +1,114 @@
+//! Completes a worktree whose files are there: its ports, its data, and its files of variables.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::CancelToken;
+use calve_git::Config;
+use calve_git::environment::{EnvFile, LeasedPort, OtherValues, WorktreeId, forget_data_source, other_values};
+use calve_git::worktree::CarriedFiles;
+
+use crate::consent::Consent;
+use crate::data_from::DataFrom;
+use crate::early_clones::EarlyClones;
+use crate::env_files;
+use crate::environment::Environment;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::ports::ports_of;
+use crate::services::Services;
+
+pub(crate) struct Incomplete<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) donor: &'a Path,
+    /// The entries that it has from its donor, and the donor's files of variables.
+    pub(crate) files: &'a CarriedFiles,
+    pub(crate) env_file: Option<&'a Path>,
+    pub(crate) maker: Maker,
+    pub(crate) data_from: &'a DataFrom,
+    pub(crate) data_source: Option<&'a WorktreeId>,
+    pub(crate) consent: Consent,
+}
+
+/// The program that made the worktree, and so how much of it is left if something fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// It is new and Calve's: a fault in its configuration, or of its create command, keeps nothing else from it. It has no ports yet.
+    Calve,
+    /// A fault ends setting it up, which can be begun again. It may have ports.
+    Another,
+}
+
+/// The parts that a worktree got besides files of its donor, before an error if there was one.
+#[derive(Default)]
+pub struct OwnParts<'h> {
+    /// The fault in its own configuration, by which it got nothing.
+    pub config_error: Option<calve_git::Error>,
+    pub ports: Vec<LeasedPort>,
+    /// None if it failed before.
+    pub services: Option<Services<'h>>,
+    /// Names and values. None if it failed before.
+    pub variables: Option<Vec<(String, String)>>,
+    pub env_files: Vec<(PathBuf, EnvFile)>,
+    /// Carried files that have other values for its variables.
+    pub other_values: Vec<OtherValues>,
+    /// The failures of commands that were to make templates, and the one that ended it.
+    pub(crate) errors: Vec<Error>,
+}
+
+impl<'h> OwnParts<'h> {
+    /// Completes the worktree, up to the first error.
+    pub(crate) fn make(
+        host: &'h dyn Host,
+        worktree: &Incomplete<'_>,
+        early: EarlyClones<'_>,
+        cancel: &CancelToken,
+    ) -> Self {
+        let mut parts = Self::default();
+        if let Err(error) = parts.fill(host, worktree, early, cancel) {
+            parts.errors.push(error);
+        }
+        parts
+    }
+
+    fn fill(
+        &mut self,
+        host: &'h dyn Host,
+        worktree: &Incomplete<'_>,
+        early: EarlyClones<'_>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let Incomplete { root, donor, maker, data_from, .. } = *worktree;
+        let config = self.config(worktree)?;
+        self.ports = ports_of(host, root, &config, |leases, worktree| match maker {
+            Maker::Calve => leases.lease_anew(worktree, &config.ports),
+            Maker::Another => leases.lease(worktree, &config.ports),
+        })?;
+        let mut services = Services::find(host, root, config.services)?;
+        if !matches!(data_from, DataFrom::Nowhere) {
+            services.make(worktree.data_source, data_from.rule(), early, worktree.consent, cancel)?;
+        }
+        self.errors = services.take_failures();
+        let services = self.services.insert(services);
+        let variables = Environment::variables(&self.ports, services)?;
+        if maker == Maker::Another && !self.errors.is_empty() {
+            return Ok(());
+        }
+        forget_data_source(root)?;
+        self.env_files =
+            env_files::write(root, donor, worktree.env_file, &worktree.files.env_files, config.env_file, &variables)?;
+        self.other_values = other_values(root, &worktree.files.carried, &variables);
+        self.variables = Some(variables);
+        Ok(())
+    }
+
+    /// Reads the worktree's own configuration. Its branch may have one for another version of Calve.
+    fn config(&mut self, worktree: &Incomplete<'_>) -> Result<Config> {
+        match Config::of_worktree(worktree.root) {
+            Err(error @ calve_git::Error::Config { .. }) if worktree.maker == Maker::Calve => {
+                self.config_error = Some(error);
+                Ok(Config::default())
+            }
+            config => Ok(config?),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The choice of the source of a new worktree's data.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use calve_core::internal::ShownPath;
+use calve_db::{Error as DbError, Home, Service};
+use calve_git::ServiceConfig;
+use calve_git::environment::WorktreeId;
+use calve_git::worktree::{self, AddPlan};
+
+use crate::consent::Consent;
+use crate::early_clones::{DataRequest, DataSource, DonorRule};
+use crate::error::{Error, Result};
+use crate::host::{Event, Host, database_home, swept_home};
+use crate::origin::DataOrigin;
+use crate::ownership::{kept, seen, sweep};
+use crate::remedy::Remedy;
+use crate::services::Services;
+use crate::template;
+
+/// Where the data of a new worktree's services comes from.
+#[derive(Debug, Clone, Default)]
+pub enum DataFrom {
+    /// Its donor if that has data, else the templates.
+    #[default]
+    Donor,
+    Template,
+    /// Nowhere yet: starting the services clones the templates.
+    Nowhere,
+    Worktree(PathBuf),
+}
+
+impl DataFrom {
+    /// Returns what may be cloned ahead for the services, from `source` or a template. Fails if the user has named a source that has no data.
+    pub(crate) fn requests(
+        &self,
+        host: &dyn Host,
+        wanted: &BTreeMap<String, ServiceConfig>,
+        source: Option<&WorktreeId>,
+    ) -> Result<Vec<DataRequest>> {
+        if !self.is_any(wanted) {
+            return Ok(Vec::new());
+        }
+        let home = swept_home(host)?;
+        sweep(&home)?;
+        self.chosen(&home, wanted, &source.map_or(Ok(Vec::new()), |owner| kept(&home, owner))?)
+    }
+
+    fn is_any(&self, wanted: &BTreeMap<String, ServiceConfig>) -> bool {
+        !wanted.is_empty() && !matches!(self, Self::Nowhere)
+    }
+
+    fn chosen(
+        &self,
+        home: &Home,
+        wanted: &BTreeMap<String, ServiceConfig>,
+        donated: &[Service],
+    ) -> Result<Vec<DataRequest>> {
+        let mut requests = Vec::new();
+        for (name, config) in wanted {
+            let source = DataSource::choose(name, &config.template, donated, self.rule());
+            self.check(&source, name)?;
+            match (&source, self) {
+                // The files that say which template it is are those of the new worktree.
+                _ if config.recipe.is_some() && self.rule() == DonorRule::SameTemplate => continue,
+                (DataSource::Template(template), Self::Template) => _ = calve_db::service_template(home, template)?,
+                // Cloning checks its files.
+                (DataSource::Template(template), _) => match calve_db::template_with_program(home, template) {
+                    Err(error @ DbError::BadName { .. }) => return Err(error.into()),
+                    // The worktree is made without its data then.
+                    Err(_) => continue,
+                    Ok(_) => {}
+                },
+                (DataSource::Service(_), _) => {}
+            }
+            requests.push((name.clone(), source));
+        }
+        Ok(requests)
+    }
+
+    /// Fails if the user has named a worktree that has no data of the service, for which there is only this source then.
+    fn check(&self, source: &DataSource, service: &str) -> Result<()> {
+        let (DataSource::Template(_), Self::Worktree(worktree)) = (source, self) else { return Ok(()) };
+        let text = format!("`{}` has no data of the service `{service}`", ShownPath(worktree));
+        Err(Error::failed(text, Remedy::StartServicesThereOrNameNoSource))
+    }
+
+    /// Finds where the data of a worktree that is not there would come from. Fails as [`Self::requests`] does.
+    pub(crate) fn plan<'h>(
+        &self,
+        host: &'h dyn Host,
+        plan: &AddPlan,
+        source: Option<&WorktreeId>,
+        consent: Consent,
+    ) -> Result<Services<'h>> {
+        let donor = &plan.worktree.donor;
+        let files = plan.inputs().unwrap_or(donor);
+        let wanted = plan.services.as_ref().map(Clone::clone).unwrap_or_default();
+        let mut planned = Services::none(host, donor);
+        if !self.is_any(&wanted) && !self.is_any(&plan.intent.services) {
+            return Ok(planned);
+        }
+        let home = database_home(host)?;
+        let donated = source.map_or(Ok(None), |owner| seen(&home, owner))?.unwrap_or_default();
+        self.chosen(&home, &plan.intent.services, &donated)?;
+        for (name, mut config) in wanted {
+            let template = match template::name_by(donor, files, &name, &config) {
+                Ok(template) => template,
+                Err(error) => {
+                    planned.lacking.push((name.clone(), error));
+                    planned.wanted.insert(name, config);
+                    continue;
+                }
+            };
+            let source = DataSource::choose(&name, &template, &donated, self.rule());
+            self.check(&source, &name)?;
+            let obstacle = match &source {
+                DataSource::Template(template) => template::obstacle(host, &home, donor, template, &config, consent)?,
+                DataSource::Service(_) => None,
+            };
+            match obstacle {
+                Some(text) => planned.lacking.push((name.clone(), Error::Refused { text, remedy: None })),
+                None => {
+                    let donor = donated.iter().find(|donor| source.is(donor));
+                    config.template = donor.map_or(template, |donor| donor.template.clone());
+                    planned.origins.insert(name.clone(), DataOrigin::new(&home, &source, &donated));
+                }
+            }
+            planned.wanted.insert(name, config);
+        }
+        planned.home = Some(home);
+        Ok(planned)
+    }
+
+    /// Returns which data of another worktree counts.
+    pub(crate) fn rule(&self) -> DonorRule {
+        if matches!(self, Self::Worktree(_)) { DonorRule::Any } else { DonorRule::SameTemplate }
+    }
+
+    /// Returns the worktree that data is cloned from. Data of one that is gone is named like its server.
+    pub(crate) fn source(&self, host: &dyn Host, donor: &Path) -> Result<Option<WorktreeId>> {
+        let Self::Worktree(name) = self else {
+            return if matches!(self, Self::Donor) { readable(host, donor) } else { Ok(None) };
+        };
+        let (_, mut found) = worktree::find_all(donor, std::slice::from_ref(name))?;
+        match (found.pop().transpose(), name.to_str()) {
+            (Ok(Some(root)), _) => Ok(WorktreeId::read(&root)?),
+            (Err(error), Some(name)) => match calve_db::find_service(&database_home(host)?, name) {
+                Ok(service) => Ok(Some(WorktreeId::named(service.worktree.entry, service.worktree.id))),
+                Err(damaged @ DbError::RecordDamaged(_)) => Err(damaged.into()),
+                Err(_) => Err(error.into()),
+            },
+            (found, _) => found.map(|_| None).map_err(Error::from),
+        }
+    }
+}
+
+/// Returns the donor if it has an id, unless the record of its data cannot be read.
+fn readable(host: &dyn Host, donor: &Path) -> Result<Option<WorktreeId>> {
+    let Some(owner) = WorktreeId::read(donor)? else { return Ok(None) };
+    match database_home(host).and_then(|home| seen(&home, &owner)) {
+        Err(error) if error.is_damaged_record() => {
+            host.report(Event::DonorUnreadable(error));
+            Ok(None)
+        }
+        // Another error is told once its data is needed.
+        _ => Ok(Some(owner)),
+    }
+}

@@ -1,0 +1,85 @@
+//! The files of variables of a worktree: written where they are wanted, and where another worktree has its own.
+
+use std::path::{Path, PathBuf};
+
+use calve_git::environment::{
+    EnvFile, OtherValues, follow_env_file, is_outdated_env_file, other_values, untracked_files, write_env_file,
+};
+
+use crate::error::{Error, Result};
+
+/// The files to which variables were written, or not, and those that have other values.
+#[derive(Debug, Default)]
+pub struct RewrittenFiles {
+    pub files: Vec<(PathBuf, EnvFile)>,
+    pub other_values: Vec<OtherValues>,
+    /// Why a file could not be written, such as on a read-only disk.
+    pub failure: Option<Error>,
+}
+
+/// Writes the variables where they are wanted (`configured`), and where Calve made a file for the donor (`of_donor`).
+pub(crate) fn write(
+    root: &Path,
+    donor: &Path,
+    wanted: Option<&Path>,
+    of_donor: &[PathBuf],
+    configured: Option<PathBuf>,
+    variables: &[(String, String)],
+) -> Result<Vec<(PathBuf, EnvFile)>> {
+    if variables.is_empty() {
+        return Ok(Vec::new());
+    }
+    let wanted_one = wanted.map(|path| Ok((path.to_path_buf(), write_env_file(root, path, variables)?)));
+    let configured = configured.filter(|path| !of_donor.contains(path));
+    let followed = of_donor.iter().cloned().chain(configured).filter(|path| Some(path.as_path()) != wanted);
+    let followed = followed.map(|path| {
+        let outcome = follow_env_file(root, donor, &path, variables)?;
+        Ok((path, outcome))
+    });
+    wanted_one.into_iter().chain(followed).collect()
+}
+
+/// Writes the variables to the worktree's files that have former ones. Those that Calve did not make, or that were edited, are only named.
+pub(crate) fn rewrite(
+    root: &Path,
+    configured: Option<PathBuf>,
+    variables: &[(String, String)],
+) -> Result<RewrittenFiles> {
+    let untracked = untracked_files(root, configured)?;
+    let outdated = untracked.iter().filter(|file| is_outdated_env_file(root, file, variables));
+    let files =
+        outdated.map(|file| Ok((file.clone(), write_env_file(root, file, variables)?))).collect::<Result<_>>()?;
+    Ok(RewrittenFiles { files, other_values: other_values(root, &untracked, variables), failure: None })
+}
+
+/// Writes the variables to files that lack them because they came later than the worktree: with `are_new`, to all that have former ones. A
+/// linked worktree also gets the configured one that it lacks. The servers run without these files too, so that a failure ends nothing.
+pub(crate) fn refresh(
+    root: &Path,
+    configured: Option<PathBuf>,
+    are_new: bool,
+    variables: &[(String, String)],
+) -> RewrittenFiles {
+    if variables.is_empty() {
+        return RewrittenFiles::default();
+    }
+    let failed = |error| RewrittenFiles { failure: Some(error), ..RewrittenFiles::default() };
+    let mut rewritten = match are_new {
+        true => rewrite(root, configured.clone(), variables).unwrap_or_else(failed),
+        false => RewrittenFiles::default(),
+    };
+    let lacks_it = |path: &PathBuf| {
+        let is_missing = root.join(path).symlink_metadata().is_err() && root.join(".git").is_file();
+        is_missing || is_outdated_env_file(root, path, variables)
+    };
+    if let Some(path) = configured.filter(&lacks_it) {
+        match follow_env_file(root, root, &path, variables) {
+            Ok(EnvFile::Written) => rewritten.files.push((path, EnvFile::Written)),
+            Ok(_) => {}
+            // Another command has just written it.
+            Err(_) if !lacks_it(&path) => {}
+            Err(error) => rewritten.failure = Some(error.into()),
+        }
+    }
+    rewritten
+}

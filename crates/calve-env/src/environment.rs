@@ -1,0 +1,126 @@
+//! A worktree's environment between its making and its removal.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::CancelToken;
+use calve_db::UnsavedDataRule;
+use calve_git::Config;
+use calve_git::environment::{LeasedPort, check_original, root_of};
+
+use crate::env_files::{self, RewrittenFiles};
+use crate::error::{Error, Result};
+use crate::host::{Event, Host};
+use crate::ports::ports_of;
+use crate::services::Services;
+
+/// A worktree with ports and services of its own, as its configuration wants them.
+pub struct Environment<'h> {
+    host: &'h dyn Host,
+    pub root: PathBuf,
+    pub config: Config,
+}
+
+/// The ports of a worktree, and its services after they were started.
+pub struct StartedServices<'h> {
+    pub ports: Vec<LeasedPort>,
+    pub services: Services<'h>,
+    /// The names of those that did not run before.
+    pub started: Vec<String>,
+    /// Those that have the variables now.
+    pub env_files: RewrittenFiles,
+}
+
+impl<'h> Environment<'h> {
+    pub fn find(host: &'h dyn Host, start: &Path) -> Result<Self> {
+        Self::of_root(host, &root_of(start)?)
+    }
+
+    /// Returns the environment of the worktree with this root. Fails for a copy of one, which would act on the original's.
+    pub fn of_root(host: &'h dyn Host, root: &Path) -> Result<Self> {
+        check_original(root)?;
+        Ok(Self { host, root: root.to_path_buf(), config: Config::of_worktree(root)? })
+    }
+
+    /// Returns the worktree's ports, leased if need be.
+    pub fn ports(&self) -> Result<Vec<LeasedPort>> {
+        let wanted = &self.config.ports;
+        ports_of(self.host, &self.root, &self.config, |leases, worktree| leases.lease(worktree, wanted))
+    }
+
+    pub fn held_ports(&self) -> Result<Vec<LeasedPort>> {
+        let wanted = &self.config.ports;
+        ports_of(self.host, &self.root, &self.config, |leases, worktree| leases.held(worktree, wanted))
+    }
+
+    /// Gives the worktree other ports. Returns the former ones, and those that it has now.
+    pub fn renew_ports(&self) -> Result<(Vec<LeasedPort>, Vec<LeasedPort>)> {
+        let wanted = &self.config.ports;
+        ports_of(self.host, &self.root, &self.config, |leases, worktree| leases.renew(worktree, wanted))
+    }
+
+    pub fn rewrite_files(&self, variables: &[(String, String)]) -> Result<RewrittenFiles> {
+        env_files::rewrite(&self.root, self.config.env_file.clone(), variables)
+    }
+
+    pub fn services(&self) -> Result<Services<'h>> {
+        Services::find(self.host, &self.root, self.config.services.clone())
+    }
+
+    /// Returns the services, or none if a record cannot be read, which is reported: the ports are of use without them.
+    pub fn readable_services(&self) -> Result<Services<'h>> {
+        match self.services() {
+            Err(error) if error.is_damaged_record() => {
+                self.host.report(Event::ServicesUnreadable(error));
+                Ok(Services::none(self.host, &self.root))
+            }
+            services => services,
+        }
+    }
+
+    fn chosen(&self, names: &[String]) -> Result<Services<'h>> {
+        let mut services = self.services()?;
+        services.choose(names)?;
+        Ok(services)
+    }
+
+    /// Leases the ports and starts the services, or those with these names. Data that is missing is cloned, and files get its URL.
+    pub fn up(&self, names: &[String], cancel: &CancelToken) -> Result<StartedServices<'h>> {
+        let mut services = self.chosen(names)?;
+        let ports = self.ports()?;
+        let started = services.start(cancel)?;
+        let variables = Self::variables(&ports, &services)?;
+        let configured = self.config.env_file.clone();
+        let env_files = env_files::refresh(&self.root, configured, !services.origins.is_empty(), &variables);
+        Ok(StartedServices { ports, services, started, env_files })
+    }
+
+    /// Stops the services, or those with these names. Returns those that ran.
+    pub fn down(
+        &self,
+        names: &[String],
+        unsaved: UnsavedDataRule,
+        cancel: &CancelToken,
+    ) -> Result<(Services<'h>, Vec<String>)> {
+        let services = self.chosen(names)?;
+        let stopped = services.stop(unsaved, cancel)?;
+        Ok((services, stopped))
+    }
+
+    /// Puts the data of one service, or of the only one, back to its template. Asks `may_lose` about changed data. Returns the service's name.
+    pub fn reset<E: From<Error>>(
+        &self,
+        name: Option<&str>,
+        may_lose: impl FnOnce(&str) -> std::result::Result<(), E>,
+        cancel: &CancelToken,
+    ) -> std::result::Result<(Services<'h>, String), E> {
+        let mut services = self.services()?;
+        let reset = services.reset(name, may_lose, cancel)?;
+        Ok((services, reset))
+    }
+
+    pub fn variables(ports: &[LeasedPort], services: &Services<'_>) -> Result<Vec<(String, String)>> {
+        let mut all: Vec<_> = ports.iter().map(|port| (port.variable(), port.number.to_string())).collect();
+        all.extend(services.variables()?);
+        Ok(all)
+    }
+}

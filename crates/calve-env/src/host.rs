@@ -1,0 +1,97 @@
+//! The program around the library.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use calve_core::CancelToken;
+use calve_db::{BuildEvent, CommandEnd, Home, Server};
+use calve_git::hooks::Hook;
+
+use crate::error::{Error, Result};
+use crate::remedy::Remedy;
+
+/// Something that the user should know of and that is no error.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The worktree whose data this one was to get is gone, so it gets that of the template.
+    DonorGone,
+    /// The record of the donor's data cannot be read, so none of it is cloned.
+    DonorUnreadable(Error),
+    /// The records of a worktree's services cannot be read, so only its ports are told.
+    ServicesUnreadable(Error),
+    /// Data of a worktree that is removed stays, because its record cannot be read.
+    DataStays(Error),
+    /// The template with this name is being made.
+    Template { name: &'a str, event: BuildEvent },
+    /// Data stays although its removal had begun, and could not be released.
+    NotReleased(calve_db::Error),
+    /// The hook of an untrusted worktree that is removed does not run.
+    HookOfUntrusted,
+    /// The hook of a worktree that was set up is not approved, and did not run.
+    HookNotApproved,
+}
+
+/// The places and programs that the caller knows of, and the user it talks to.
+pub trait Host {
+    /// Returns Calve's home, or the reason why it is unknown.
+    fn home(&self) -> std::result::Result<PathBuf, &'static str>;
+
+    /// Returns the user's directory for sockets.
+    fn runtime_directory(&self) -> Option<PathBuf>;
+
+    /// Returns the directory for files that are needed for a moment.
+    fn scratch(&self) -> PathBuf;
+
+    /// Returns the command that supervises a database server.
+    fn supervisor(&self) -> io::Result<[PathBuf; 2]>;
+
+    /// Returns the directories in which to look for programs.
+    fn search(&self) -> Vec<PathBuf>;
+
+    /// Lets a command find the server, and no other one.
+    fn introduce(&self, server: &Server, command: &mut Command) -> calve_db::Result<()>;
+
+    /// Asks whether a hook may be run, now and later. False if the user cannot be asked.
+    fn may_run(&self, hook: Hook, text: &str) -> bool;
+
+    /// Runs a hook to its end.
+    fn run(&self, command: &mut Command) -> io::Result<ExitStatus>;
+
+    /// Runs a command that fills a template. `None` when it ended well.
+    fn fill(&self, command: &mut Command) -> io::Result<Option<CommandEnd>>;
+
+    /// Starts a process that deletes the trash in a directory.
+    fn reap(&self, parent: &Path);
+
+    /// Listens for signals anew, after one that has ended a command.
+    fn listen_again(&self) -> CancelToken;
+
+    fn report(&self, event: Event<'_>);
+}
+
+/// Returns where servers, templates and data are.
+pub fn database_home(host: &dyn Host) -> Result<Home> {
+    let directory = host.home().map_err(|why| Error::failed(why, Remedy::SetHome))?;
+    Ok(Home::new(&directory, host.runtime_directory().as_deref()))
+}
+
+/// Returns the same, without what a crash left there.
+pub fn swept_home(host: &dyn Host) -> Result<Home> {
+    let home = database_home(host)?;
+    reap_trash(host, &home)?;
+    Ok(home)
+}
+
+/// Starts a process that deletes leftovers of crashes and unused files.
+pub fn reap_trash(host: &dyn Host, home: &Home) -> Result<()> {
+    calve_db::sweep(home)?.trash.iter().for_each(|directory| host.reap(directory));
+    Ok(())
+}
+
+/// Returns a place in Calve's home. Without one, the error begins with `unknown`.
+pub(crate) fn place_in_home(host: &dyn Host, name: &str, unknown: &str) -> Result<PathBuf> {
+    let home = host.home();
+    Ok(home.map_err(|why| Error::failed(format!("{unknown}: {why}"), Remedy::SetUserHome))?.join(name))
+}

@@ -1,0 +1,100 @@
+//! The data of a worktree that is going to be removed.
+
+use calve_core::internal::ShownPath;
+use calve_db::{Error as DbError, Home, PendingRemoval, Service, WrittenDataRule};
+use calve_git::environment::WorktreeId;
+use calve_git::worktree::{UnsavedItem, Worktree};
+
+use crate::error::{Error, Result};
+use crate::host::{Event, Host, reap_trash, swept_home};
+use crate::ownership::{kept, last_root, own_of, sweep};
+use crate::remedy::Remedy;
+
+/// The services of a worktree that is going to be removed. Dropped before they are removed, they stay.
+pub(crate) struct LeavingServices<'h> {
+    host: &'h dyn Host,
+    home: Home,
+    services: Vec<Service>,
+    /// Why there may be more of them.
+    unreadable: Option<Error>,
+    removals: Vec<PendingRemoval>,
+}
+
+pub fn unsaved_data(host: &dyn Host, worktree: &Worktree) -> Result<Vec<UnsavedItem>> {
+    unsaved_by(WrittenDataRule::Refuse, host, worktree)
+}
+
+/// Lists the data that may differ from what it was cloned from. Fails if some cannot be read, and may not be given up.
+pub(crate) fn unsaved_by(rule: WrittenDataRule, host: &dyn Host, worktree: &Worktree) -> Result<Vec<UnsavedItem>> {
+    let leaving = LeavingServices::find(host, WorktreeId::of_worktree(worktree)?)?;
+    leaving.map_or(Ok(Vec::new()), |leaving| leaving.unsaved(rule))
+}
+
+impl<'h> LeavingServices<'h> {
+    pub(crate) fn find(host: &'h dyn Host, owner: Option<WorktreeId>) -> Result<Option<Self>> {
+        let Some(owner) = owner else { return Ok(None) };
+        let home = swept_home(host)?;
+        sweep(&home)?;
+        let (services, unreadable) = match kept(&home, &owner) {
+            Err(error) if error.is_damaged_record() => {
+                (own_of(&owner, calve_db::services(&home)?)?.unwrap_or_default(), Some(error))
+            }
+            found => (found?, None),
+        };
+        let is_any = !services.is_empty() || unreadable.is_some();
+        Ok(is_any.then_some(Self { host, home, services, unreadable, removals: Vec::new() }))
+    }
+
+    /// Lists the data that may differ from what it was cloned from. Servers go on.
+    fn unsaved(mut self, rule: WrittenDataRule) -> Result<Vec<UnsavedItem>> {
+        if let (Some(error), WrittenDataRule::Refuse) = (self.unreadable.take(), rule) {
+            return Err(error);
+        }
+        let mut items = Vec::new();
+        for service in &self.services {
+            if calve_db::is_written(&self.home, service).map_err(|error| unless_going(service, error))? {
+                items.push(UnsavedItem::Service(service.service.clone()));
+            }
+        }
+        Ok(items)
+    }
+
+    /// Ends the servers. Fails if data was written to or cannot be read, and that is not accepted. Unreadable data stays.
+    pub(crate) fn end(&mut self, written: WrittenDataRule) -> Result<()> {
+        match (self.unreadable.take(), written) {
+            (Some(error), WrittenDataRule::Accept) => self.host.report(Event::DataStays(error)),
+            (Some(error), WrittenDataRule::Refuse) => return Err(error),
+            (None, _) => {}
+        }
+        for service in &self.services {
+            let removal = calve_db::begin_removal(&self.home, &service.name, written);
+            self.removals.push(removal.map_err(|error| unless_going(service, error))?);
+        }
+        Ok(())
+    }
+
+    /// Removes the data. The servers have ended.
+    pub(crate) fn remove(mut self) -> Result<()> {
+        self.removals.drain(..).try_for_each(|removal| removal.commit(&self.home))?;
+        reap_trash(self.host, &self.home)
+    }
+}
+
+impl Drop for LeavingServices<'_> {
+    fn drop(&mut self) {
+        for error in self.removals.drain(..).filter_map(|removal| removal.cancel().err()) {
+            self.host.report(Event::NotReleased(error));
+        }
+    }
+}
+
+/// Tells data that another process removes with its worktree from what failed.
+fn unless_going(service: &Service, error: DbError) -> Error {
+    match error {
+        DbError::UnknownService(_) => {
+            let text = format!("the worktree `{}` is being removed by another calve", ShownPath(&last_root(service)));
+            Error::failed(text, Remedy::ListWorktrees)
+        }
+        other => other.into(),
+    }
+}

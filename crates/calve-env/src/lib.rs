@@ -1,0 +1,45 @@
+//! Complete worktrees: besides its files, each has ports, databases and files of variables of its own.
+//!
+//! [`add`] is the plot of a new one, [`set_up`] that of one which something else has made, [`remove`] that of one that goes, and
+//! [`Environment`] its life in between. The library never prints and never reads the environment: its [`Host`] does.
+
+mod add;
+mod agent;
+mod complete;
+mod consent;
+mod data_from;
+mod early_clones;
+mod env_files;
+mod environment;
+mod error;
+mod host;
+mod leaving;
+mod origin;
+mod ownership;
+mod ports;
+mod remedy;
+mod remove;
+mod service_receipts;
+mod services;
+mod set_up;
+mod take_back;
+mod template;
+
+pub use add::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddSteps, AddedEnvironment, add, plan};
+pub use complete::OwnParts;
+pub use consent::{Consent, approvals, approvals_failed};
+pub use data_from::DataFrom;
+pub use env_files::RewrittenFiles;
+pub use environment::{Environment, StartedServices};
+pub use error::{Error, Result};
+pub use host::{Event, Host, database_home, reap_trash, swept_home};
+pub use leaving::unsaved_data;
+pub use origin::DataOrigin;
+pub use ownership::{gone_services, has_no_worktree, last_root, services_of_named};
+pub use ports::{carry_ports, ports_of_worktrees};
+pub use remedy::Remedy;
+pub use remove::{RemoveOptions, RemovedEnvironment, plan_removal, remove};
+pub use service_receipts::services_of_worktrees;
+pub use services::Services;
+pub use set_up::set_up;
+pub use take_back::TakenBack;

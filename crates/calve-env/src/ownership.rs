@@ -1,0 +1,103 @@
+//! Which worktree has which data of services, whatever was moved, copied or removed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use calve_core::internal::ShownPath;
+use calve_db::{Home, Service};
+use calve_git::environment::WorktreeId;
+use calve_git::escape::worktrees_of;
+use calve_git::worktree;
+
+use crate::error::{Error, Result};
+use crate::host::{Event, Host};
+use crate::remedy::Remedy;
+
+/// Returns the services of a worktree, and records its new place. A worktree of a copied repository has none: they belong to the original.
+pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
+    let Some(own) = seen(home, owner)? else {
+        owner.forget()?;
+        return Ok(Vec::new());
+    };
+    let entry = owner.entry.as_os_str();
+    // The entry of a worktree that is gone does not tell where that was.
+    let known = Some(WorktreeId::last_root(&owner.entry)).filter(|root| *root != owner.entry).map(OsString::from);
+    let root = |service: &Service| known.as_ref().unwrap_or(&service.worktree.root).clone();
+    if own.iter().any(|service| service.worktree.entry != entry || service.worktree.root != root(service)) {
+        own.iter().try_for_each(|one| calve_db::set_worktree(home, one, entry.to_owned(), root(one)))?;
+    }
+    Ok(own)
+}
+
+/// Returns the services of a worktree, and writes nothing. `None`: its repository is a copy.
+pub(crate) fn seen(home: &Home, owner: &WorktreeId) -> Result<Option<Vec<Service>>> {
+    own_of(owner, calve_db::services_of(home, &owner.id)?)
+}
+
+/// Returns those of these services that are a worktree's. `None`: its repository is a copy.
+pub(crate) fn own_of(owner: &WorktreeId, mut own: Vec<Service>) -> Result<Option<Vec<Service>>> {
+    own.retain(|service| service.worktree.id == owner.id);
+    let other = own.iter().map(|service| Path::new(&service.worktree.entry)).find(|other| *other != owner.entry);
+    let is_copy = match other {
+        Some(other) => WorktreeId::is_at(other, &owner.id)? && !owner.is(other),
+        None => false,
+    };
+    Ok((!is_copy).then_some(own))
+}
+
+/// Returns the worktree of this repository with that id, whose data was to be cloned for the one with this root.
+pub(crate) fn noted(host: &dyn Host, root: &Path, id: &str) -> Result<Option<WorktreeId>> {
+    let others = worktrees_of(root)?.others;
+    let found = others.iter().filter_map(|other| WorktreeId::read(other).ok()?).find(|owner| owner.id == id);
+    if found.is_none() {
+        host.report(Event::DonorGone);
+    }
+    Ok(found)
+}
+
+/// Returns the data of a worktree, which is named by its branch, path or name: all of it, or that of one service. Fails without any.
+pub fn services_of_named(home: &Home, start: &Path, name: &Path, service: Option<&str>) -> Result<Vec<Service>> {
+    let (_, mut found) = worktree::find_all(start, &[name.to_path_buf()])?;
+    let owner = found.pop().transpose()?.map_or(Ok(None), |root| WorktreeId::read(&root))?;
+    let mut services = owner.map_or(Ok(Vec::new()), |owner| kept(home, &owner))?;
+    services.retain(|found| service.is_none_or(|service| found.service == service));
+    if services.is_empty() {
+        let of = service.map_or("any service".into(), |service| format!("a service `{}`", service.escape_default()));
+        return Err(Error::failed(format!("`{}` has no data of {of}", ShownPath(name)), Remedy::StartServicesThere));
+    }
+    Ok(services)
+}
+
+/// Returns the services of a repository's worktrees that are gone or have one of these entries. `common`: git's own directory of it.
+pub fn gone_services(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Vec<Service>> {
+    let Ok(common) = fs_err::canonicalize(common) else { return Ok(Vec::new()) };
+    // git removes the directory with the last one.
+    let entries = common.join("worktrees");
+    let is_going = |service: &Service| {
+        going
+            .iter()
+            .any(|entry| entries.join(entry.file_name().unwrap_or_default()) == Path::new(&service.worktree.entry))
+    };
+    let mut gone = calve_db::services(home)?;
+    gone.retain(|service| {
+        Path::new(&service.worktree.entry).starts_with(&entries) && (has_no_worktree(service) || is_going(service))
+    });
+    Ok(gone)
+}
+
+/// Finishes what killed removals have begun.
+pub(crate) fn sweep(home: &Home) -> Result<()> {
+    Ok(calve_db::finish_removals(home, &has_no_worktree)?)
+}
+
+/// Returns whether the worktree of this data is known to be gone.
+pub fn has_no_worktree(service: &Service) -> bool {
+    // An error does not tell that it is gone.
+    matches!(WorktreeId::is_at(Path::new(&service.worktree.entry), &service.worktree.id), Ok(false))
+}
+
+/// Returns where the worktree of this data was last, which may be gone, and its entry with it.
+pub fn last_root(service: &Service) -> PathBuf {
+    let root = WorktreeId::last_root(Path::new(&service.worktree.entry));
+    if root == service.worktree.entry { PathBuf::from(&service.worktree.root) } else { root }
+}

@@ -1,0 +1,50 @@
+//! The ports of worktrees.
+
+use std::path::Path;
+
+use calve_git::Config;
+use calve_git::environment::{LeasedPort, Leases, LeasingWorktree};
+use calve_git::worktree::Worktree;
+
+use crate::error::Result;
+use crate::host::{Host, place_in_home};
+
+fn leases(host: &dyn Host) -> Result<Leases> {
+    Ok(Leases::at(place_in_home(host, "ports", "it is not known which worktree has which port")?))
+}
+
+/// Calls `with` for the leases and the worktree with this root, if it wants ports.
+pub(crate) fn ports_of<T: Default>(
+    host: &dyn Host,
+    root: &Path,
+    config: &Config,
+    with: impl FnOnce(&Leases, &LeasingWorktree) -> calve_git::Result<T>,
+) -> Result<T> {
+    if config.ports.is_empty() {
+        return Ok(T::default());
+    }
+    Ok(with(&leases(host)?, &LeasingWorktree::find(root)?)?)
+}
+
+/// Lets a worktree keep its ports whose directory was replaced by a copy.
+pub fn carry_ports(host: &dyn Host, former: &LeasingWorktree, root: &Path) -> Result<()> {
+    // Without a home it has none.
+    let Ok(leases) = leases(host) else { return Ok(()) };
+    Ok(leases.carry(former, root)?)
+}
+
+/// Returns the ports of each of these worktrees, without those that its configuration does not name now: none without a home.
+pub fn ports_of_worktrees<'w>(
+    host: &dyn Host,
+    worktrees: impl IntoIterator<Item = &'w Worktree> + Clone,
+) -> calve_git::Result<Vec<Vec<LeasedPort>>> {
+    let Ok(leases) = leases(host) else { return Ok(worktrees.into_iter().map(|_| Vec::new()).collect()) };
+    let mut all = leases.of_worktrees(worktrees.clone())?;
+    let with_ports = |(worktree, ports): &(&Worktree, &mut Vec<LeasedPort>)| worktree.is_usable() && !ports.is_empty();
+    for (worktree, ports) in worktrees.into_iter().zip(&mut all).filter(with_ports) {
+        if let Ok(config) = Config::of_listed(worktree) {
+            ports.retain(|port| config.ports.contains_key(&port.name));
+        }
+    }
+    Ok(all)
+}

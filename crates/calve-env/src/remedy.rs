@@ -1,0 +1,83 @@
+//! Remedies against errors, in the words of the program, its user.
+
+use std::path::PathBuf;
+
+use calve_core::internal::ShownPath;
+use calve_git::hooks::Hook;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Remedy {
+    #[error("set CALVE_HOME to a directory of your own")]
+    SetHome,
+    #[error("set HOME, or CALVE_HOME to an absolute path")]
+    SetUserHome,
+    #[error("name services in .calve.toml first")]
+    NameServices,
+    #[error("name services in .calve.toml, then run `calve up`")]
+    NameAndStartServices,
+    #[error("`calve up` clones it")]
+    CloneData,
+    #[error("name one of them: {}", .0.join(", "))]
+    NameOneOf(Vec<String>),
+    #[error("read its log: calve logs {0}")]
+    ReadLog(String),
+    #[error(
+        "install that version again, and the data is as it was; or make the template `{template}` anew, and give the data up for it: calve reset {service}"
+    )]
+    RestoreVersion { service: String, template: String },
+    #[error("`calve up` in that worktree clones the data of its services")]
+    StartServicesThere,
+    #[error("run `calve up` there, or leave `--data-from` out")]
+    StartServicesThereOrNameNoSource,
+    #[error("name a file in a directory that it gets: one that git tracks, or that is carried along")]
+    NamePresentDirectory,
+    #[error("`calve worktree list` shows what there is")]
+    ListWorktrees,
+    #[error("take what `create` writes out of `inputs` in .calve.toml")]
+    CorrectWrittenInputs,
+    #[error("correct `inputs` in .calve.toml")]
+    CorrectInputs,
+    #[error(
+        "if it changes no `inputs`, `calve up` in a worktree of your own makes it; if it does, read it and trust it with `calve hook approve --trust`, or wait until it is merged"
+    )]
+    StartServicesInOwnWorktree,
+    #[error("`calve up` runs it")]
+    StartServices,
+    #[error("`calve hook approve` shows it and approves it, and `calve up` then runs it")]
+    ApproveAndStartServices,
+    #[error("put right what the command said; `calve up` runs it again")]
+    CorrectCommand,
+    #[error("put right what the command said; `calve reset {0}` runs it again")]
+    CorrectCommandOfReset(String),
+    #[error("remove it, and `calve up` makes it again: calve db template remove {0}")]
+    RemoveTemplate(String),
+    #[error("let it use `{0}`")]
+    UseVariable(String),
+    #[error("`calve hook approve` shows it and approves it")]
+    ApproveCommand,
+    #[error("`calve hook approve` shows it and approves it; `--yes` runs it once, `--no-hooks` goes without")]
+    ApproveHook,
+    #[error("check who may write there: approvals are kept under $CALVE_HOME")]
+    CheckApprovals,
+    #[error("the worktree is there; put right what the hook said, and run its commands in it yourself")]
+    RunCommandsOfHook,
+    #[error("the worktree is still there; put right what the hook said, or use `--no-hooks`")]
+    CorrectHook,
+    #[error(
+        "take that out of the hook in .calve.toml; `calve worktree prune` forgets the worktree if git still lists it"
+    )]
+    LeaveWorktree,
+    #[error("ask for another name: an agent gets a worktree of its own")]
+    AskForAnotherName,
+    #[error("ask for another name; if an earlier attempt left `{}`, check it, then remove it", ShownPath(.0))]
+    AskForAnotherNameOrRemove(PathBuf),
+    #[error("ask for another name, with that one as the base")]
+    AskForAnotherNameThere,
+}
+
+impl Remedy {
+    pub(crate) fn approve(hook: Hook) -> Self {
+        if hook == Hook::Create { Self::ApproveCommand } else { Self::ApproveHook }
+    }
+}

@@ -1,0 +1,118 @@
+//! Removes a complete worktree: its hook runs, its servers end, its files go, and then its data.
+
+use calve_core::CancelToken;
+use calve_db::WrittenDataRule;
+use calve_git::Config;
+use calve_git::environment::WorktreeId;
+use calve_git::escape::worktrees_of;
+use calve_git::hooks::{Hook, HookEnvironment, repository_of};
+use calve_git::worktree::{
+    self, Meanwhile, RemovalPlan, RemovalSteps, RemoveWorktreeOptions, UnsavedItem, Worktree, WorktreeRemoveReport,
+};
+
+use crate::consent::{self, Consent};
+use crate::environment::Environment;
+use crate::error::{Error, Result};
+use crate::host::{Event, Host};
+use crate::leaving::{LeavingServices, unsaved_by};
+
+#[derive(Debug)]
+pub struct RemoveOptions {
+    pub worktree: RemoveWorktreeOptions,
+    pub consent: Consent,
+    /// Run the hook of an untrusted worktree too.
+    pub trusts_hook: bool,
+}
+
+#[derive(Debug)]
+pub struct RemovedEnvironment {
+    pub worktree: WorktreeRemoveReport,
+    /// Why something that belongs to it may still be there.
+    pub unfinished: Option<Error>,
+}
+
+/// Removes a worktree with its data. `before` is called as the last thing that happens while it is whole, when its servers have ended.
+pub fn remove(
+    host: &dyn Host,
+    options: &RemoveOptions,
+    before: &mut dyn FnMut(&Worktree) -> Meanwhile,
+) -> Result<RemovedEnvironment> {
+    let mut steps = Steps { host, options, before, leaving: None };
+    let mut removed = worktree::remove(&options.worktree, &mut steps)?;
+    let data = steps.leaving.take().map_or(Ok(()), LeavingServices::remove);
+    if let Some(trashed) = &removed.trashed {
+        host.reap(&trashed.parent);
+    }
+    let unfinished = removed.unfinished.take().map(Error::from).or(data.err());
+    Ok(RemovedEnvironment { worktree: removed, unfinished })
+}
+
+pub fn plan_removal(host: &dyn Host, options: &RemoveOptions) -> Result<RemovalPlan> {
+    let before = &mut |_: &Worktree| Meanwhile::Nothing;
+    worktree::plan_removal(&options.worktree, &mut Steps { host, options, before, leaving: None })
+}
+
+struct Steps<'a> {
+    host: &'a dyn Host,
+    options: &'a RemoveOptions,
+    before: &'a mut dyn FnMut(&Worktree) -> Meanwhile,
+    leaving: Option<LeavingServices<'a>>,
+}
+
+impl Steps<'_> {
+    fn written(&self) -> WrittenDataRule {
+        let RemoveWorktreeOptions { is_forced, loses_data, .. } = self.options.worktree;
+        WrittenDataRule::from_consent(is_forced || loses_data)
+    }
+}
+
+impl RemovalSteps<Error> for Steps<'_> {
+    fn unsaved(&mut self, worktree: &Worktree) -> Result<Vec<UnsavedItem>> {
+        // Once the servers have ended, no client writes any more.
+        match &self.leaving {
+            Some(_) => Ok(Vec::new()),
+            None => unsaved_by(self.written(), self.host, worktree),
+        }
+    }
+
+    fn before(&mut self, worktree: &Worktree) -> Result<Meanwhile> {
+        let leaving = LeavingServices::find(self.host, WorktreeId::of_worktree(worktree)?)?;
+        let has_hook = hook(self.host, worktree, self.options)?;
+        self.leaving = leaving;
+        let written = self.written();
+        self.leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
+        let has_waited = (self.before)(worktree) == Meanwhile::Changes;
+        Ok(if has_hook || has_waited || self.leaving.is_some() { Meanwhile::Changes } else { Meanwhile::Nothing })
+    }
+}
+
+/// Runs the project's hook in a worktree that is still whole. Returns whether there was one: it takes time, and so does asking about it.
+fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result<bool> {
+    if options.consent == Consent::Nothing || worktree.is_gone {
+        return Ok(false);
+    }
+    if !options.trusts_hook && worktree.provenance.is_untrusted() {
+        // A configuration that cannot be read has no hook to run, and must not keep the worktree.
+        if Config::of_worktree(&worktree.path).is_ok_and(|config| config.hooks.pre_remove.is_some()) {
+            host.report(Event::HookOfUntrusted);
+        }
+        return Ok(false);
+    }
+    let Some(text) = Config::of_worktree(&worktree.path)?.hooks.pre_remove else { return Ok(false) };
+    let cancel: &CancelToken = &options.worktree.remove.cancel;
+    if options.consent == Consent::Approved {
+        consent::require(host, &repository_of(&worktree.path)?, Hook::PreRemove, &text, cancel)?;
+    }
+    let mut surroundings = HookEnvironment::new(&worktree.path);
+    surroundings.main = worktrees_of(&worktree.path)?.others.into_iter().next();
+    surroundings.branch = worktree.branch.clone().map(Into::into);
+    surroundings.commit = worktree.head.clone().map(Into::into);
+    // Faults of theirs must not keep a worktree.
+    surroundings.variables = variables(host, worktree).unwrap_or_default();
+    consent::run(host, Hook::PreRemove, &text, &surroundings, cancel).map(|()| true)
+}
+
+fn variables(host: &dyn Host, worktree: &Worktree) -> Result<Vec<(String, String)>> {
+    let environment = Environment::of_root(host, &worktree.path)?;
+    Environment::variables(&environment.ports()?, &environment.services()?)
+}

@@ -1,0 +1,97 @@
+//! The services of worktrees as documents have them.
+
+use calve_core::space::{DiskUsageOptions, disk_usage};
+use calve_db::{Home, Service};
+use calve_git::ServiceConfig;
+use calve_git::environment::WorktreeId;
+use calve_git::worktree::WorktreeInfo;
+use calve_receipt::{ServiceReceipt, ServiceState, path};
+
+use crate::error::Result;
+use crate::host::{Host, database_home};
+use crate::origin::DataOrigin;
+use crate::ownership::{own_of, sweep};
+use crate::services::Services;
+
+impl Services<'_> {
+    /// Returns [`Services::receipts`] with the memory and the disk space that each service takes up.
+    pub fn measured(&self) -> Result<Vec<ServiceReceipt>> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let measure = |receipt: ServiceReceipt| {
+            let made = self.made.get(&receipt.name);
+            measured(self.host, receipt, home, made)
+        };
+        Ok(self.receipts()?.into_iter().map(measure).collect())
+    }
+
+    pub fn receipts(&self) -> Result<Vec<ServiceReceipt>> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let mut names: Vec<&String> = self.wanted.keys().chain(self.made.keys()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let described = |name: &String| {
+            let data_from = match self.origins.get(name) {
+                Some(DataOrigin::Worktree { path: from, .. }) => from.as_ref().map(path),
+                Some(DataOrigin::Template { .. }) | None => None,
+            };
+            let lacking = self.lacking.iter().find(|(lacking, _)| lacking == name);
+            let no_data_because = lacking.map(|(_, error)| error.to_string());
+            let receipt = receipt(home, name, self.wanted.get(name), self.made.get(name))?;
+            Ok(ServiceReceipt { data_from, no_data_because, ..receipt })
+        };
+        names.into_iter().map(described).collect()
+    }
+}
+
+fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option<&Service>) -> Result<ServiceReceipt> {
+    let state = match made {
+        None => ServiceState::Absent,
+        Some(service) if service.server(home)?.is_some() => ServiceState::Running,
+        Some(_) => ServiceState::Stopped,
+    };
+    Ok(ServiceReceipt {
+        name: name.to_owned(),
+        variable: wanted.map(|wanted| wanted.variable.clone()),
+        // Data that were made may be of another one than is wanted now, and are put back to that.
+        template: match (made, wanted) {
+            (Some(made), _) => made.template.clone(),
+            (None, wanted) => wanted.map(|wanted| wanted.template.clone()).unwrap_or_default(),
+        },
+        state,
+        url: made.map(|made| made.address(home)).transpose()?.map(|address| address.url),
+        server: made.map(|made| made.name.clone()),
+        data_directory: made.map(|made| path(made.data_directory())),
+        data_from: None,
+        no_data_because: None,
+        memory_bytes: None,
+        disk_bytes: None,
+    })
+}
+
+/// Adds to a receipt the memory and the disk space that the service takes up.
+fn measured(host: &dyn Host, receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
+    let Some(made) = made else { return receipt };
+    let mut options = DiskUsageOptions::default();
+    options.scratch = Some(host.scratch());
+    ServiceReceipt {
+        memory_bytes: made.server(home).ok().flatten().and_then(|record| calve_db::memory_bytes(record.server.pid?)),
+        // Files come and go while it is looked at.
+        disk_bytes: disk_usage(&[made.data_directory()], &options).ok().map(|usage| usage.total.frees_max),
+        ..receipt
+    }
+}
+
+/// Returns the services of each of these worktrees: none without a home.
+pub fn services_of_worktrees(host: &dyn Host, all: &[WorktreeInfo]) -> Result<Vec<Vec<ServiceReceipt>>> {
+    let Ok(home) = database_home(host) else { return Ok(all.iter().map(|_| Vec::new()).collect()) };
+    sweep(&home)?;
+    let of_worktree = |listed: &WorktreeInfo| {
+        let Some(owner) = WorktreeId::of_worktree(&listed.worktree)? else { return Ok(Vec::new()) };
+        let described = |made: &Service| {
+            receipt(&home, &made.service, None, Some(made)).map(|receipt| measured(host, receipt, &home, Some(made)))
+        };
+        // A list leaves out what cannot be read.
+        own_of(&owner, calve_db::services(&home)?)?.iter().flatten().map(described).collect()
+    };
+    all.iter().map(of_worktree).collect()
+}

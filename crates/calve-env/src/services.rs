@@ -1,0 +1,308 @@
+//! The services of a worktree: databases of its own, whose data goes with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use calve_core::CancelToken;
+use calve_db::{Address, Error as DbError, Home, NewService, Service, ServiceWorktree, UnsavedDataRule};
+use calve_git::ServiceConfig;
+use calve_git::environment::{WorktreeId, data_source, forget_data_source};
+
+use crate::consent::Consent;
+use crate::early_clones::{DataSource, DonorRule, EarlyClones};
+use crate::error::{Error, Result};
+use crate::host::{Host, database_home, reap_trash, swept_home};
+use crate::origin::DataOrigin;
+use crate::ownership::{kept, noted};
+use crate::remedy::Remedy;
+use crate::template;
+
+/// Those that a configuration names, and those that a worktree has data of.
+pub struct Services<'h> {
+    pub(crate) host: &'h dyn Host,
+    root: PathBuf,
+    pub(crate) wanted: BTreeMap<String, ServiceConfig>,
+    pub(crate) made: BTreeMap<String, Service>,
+    /// Where the data comes from that was cloned now.
+    pub origins: BTreeMap<String, DataOrigin>,
+    /// Those that got no data, and why.
+    pub lacking: Vec<(String, Error)>,
+    /// The names of those to start or stop; all when there are none.
+    only: Vec<String>,
+    /// `None` where nothing is wanted.
+    pub(crate) home: Option<Home>,
+}
+
+impl<'h> Services<'h> {
+    pub(crate) fn none(host: &'h dyn Host, root: &Path) -> Self {
+        Self {
+            host,
+            root: root.to_path_buf(),
+            wanted: BTreeMap::new(),
+            made: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            lacking: Vec::new(),
+            only: Vec::new(),
+            home: None,
+        }
+    }
+
+    pub(crate) fn find(host: &'h dyn Host, root: &Path, wanted: BTreeMap<String, ServiceConfig>) -> Result<Self> {
+        let owner = WorktreeId::read(root)?;
+        if wanted.is_empty() && owner.is_none() {
+            return Ok(Self::none(host, root));
+        }
+        let home = database_home(host)?;
+        let made = owner.map_or(Ok(Vec::new()), |owner| kept(&home, &owner))?;
+        let made = made.into_iter().map(|service| (service.service.clone(), service)).collect();
+        Ok(Self { wanted, made, home: Some(home), ..Self::none(host, root) })
+    }
+
+    /// Limits starting and stopping to these services, unless there are none.
+    pub(crate) fn choose(&mut self, names: &[String]) -> Result<()> {
+        let is_known = |name: &String| self.wanted.contains_key(name) || self.made.contains_key(name);
+        if let Some(name) = names.iter().find(|name| !is_known(name)) {
+            let known: BTreeSet<&String> = self.wanted.keys().chain(self.made.keys()).collect();
+            let remedy = match known.is_empty() {
+                true => Remedy::NameServices,
+                false => Remedy::NameOneOf(known.into_iter().cloned().collect()),
+            };
+            let text = format!("this worktree has no service `{}`", name.escape_default());
+            return Err(Error::failed(text, remedy));
+        }
+        self.only = names.to_vec();
+        Ok(())
+    }
+
+    pub fn is_chosen(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
+
+    /// Clones data for those without, from a donor's of the same template; early clones are taken. One without a template gets none.
+    pub(crate) fn make(
+        &mut self,
+        donor: Option<&WorktreeId>,
+        rule: DonorRule,
+        mut early: EarlyClones<'_>,
+        consent: Consent,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let (host, root) = (self.host, &self.root);
+        let Some(home) = &self.home else { return Ok(()) };
+        let missing: Vec<_> =
+            self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name) && self.is_chosen(name)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let owner = match WorktreeId::read(root)? {
+            Some(owner) => owner,
+            None => WorktreeId::make(root, &calve_db::new_worktree_id()?)?,
+        };
+        // Without a donor, a command that was killed may have left a note of it.
+        let donor = match (donor, data_source(root)?) {
+            (Some(donor), _) => Some(donor.clone()),
+            (None, Some(source)) => noted(host, root, &source)?,
+            (None, None) => None,
+        };
+        let donated = donor.as_ref().map_or(Ok(Vec::new()), |donor| kept(home, donor))?;
+        for (name, config) in missing {
+            let source = template::name(root, name, config).and_then(|template| {
+                match DataSource::choose(name, &template, &donated, rule) {
+                    DataSource::Template(template) => {
+                        let wanted = (name.as_str(), config);
+                        let ready = template::ready(host, home, root, template, wanted, consent, cancel);
+                        ready.map(DataSource::Template)
+                    }
+                    data => Ok(data),
+                }
+            });
+            let source = match source {
+                Ok(source) => source,
+                Err(error) if cancel.is_cancelled() => return Err(error),
+                Err(error) => {
+                    self.lacking.push((name.clone(), error));
+                    continue;
+                }
+            };
+            let origin = DataOrigin::new(home, &source, &donated);
+            let data = early.take(name, &source).unwrap_or_else(|| source.clone_data(home, name, cancel))?;
+            let last_root = WorktreeId::last_root(&owner.entry).into();
+            let worktree = ServiceWorktree { id: owner.id.clone(), entry: owner.entry.clone().into(), root: last_root };
+            let wanted = NewService { service: name, worktree };
+            self.made.insert(name.clone(), calve_db::create_service(home, wanted, data)?);
+            self.origins.insert(name.clone(), origin);
+        }
+        Ok(())
+    }
+
+    /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
+    pub(crate) fn start(&mut self, cancel: &CancelToken) -> Result<Vec<String>> {
+        self.make(None, DonorRule::SameTemplate, EarlyClones::none(self.host), Consent::Approved, cancel)?;
+        // The user hears which of them lack data, as when the worktree was made.
+        if self.wanted.keys().all(|name| self.made.contains_key(name) || self.is_chosen(name)) {
+            forget_data_source(&self.root)?;
+        }
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let mut started = Vec::new();
+        for (name, service) in &self.made {
+            if !self.wanted.contains_key(name) || !self.is_chosen(name) {
+                continue;
+            }
+            let was_running = service.server(home)?.is_some();
+            match calve_db::start_service(home, &service.name, &self.host.supervisor()?, cancel) {
+                Ok(_) if was_running => {}
+                Ok(_) => started.push(name.clone()),
+                Err(error) => return Err(not_started(name, service, error)),
+            }
+        }
+        Ok(started)
+    }
+
+    /// Ends the servers of all. Returns the names of those that ran.
+    pub(crate) fn stop(&self, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<Vec<String>> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let mut stopped = Vec::new();
+        for (name, service) in self.made.iter().filter(|(name, _)| self.is_chosen(name)) {
+            if calve_db::stop_service(home, &service.name, unsaved, cancel)? {
+                stopped.push(name.clone());
+            }
+        }
+        Ok(stopped)
+    }
+
+    /// Returns the variables of the wanted services that have data.
+    pub fn variables(&self) -> Result<Vec<(String, String)>> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let has_data = self.wanted.iter().filter_map(|(name, config)| Some((config, self.made.get(name)?)));
+        let variable =
+            |(config, service): (&ServiceConfig, &Service)| Ok((config.variable.clone(), service.address(home)?.url));
+        has_data.map(variable).collect()
+    }
+
+    /// Returns how programs reach the wanted services that have data.
+    pub fn addresses(&self) -> Result<Vec<Address>> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let made = self.wanted.keys().filter_map(|name| self.made.get(name));
+        made.map(|service| Ok(service.address(home)?)).collect()
+    }
+
+    pub fn take_lacking(&mut self) -> Vec<Error> {
+        self.lacking.drain(..).map(|(_, error)| error).collect()
+    }
+
+    /// Takes out the failures of commands that were to make templates, which are like those of a hook.
+    pub(crate) fn take_failures(&mut self) -> Vec<Error> {
+        self.lacking
+            .extract_if(.., |(_, error)| matches!(error, Error::Failed { .. }))
+            .map(|(_, error)| error)
+            .collect()
+    }
+
+    /// Returns the wanted services that have no data, each with why it would get none.
+    pub fn without_data(&self) -> Result<Vec<(&str, Option<String>)>> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let missing = self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name));
+        let obstacle = |(name, config): (&'_ String, &'_ ServiceConfig)| match template::name(&self.root, name, config)
+        {
+            Ok(template) => template::obstacle(self.host, home, &self.root, &template, config, Consent::Approved),
+            Err(Error::Refused { text, remedy: Some(remedy) }) => Ok(Some(format!("{text}; {remedy}"))),
+            Err(error) => Ok(Some(error.to_string())),
+        };
+        missing.map(|(name, config)| Ok((name.as_str(), obstacle((name, config))?))).collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.wanted.is_empty() && self.made.is_empty()
+    }
+
+    /// Returns the last lines of the log of the named service, or of the only one.
+    pub fn log(&self, name: Option<&str>) -> Result<String> {
+        self.named(name).map(Service::log)
+    }
+
+    /// Puts the data of one, or of the only one, back to its template, or to that of its present inputs. A server that ran is started again.
+    /// Returns its name. `may_lose` is asked about data that was written to.
+    pub(crate) fn reset<E: From<Error>>(
+        &mut self,
+        name: Option<&str>,
+        may_lose: impl FnOnce(&str) -> std::result::Result<(), E>,
+        cancel: &CancelToken,
+    ) -> std::result::Result<String, E> {
+        let service = self.named(name)?.clone();
+        let home = swept_home(self.host)?;
+        let was_running = service.server(&home).map_err(Error::from)?.is_some();
+        let template = self.template_now(&home, &service, cancel)?;
+        // Only now: a command that makes the template may take its time, while clients go on.
+        if calve_db::is_written(&home, &service).map_err(Error::from)? {
+            may_lose(&service.service)?;
+        }
+        Ok(self.replace(&home, service, template.as_deref(), was_running, cancel)?)
+    }
+
+    /// Returns the template for what the inputs of a service are now. `None`: its configuration names a template.
+    fn template_now(&self, home: &Home, service: &Service, cancel: &CancelToken) -> Result<Option<String>> {
+        let Some(wanted) = self.wanted.get(&service.service).filter(|wanted| wanted.recipe.is_some()) else {
+            return Ok(None);
+        };
+        let name = template::name(&self.root, &service.service, wanted)?;
+        let wanted = (service.service.as_str(), wanted);
+        let ready = template::ready(self.host, home, &self.root, name, wanted, Consent::Approved, cancel);
+        ready.map(Some).map_err(|error| match error {
+            // There is data, so `calve up` makes no template.
+            Error::Failed { text, remedy: Remedy::CorrectCommand } => {
+                Error::failed(text, Remedy::CorrectCommandOfReset(service.service.clone()))
+            }
+            other => other,
+        })
+    }
+
+    fn replace(
+        &mut self,
+        home: &Home,
+        service: Service,
+        template: Option<&str>,
+        was_running: bool,
+        cancel: &CancelToken,
+    ) -> Result<String> {
+        let reset = calve_db::reset_service(home, &service.name, template, cancel)?;
+        if was_running {
+            calve_db::start_service(home, &service.name, &self.host.supervisor()?, cancel)?;
+        }
+        reap_trash(self.host, home)?;
+        self.made.insert(service.service.clone(), reset);
+        Ok(service.service)
+    }
+
+    fn named(&self, name: Option<&str>) -> Result<&Service> {
+        let found = match name {
+            Some(name) => self.made.get(name),
+            None if self.made.len() == 1 => self.made.values().next(),
+            None => None,
+        };
+        found.ok_or_else(|| {
+            let names: Vec<String> = self.made.keys().cloned().collect();
+            let text = match name {
+                Some(name) => format!("this worktree has no data of a service `{}`", name.escape_default()),
+                None if names.is_empty() => "this worktree has no data of any service".into(),
+                None => "this worktree has several services".into(),
+            };
+            let remedy = match (names.is_empty(), self.wanted.is_empty()) {
+                (false, _) => Remedy::NameOneOf(names),
+                (true, false) => Remedy::CloneData,
+                (true, true) => Remedy::NameAndStartServices,
+            };
+            Error::failed(text, remedy)
+        })
+    }
+}
+
+fn not_started(name: &str, service: &Service, error: DbError) -> Error {
+    let remedy = match &error {
+        DbError::ServerFailed { .. } => Remedy::ReadLog(name.to_owned()),
+        DbError::ProgramGone { .. } | DbError::ServiceNotUsable { .. } => {
+            Remedy::RestoreVersion { service: name.to_owned(), template: service.template.clone() }
+        }
+        _ => return error.into(),
+    };
+    Error::failed(format!("the service `{name}` was not started: {error}"), remedy)
+}

@@ -1,0 +1,68 @@
+//! Sets up a worktree that something else has made.
+
+use std::path::PathBuf;
+
+use calve_core::CancelToken;
+use calve_git::Config;
+use calve_git::environment::{WorktreeId, remove_own_env_files};
+use calve_git::escape::worktrees_of;
+use calve_git::hooks::{Hook, HookEnvironment, repository_of};
+use calve_git::worktree::{self, FillReport};
+
+use crate::complete::{Incomplete, Maker, OwnParts};
+use crate::consent::{self, Consent, is_approved};
+use crate::data_from::DataFrom;
+use crate::early_clones::EarlyClones;
+use crate::error::Result;
+use crate::host::{Event, Host};
+
+/// Carries what git ignores into a worktree, gives it its ports and its data, and runs the project's hook in it if that was approved: the user
+/// is not there to be asked. `is_complete` is called before the hook runs. Returns the worktree's root.
+pub fn set_up(
+    host: &dyn Host,
+    options: &worktree::AddOptions,
+    maker: &str,
+    is_complete: &mut dyn FnMut(&FillReport, &OwnParts<'_>),
+    cancel: &CancelToken,
+) -> Result<PathBuf> {
+    let filled = worktree::fill(options)?;
+    let failed = |error| OwnParts { errors: vec![error], ..OwnParts::default() };
+    let mut own = own_parts(host, &filled, cancel).unwrap_or_else(failed);
+    is_complete(&filled, &own);
+    own.errors.drain(..).next().map_or(Ok(()), Err)?;
+    hook(host, &filled, own.variables.take().unwrap_or_default(), cancel)?;
+    worktree::finish_for_agent(&filled.path, maker)?;
+    Ok(filled.path)
+}
+
+fn own_parts<'h>(host: &'h dyn Host, filled: &FillReport, cancel: &CancelToken) -> Result<OwnParts<'h>> {
+    remove_own_env_files(&filled.path, &filled.untracked.env_files)?;
+    let is_untrusted = filled.provenance.is_untrusted();
+    let donor = if is_untrusted { None } else { WorktreeId::read(&filled.donor)? };
+    let incomplete = Incomplete {
+        root: &filled.path,
+        donor: &filled.donor,
+        files: &filled.untracked,
+        env_file: None,
+        maker: Maker::Another,
+        data_from: &DataFrom::Donor,
+        data_source: donor.as_ref(),
+        consent: Consent::Approved,
+    };
+    Ok(OwnParts::make(host, &incomplete, EarlyClones::none(host), cancel))
+}
+
+fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, cancel: &CancelToken) -> Result<()> {
+    let hooks =
+        if filled.provenance.is_untrusted() { Default::default() } else { Config::of_worktree(&filled.path)?.hooks };
+    let Some(text) = hooks.post_add else { return Ok(()) };
+    if !is_approved(host, &repository_of(&filled.path)?, Hook::PostAdd, &text)? {
+        host.report(Event::HookNotApproved);
+        return Ok(());
+    }
+    let mut surroundings = HookEnvironment::new(&filled.path);
+    surroundings.main = worktrees_of(&filled.path)?.others.into_iter().next();
+    surroundings.source = Some(filled.donor.clone());
+    surroundings.variables = variables;
+    consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)
+}

@@ -1,0 +1,106 @@
+//! The owner of services' data: an id in git's own directory of a worktree tells it from others, whatever is moved.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::error::Result;
+use crate::identity::{give_word, read_word};
+use crate::paths::{if_there, real};
+use crate::repository::Worktree;
+use crate::repository::entries::{self, DATA_SOURCE, NO_SOURCE};
+use crate::trust;
+
+const FILE: &str = "calve-services";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorktreeId {
+    /// Git's own directory of the worktree, which no commit can write, and which goes with the worktree.
+    pub entry: PathBuf,
+    pub id: String,
+}
+
+impl WorktreeId {
+    /// Returns the worktree with this root; `None` if it has no id.
+    pub fn read(root: &Path) -> Result<Option<WorktreeId>> {
+        Self::at(entry_of(root)?)
+    }
+
+    /// Returns a worktree that may be gone, and of which git's directory is left.
+    pub fn of_worktree(worktree: &Worktree) -> Result<Option<WorktreeId>> {
+        match &worktree.entry {
+            Some(entry) => Self::at(real(entry)),
+            None if worktree.is_bare => Ok(None),
+            None => Self::read(&worktree.path),
+        }
+    }
+
+    fn at(entry: PathBuf) -> Result<Option<WorktreeId>> {
+        let id = read_word(&entry, FILE)?;
+        Ok(id.map(|id| WorktreeId { entry, id }))
+    }
+
+    /// Returns the worktree that once had this id, and was here.
+    pub fn named(entry: impl Into<PathBuf>, id: String) -> WorktreeId {
+        WorktreeId { entry: entry.into(), id }
+    }
+
+    /// Gives the worktree with this root the id, unless it has one. Returns what it has.
+    pub fn make(root: &Path, id: &str) -> Result<WorktreeId> {
+        let entry = entry_of(root)?;
+        let id = give_word(&entry, FILE, id)?;
+        Ok(WorktreeId { entry, id })
+    }
+
+    /// Gives up its id: it came with a copy of another worktree, which has it still.
+    pub fn forget(&self) -> Result<()> {
+        if_there(fs::remove_file(self.entry.join(FILE)))?;
+        Ok(())
+    }
+
+    /// Returns whether a worktree with this id is at `entry`. An error is no answer: it may be there.
+    pub fn is_at(entry: &Path, id: &str) -> Result<bool> {
+        Ok(read_word(entry, FILE)?.as_deref() == Some(id))
+    }
+
+    /// Returns the root of the worktree with this id at `entry`; `None` if the one or the other is not there. An error is no answer.
+    pub fn root(entry: &Path, id: &str) -> Result<Option<PathBuf>> {
+        if !Self::is_at(entry, id)? {
+            return Ok(None);
+        }
+        let root = Self::last_root(entry);
+        Ok(root.try_exists()?.then_some(root))
+    }
+
+    /// Returns where the worktree with this entry was last; its entry, if only that is known.
+    pub fn last_root(entry: &Path) -> PathBuf {
+        // That of a main worktree names none.
+        let main = || entry.parent().filter(|_| entry.file_name().is_some_and(|name| name == ".git"));
+        entries::worktree_of(entry).unwrap_or_else(|| main().unwrap_or(entry).to_path_buf())
+    }
+
+    /// Returns whether `entry` is its own directory, by whatever path.
+    pub fn is(&self, entry: &Path) -> bool {
+        let (own, other) = (fs::metadata(&self.entry), fs::metadata(entry));
+        own.is_ok_and(|own| other.is_ok_and(|other| (own.dev(), own.ino()) == (other.dev(), other.ino())))
+    }
+}
+
+fn entry_of(root: &Path) -> Result<PathBuf> {
+    Ok(trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git"))))
+}
+
+/// Returns the id of the worktree whose data is cloned for the one with this root: the command that made it was killed before that, maybe
+/// while it noted the id.
+pub fn data_source(root: &Path) -> Result<Option<String>> {
+    let word = read_word(&entry_of(root)?, DATA_SOURCE).ok().flatten();
+    Ok(word.filter(|word| word != NO_SOURCE))
+}
+
+/// Forgets the [`data_source`] of the worktree with this root, which has data of its own now: it is finished.
+pub fn forget_data_source(root: &Path) -> Result<()> {
+    if_there(fs::remove_file(entry_of(root)?.join(DATA_SOURCE)))?;
+    Ok(())
+}

@@ -1,0 +1,47 @@
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use calve_core::CancelToken;
+use calve_core::internal::SpareNames;
+
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct AuditOptions {
+    pub fix: Fix,
+    /// Only these entries, by their paths below the new tree. Empty: everything.
+    pub below: Vec<PathBuf>,
+    /// The entries that are known to be there, because the new tree was a spare. Only with `below`, and not with [`FormerPathRule::Sought`].
+    pub names: Option<Arc<SpareNames>>,
+    /// More trees that must not be named: the repository's other worktrees.
+    pub others: Vec<PathBuf>,
+    /// Whether to look for the path that the tree had before it was moved.
+    pub moved: FormerPathRule,
+    /// The path that the new tree is going to have, when it is still being made under another one.
+    pub will_be: Option<PathBuf>,
+    /// The entries that git tracks in the new tree, by paths below it. `None`: git is asked, if anything is found.
+    pub tracked: Option<HashSet<PathBuf>>,
+    /// How many threads; by default as many as there are processors, at most 8.
+    pub threads: Option<NonZeroUsize>,
+    pub cancel: CancelToken,
+}
+
+/// Whether an audit repairs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fix {
+    /// It says what it would do.
+    #[default]
+    No,
+    Yes,
+}
+
+/// Whether an audit takes the tree's former path, as virtual environments in it state it, for another tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FormerPathRule {
+    /// It does not: the path may be that of a container, in which the tree is mounted.
+    #[default]
+    Ignored,
+    /// It does, if nothing is there any more.
+    Sought,
+}

@@ -1,0 +1,402 @@
+//! A repository and its worktrees, as git tells of them.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use calve_core::internal::ShownPath;
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::paths::{path_of, real};
+use crate::remedy::Remedy;
+use crate::repository::origins::{Origins, decide, provenance_of_commit};
+use crate::repository::references::{Refspec, refspecs};
+use crate::repository::standing::WorktreeState;
+use crate::repository::state::{self, LinkedWorktree};
+use crate::repository::unopened::unopened;
+use crate::repository::worktree::Worktree;
+use crate::settings::{FILES, REFERENCE_FORMAT, is_true, settings_of};
+use crate::threads::joined;
+use crate::trust::{self, Provenance};
+
+/// A repository that worktrees can be added to.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    /// Where all worktrees' common files are.
+    pub(crate) common: PathBuf,
+    /// Where git was asked from: the root of a worktree, or whatever was given.
+    pub(crate) start: PathBuf,
+    /// The directory that the user asked from: what his relative paths are relative to.
+    asked_from: PathBuf,
+    /// The root of the worktree that git was asked from, if it was one.
+    pub(crate) here: Option<PathBuf>,
+    /// Where that one's own files are: its entry, or those of all worktrees.
+    pub(crate) own: PathBuf,
+    pub(crate) worktrees: Vec<Worktree>,
+    settings: HashMap<String, String>,
+    /// The remotes' refspecs, each with its remote, in git's order.
+    pub(super) refspecs: Vec<(String, Refspec)>,
+    /// What `git for-each-ref` has printed: an object and a reference on each line.
+    references: String,
+    origins: Origins,
+}
+
+impl Repository {
+    pub(crate) fn open(start: &Path) -> Result<Repository> {
+        Self::asked_by(&Git::at(start), false)
+    }
+
+    /// Opens a repository again by its git directory, given explicitly because `safe.bareRepository` may keep git from discovering it.
+    pub(crate) fn open_again(common: &Path) -> Result<Repository> {
+        Self::asked_by(&Git::at(common).with("GIT_DIR", common), true)
+    }
+
+    fn asked_by(git: &Git, is_told_where: bool) -> Result<Repository> {
+        let start = git.directory();
+        // git takes longer to start than to answer.
+        let (places, settings, references, worktrees) = std::thread::scope(|scope| {
+            let places = scope.spawn(|| places(git));
+            let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
+            let references = scope.spawn(|| git.run(&["for-each-ref", "--format=%(objectname) %(refname)"]));
+            let worktrees = list(git);
+            (joined(places), joined(settings), joined(references), worktrees)
+        });
+        let (common, own, here) = match places {
+            Ok(Places { common, own, here }) => {
+                // With GIT_DIR set, git takes any directory for a worktree.
+                let here = here.filter(|_| !is_told_where);
+                (fs_err::canonicalize(start.join(common))?, real(&own), here)
+            }
+            Err(Error::Git { said, .. }) => return Err(unopened(start, &said)),
+            Err(other) => return Err(other),
+        };
+        let (settings, mut worktrees) = (settings?, worktrees?);
+        state::look(&common, here.as_deref().map(|here| (here, own.as_path())), &mut worktrees)?;
+        let settings = parse_settings(&settings);
+        let references = String::from_utf8_lossy(&references?).into_owned();
+        let origins = decide(&common, &settings, &mut worktrees, &references)?;
+        Ok(Repository {
+            worktrees,
+            start: here.clone().unwrap_or_else(|| start.to_path_buf()),
+            asked_from: start.to_path_buf(),
+            refspecs: refspecs(&settings),
+            settings: settings.into_iter().collect(),
+            common,
+            own,
+            here,
+            references,
+            origins,
+        })
+    }
+
+    pub(crate) fn git(&self) -> Git {
+        Git::at(&self.start)
+    }
+
+    /// Returns whose a commit is that is to be checked out, as `branch` if it is a local one.
+    pub(crate) fn provenance_of(&self, commit: &str, branch: Option<&str>) -> Result<Provenance> {
+        provenance_of_commit(&self.origins, &self.common, &self.worktrees, commit, branch)
+    }
+
+    /// Returns git for what only asks about commits: no directory of a worktree is around it, and it runs no program of the settings.
+    pub(crate) fn git_to_ask(&self) -> Git {
+        Git::confined_at(&self.common).with("GIT_DIR", &self.common)
+    }
+
+    /// Returns git for what asks a remote: the programs by which it is reached are not looked for in a tree that is not trusted.
+    pub(crate) fn git_to_fetch(&self) -> Git {
+        match trust::is_untrusted(&self.start) {
+            true => Git::at(&self.common).with("GIT_DIR", &self.common),
+            false => self.git(),
+        }
+    }
+
+    /// Returns the references that there were when it was opened, with the object of each.
+    pub(crate) fn references(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.references.lines().filter_map(|line| line.split_once(' '))
+    }
+
+    /// Returns the object of the reference `name` below `prefix`, such as `refs/heads/`.
+    pub(crate) fn object_of(&self, prefix: &str, name: &str) -> Option<&str> {
+        let mut references = self.references();
+        references.find(|(_, reference)| reference.strip_prefix(prefix) == Some(name)).map(|(oid, _)| oid)
+    }
+
+    /// Returns the last value of a setting; its name is in lower case, but for the part between two dots.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    /// Returns the main worktree; none when the repository is bare.
+    pub(crate) fn main(&self) -> Option<&Path> {
+        self.worktrees.iter().find(|one| one.is_main && !one.is_bare).map(|one| one.path.as_path())
+    }
+
+    /// Returns the directory of git's own files for a worktree at a path that git lists.
+    pub(crate) fn own_directory(&self, path: &Path) -> Option<&Path> {
+        let worktree = self.worktrees.iter().find(|worktree| worktree.path == path && !worktree.is_bare)?;
+        if worktree.is_main { Some(&self.common) } else { worktree.entry.as_deref() }
+    }
+
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.setting(name).is_some_and(is_true)
+    }
+
+    /// Returns where the hooks of all worktrees are. `None` if git has to be asked in each, because settings move them, or may do so in one.
+    pub(crate) fn hooks(&self) -> Option<PathBuf> {
+        let is_moved = self.setting("core.hookspath").is_some() || self.settings_below("includeif.").next().is_some();
+        (!is_moved && !self.is_set("extensions.worktreeconfig")).then(|| self.common.join("hooks"))
+    }
+
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.is_set("core.sparsecheckout")
+    }
+
+    /// Returns the settings with such a beginning, without it, and their values.
+    pub(crate) fn settings_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s str)> {
+        self.settings.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
+    }
+
+    /// Returns the remote that has the objects which a partial clone does without.
+    pub(crate) fn promisor(&self) -> Option<&str> {
+        let remotes = self.settings_below("remote.").filter(|(_, value)| is_true(value));
+        let first = remotes.filter_map(|(key, _)| key.strip_suffix(".promisor")).min();
+        first.or_else(|| self.setting("extensions.partialclone"))
+    }
+
+    /// Returns how many bytes the names of objects have.
+    pub(crate) fn hash_bytes(&self) -> usize {
+        match self.setting("extensions.objectformat") {
+            Some("sha256") => 32,
+            _ => 20,
+        }
+    }
+
+    /// Returns whether it is a bare repository in a hidden directory, such as `project/.bare`.
+    pub(crate) fn is_hidden(&self) -> bool {
+        let main = self.worktrees.first().filter(|main| main.is_bare);
+        main.and_then(|main| main.path.file_name()).is_some_and(|name| name.as_bytes().starts_with(b"."))
+    }
+
+    /// Returns the project's name: that of the main worktree's directory, or of the directory that a hidden bare repository is in.
+    pub(crate) fn name(&self) -> OsString {
+        let main = self.worktrees.first().map_or(self.common.as_path(), |main| main.path.as_path());
+        let directory = if self.is_hidden() { main.parent().unwrap_or(main) } else { main };
+        let name = directory.file_name().unwrap_or(OsStr::new("repository")).as_bytes();
+        let rest = name.strip_suffix(b".git").filter(|rest| !rest.is_empty());
+        OsStr::from_bytes(rest.unwrap_or(name)).to_owned()
+    }
+
+    /// Finds the worktree that a user means: by its branch, its path, or the last name of its path.
+    pub(crate) fn find(&self, what: &Path) -> Result<&Worktree> {
+        let there = real(&self.asked_from.join(what));
+        let by_path = |worktree: &&Worktree| match &worktree.standing {
+            WorktreeState::Moved(here) => real(here) == there || worktree.path == there,
+            _ => real(&worktree.path) == there,
+        };
+        let by_branch =
+            |worktree: &&Worktree| worktree.branch.as_deref().is_some_and(|branch| OsStr::new(branch) == what);
+        let by_name = |worktree: &&Worktree| worktree.path.file_name() == Some(what.as_os_str());
+        let found = self.worktrees.iter().find(by_branch).or_else(|| self.worktrees.iter().find(by_path));
+        found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(|| {
+            Error::refused(
+                format!("there is no worktree of the branch or at the path `{}`", ShownPath(what)),
+                Remedy::NameListedWorktree,
+            )
+        })
+    }
+
+    /// Opens a linked worktree, if it is at its path.
+    pub(crate) fn linked(&self, worktree: &Worktree) -> Result<LinkedWorktree> {
+        let opened = match (&worktree.standing, &worktree.entry) {
+            (WorktreeState::Intact, Some(entry)) => LinkedWorktree::open(entry, &worktree.path),
+            (standing, _) => Err(standing.clone()),
+        };
+        opened.map_err(|standing| standing.refusal(&worktree.path))
+    }
+
+    /// Finds the worktree that a user means, to take files from.
+    pub(crate) fn find_usable(&self, what: &Path) -> Result<&Worktree> {
+        let found = self.find(what)?;
+        match found.standing {
+            WorktreeState::Intact => Ok(found),
+            ref standing => Err(standing.refusal(&found.path)),
+        }
+    }
+
+    /// Refuses where git was asked from the copy of a linked worktree, and so works on the files of another one.
+    pub(crate) fn check_here(&self) -> Result<()> {
+        let Some(here) = &self.here else { return Ok(()) };
+        let own = &self.own;
+        if own.parent() != Some(&self.common.join("worktrees")) {
+            return Ok(());
+        }
+        LinkedWorktree::open(own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
+        match state::check_original(own, here)? {
+            true => Ok(()),
+            false => Err(Error::refused(
+                format!("the repository does not know that `{}` is its worktree", ShownPath(here)),
+                Remedy::RepairWorktree,
+            )),
+        }
+    }
+
+    /// Fails if references and their logs are not files. Without the logs there is no way to tell what would be lost, or whose work it is.
+    pub(crate) fn check_references(&self, remedy: Remedy) -> Result<()> {
+        let Some(format) = self.setting(REFERENCE_FORMAT).filter(|&format| format != FILES) else { return Ok(()) };
+        let reason =
+            format!("this repository keeps its references as `{}`, which Calve cannot read", ShownPath(format));
+        Err(Error::refused(reason, remedy))
+    }
+
+    /// Refuses what cannot be done right in this repository, before anything is made.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.check_references(Remedy::AddWithGit)?;
+        const KNOWN: [&str; 8] = [
+            "noop",
+            "noop-v1",
+            "partialclone",
+            "objectformat",
+            "preciousobjects",
+            "worktreeconfig",
+            "refstorage",
+            "relativeworktrees",
+        ];
+        if let Some((unknown, _)) = self.settings_below("extensions.").find(|(name, _)| !KNOWN.contains(name)) {
+            return Err(Error::refused(
+                format!("this repository uses the extension `{}`, which Calve does not know", ShownPath(unknown)),
+                Remedy::AddWithGit,
+            ));
+        }
+        if self.setting("core.worktree").is_some() {
+            return Err(Error::refused(
+                "the repository has `core.worktree` set, as a submodule has: git does not say where its main worktree is",
+                Remedy::AddWithGit,
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the one line that git prints about the repository that `start` is in.
+pub(crate) fn asked(start: &Path, arguments: &[&str]) -> Result<PathBuf> {
+    match Git::at(start).line(arguments) {
+        Err(Error::Git { said, .. }) => Err(unopened(start, &said)),
+        line => line.map(PathBuf::from),
+    }
+}
+
+/// The places of a repository, as git names them.
+struct Places {
+    common: PathBuf,
+    own: PathBuf,
+    here: Option<PathBuf>,
+}
+
+/// Asks where all worktrees' common files are, and the root and the own files of the worktree that git is in, if it is in one.
+fn places(git: &Git) -> Result<Places> {
+    const COMMON: &str = "--git-common-dir";
+    const OWN: &str = "--absolute-git-dir";
+    const HERE: &str = "--show-toplevel";
+    let printed = git.output(&["rev-parse", COMMON, OWN, HERE])?;
+    let lines: Vec<&[u8]> = trimmed(&printed.stdout).split(|&byte| byte == b'\n').collect();
+    match (printed.status.success(), lines.as_slice()) {
+        (true, [common, own, here]) => {
+            Ok(Places { common: path_of(common), own: path_of(own), here: Some(path_of(here)) })
+        }
+        // It is missing, or a name has a line feed in it.
+        _ => {
+            let here = git.output(&["rev-parse", HERE])?;
+            let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
+            Ok(Places {
+                common: git.line(&["rev-parse", COMMON])?.into(),
+                own: git.line(&["rev-parse", OWN])?.into(),
+                here,
+            })
+        }
+    }
+}
+
+fn trimmed(printed: &[u8]) -> &[u8] {
+    printed.strip_suffix(b"\n").unwrap_or(printed)
+}
+
+fn parse_settings(printed: &[u8]) -> Vec<(String, String)> {
+    settings_of(printed).map(|(name, value)| (spelled(&name), value)).collect()
+}
+
+/// Spells a name such as `remote.Up.url`: case counts between the dots, and nowhere else.
+fn spelled(name: &str) -> String {
+    let (Some(first), Some(last)) = (name.find('.'), name.rfind('.')) else { return name.to_ascii_lowercase() };
+    [&name[..first].to_ascii_lowercase(), &name[first..last], &name[last..].to_ascii_lowercase()].concat()
+}
+
+/// Runs `git worktree list`. Versions of git before 2.36 have no `-z`.
+pub(crate) fn list(git: &Git) -> Result<Vec<Worktree>> {
+    let output = git.output(&["worktree", "list", "--porcelain", "-z"])?;
+    if output.status.success() {
+        return Ok(parse_list(&output.stdout, 0));
+    }
+    Ok(parse_list(&git.run(&["worktree", "list", "--porcelain"])?, b'\n'))
+}
+
+fn parse_list(said: &[u8], end: u8) -> Vec<Worktree> {
+    let mut worktrees: Vec<Worktree> = Vec::new();
+    for line in said.split(|&byte| byte == end) {
+        let space = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+        let (word, value) = (&line[..space], line.get(space + 1..).unwrap_or_default());
+        if word == b"worktree" {
+            let path = PathBuf::from(std::ffi::OsString::from_vec(value.to_vec()));
+            worktrees.push(Worktree { path, is_main: worktrees.is_empty(), ..Worktree::default() });
+            continue;
+        }
+        let Some(last) = worktrees.last_mut() else { continue };
+        let text = String::from_utf8_lossy(value).into_owned();
+        match word {
+            b"HEAD" => last.head = Some(text).filter(|oid| oid.bytes().any(|byte| byte != b'0')),
+            b"branch" => last.branch = Some(text.strip_prefix("refs/heads/").unwrap_or(&text).to_owned()),
+            b"bare" => last.is_bare = true,
+            b"locked" => last.locked = Some(text),
+            _ => {}
+        }
+    }
+    worktrees
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_remotes_keep_their_case() {
+        let settings = parse_settings(b"Core.AutoCRLF\ninput\0remote.Up.One.pushURL\nx\0core.bare\0");
+        for (name, value) in [("core.autocrlf", "input"), ("remote.Up.One.pushurl", "x"), ("core.bare", "")] {
+            assert!(settings.contains(&(name.to_owned(), value.to_owned())), "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn the_list_is_understood_with_and_without_z() {
+        let lines = "worktree /a b\nHEAD 12\nbranch refs/heads/x/y\n\nworktree /c\nHEAD 0000\ndetached\nlocked why not\nprunable gone\n\n";
+        let from_lines = parse_list(lines.as_bytes(), b'\n');
+        assert_eq!(from_lines, parse_list(lines.replace('\n', "\0").as_bytes(), 0));
+        assert_eq!(from_lines[0].path, Path::new("/a b"));
+        assert_eq!(from_lines[0].branch.as_deref(), Some("x/y"));
+        assert!(from_lines[0].is_main && !from_lines[1].is_main);
+        assert_eq!((from_lines[1].head.as_deref(), from_lines[1].locked.as_deref()), (None, Some("why not")));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_what_git_lists() {
+        let list = b"worktree /a b\0HEAD 12\0branch refs/heads/x/y\0\0worktree /c\0detached\0locked why not\0prunable gone\0\0";
+        calve_testkit::fuzz(&[list, b"Core.AutoCRLF\ninput\0remote.Up.One.pushURL\nx\0core.bare\0"], |input| {
+            let listed = parse_list(input, 0);
+            assert!(listed.iter().skip(1).all(|worktree| !worktree.is_main));
+            parse_list(input, b'\n');
+            parse_settings(input);
+        });
+    }
+}

@@ -1,0 +1,81 @@
+//! The standing of a worktree: whether it is where its repository lists it.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::internal::ShownPath;
+use strum::{IntoStaticStr, VariantNames};
+
+use crate::error::Error;
+use crate::remedy::Remedy;
+
+/// The relation between the repository that lists a worktree and the entry at its path.
+#[derive(Debug, Clone, PartialEq, Eq, Default, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum WorktreeState {
+    /// It is the worktree: both sides name each other. Also the main worktree.
+    #[default]
+    Intact,
+    Gone,
+    /// It was moved here, and git does not know it: the user is in it.
+    Moved(PathBuf),
+    /// Its `.git` file names its entry at a place that does not exist: the repository was moved.
+    Adrift,
+    /// It is a worktree of the repository at this path, from which this one was copied.
+    Foreign(PathBuf),
+    /// A link to it, which is at this place: it was moved there, and git still finds it.
+    Linked(PathBuf),
+    /// Something else: a repository of its own, a directory without `.git`, a file, a link to anything else.
+    Replaced(&'static str),
+    /// Two entries name this place.
+    Duplicate,
+    /// The check failed, for this reason.
+    Unseen(String),
+}
+
+impl WorktreeState {
+    pub const NAMES: &[&str] = Self::VARIANTS;
+
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    pub fn problem(&self, path: &Path) -> Option<Error> {
+        (*self != WorktreeState::Intact).then(|| self.refusal(path))
+    }
+
+    /// Returns the error for an operation on the worktree at `path`, which something is wrong with.
+    pub(crate) fn refusal(&self, path: &Path) -> Error {
+        let path = ShownPath(path);
+        match self {
+            WorktreeState::Intact | WorktreeState::Gone => {
+                Error::refused(format!("the worktree `{path}` is gone"), Remedy::Prune)
+            }
+            WorktreeState::Moved(here) => Error::refused(
+                format!("the worktree `{path}` was moved to `{}`, and git does not know it", ShownPath(here)),
+                Remedy::RepairWorktree,
+            ),
+            WorktreeState::Adrift => Error::refused(
+                format!("the `.git` file of `{path}` names a place in a repository that is not there"),
+                Remedy::RepairFromMain,
+            ),
+            WorktreeState::Foreign(repository) => Error::refused(
+                format!("`{path}` is a worktree of another repository, `{}`", ShownPath(repository)),
+                Remedy::PruneOrRepair,
+            ),
+            WorktreeState::Linked(real) => Error::refused(
+                format!("`{path}` is a link to the worktree, which is at `{}`", ShownPath(real)),
+                Remedy::RepairLinkedPath,
+            ),
+            WorktreeState::Replaced(what) => {
+                Error::refused(format!("`{path}` is {what}, not the worktree any more"), Remedy::PruneOrRepair)
+            }
+            WorktreeState::Duplicate => {
+                Error::refused(format!("two worktrees are registered at `{path}`"), Remedy::PruneDuplicate)
+            }
+            WorktreeState::Unseen(why) => {
+                Error::refused(format!("cannot tell whether `{path}` is the worktree: {why}"), Remedy::AllowReading)
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Entries that stay where they are, and why.
+
+use std::path::PathBuf;
+
+use calve_core::options::Decision;
+use calve_core::report::SkipReason;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftEntry {
+    /// Relative to the worktree.
+    pub path: PathBuf,
+    pub reason: LeftBehindReason,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LeftBehindReason {
+    /// It belongs to a running program.
+    Runtime,
+    Secret,
+    /// The project's configuration excludes it.
+    Excluded,
+    /// The user's own configuration excludes it.
+    ExcludedLocally,
+    Pointer,
+    NestedWorktree,
+    /// It is the list of worktrees of a nested repository.
+    ForeignWorktrees,
+    /// The new worktree tracks something at its path.
+    Collides,
+    /// The new commit's rules do not ignore it.
+    NotIgnored,
+    /// Its lockfile's other directories come from another worktree.
+    OtherDonor,
+    /// In the worktree a link, or a file, is where a directory would lead to it.
+    BehindLink,
+    /// The clone engine skipped it, for this reason.
+    Engine(SkipReason),
+}
+
+impl LeftBehindReason {
+    const OWN: [LeftBehindReason; 11] = [
+        Self::Runtime,
+        Self::Secret,
+        Self::Excluded,
+        Self::ExcludedLocally,
+        Self::Pointer,
+        Self::NestedWorktree,
+        Self::ForeignWorktrees,
+        Self::Collides,
+        Self::NotIgnored,
+        Self::OtherDonor,
+        Self::BehindLink,
+    ];
+
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Runtime => "state of a running program",
+            Self::Secret => "looks like a secret",
+            Self::Excluded => "excluded by .calve.toml",
+            Self::ExcludedLocally => "excluded by .calve.local.toml",
+            Self::Pointer => "points into another repository",
+            Self::NestedWorktree => "another worktree",
+            Self::ForeignWorktrees => "list of worktrees of a nested repository",
+            Self::Collides => "tracked in the new worktree",
+            Self::NotIgnored => "not ignored in the new worktree",
+            Self::OtherDonor => "not where its lockfile's other directories come from",
+            Self::BehindLink => "a link or a file is where its directory would be",
+            Self::Engine(reason) => reason.text(),
+        }
+    }
+
+    /// Returns the reason as the clone engine has it.
+    pub fn skip_reason(self) -> SkipReason {
+        match self {
+            Self::Engine(reason) => reason,
+            own => {
+                let number = Self::OWN.into_iter().position(|other| other == own).unwrap_or_default();
+                SkipReason::Selection { number, text: own.text() }
+            }
+        }
+    }
+
+    /// Returns the answer to the clone engine, for an entry that is left out.
+    pub(crate) fn decision(self) -> Decision {
+        Decision::LeaveBecause(self.skip_reason())
+    }
+
+    /// Returns the reason that was given to the clone engine, or the engine's own.
+    pub(crate) fn of_engine(reason: SkipReason) -> LeftBehindReason {
+        match reason {
+            SkipReason::Selection { number, .. } => Self::OWN.get(number).copied().unwrap_or(Self::Engine(reason)),
+            other => Self::Engine(other),
+        }
+    }
+}

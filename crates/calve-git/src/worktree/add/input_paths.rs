@@ -1,0 +1,70 @@
+//! The paths at which a planned worktree's services may have input files.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::error::Result;
+use crate::git::Git;
+use crate::paths::{path_of, plain};
+use crate::worktree::tracked::index::{Index, SYMLINK};
+
+/// The longest path that a link may have (PATH_MAX).
+const LONGEST_LINK_BYTES: u64 = 4096;
+
+/// The paths at and below which inputs may be.
+#[derive(Debug)]
+pub(crate) struct InputPaths {
+    patterns: Vec<PathBuf>,
+    globs: GlobSet,
+}
+
+impl InputPaths {
+    /// Follows the links of a commit that inputs are, or that lead to them.
+    pub(crate) fn find(mut patterns: Vec<PathBuf>, index: &Index, git: Git) -> Result<Arc<Self>> {
+        // Git before 2.45 fetches what is not here all the same.
+        let git = git.with("GIT_NO_LAZY_FETCH", "1");
+        let mut unread: Vec<_> = index.entries.iter().filter(|entry| entry.mode == SYMLINK).collect();
+        loop {
+            let paths = Self::new(patterns);
+            let (links, others): (Vec<_>, Vec<_>) =
+                unread.into_iter().partition(|link| paths.may_have(&path_of(&link.path), true));
+            unread = others;
+            let oids: Vec<String> = links.iter().map(|link| link.hex()).collect();
+            let contents = git.blobs(&oids, LONGEST_LINK_BYTES)?;
+            let mut targets: Vec<PathBuf> = links
+                .iter()
+                .zip(contents)
+                .filter_map(|(link, target)| Some(plain(&path_of(&link.path).with_file_name(path_of(&target?)))))
+                .collect();
+            targets.retain(|target| !paths.patterns.contains(target));
+            if targets.is_empty() {
+                return Ok(Arc::new(paths));
+            }
+            patterns = [paths.patterns, targets].concat();
+        }
+    }
+
+    fn new(patterns: Vec<PathBuf>) -> Self {
+        let mut globs = GlobSetBuilder::new();
+        for pattern in patterns.iter().filter_map(|pattern| pattern.to_str()) {
+            // A file may have a name that is no pattern.
+            if let Ok(glob) = GlobBuilder::new(pattern).literal_separator(true).build() {
+                globs.add(glob);
+            }
+        }
+        Self { patterns, globs: globs.build().unwrap_or_default() }
+    }
+
+    /// Returns whether an entry may be an input, or lead to one, or decide whether git ignores one.
+    pub(crate) fn may_have(&self, path: &Path, is_directory: bool) -> bool {
+        let may_be = |pattern: &PathBuf| {
+            let has_wildcard = |part: &&OsStr| part.as_encoded_bytes().iter().any(|byte| b"*?[{".contains(byte));
+            let leads: PathBuf = pattern.iter().take_while(|part| !has_wildcard(part)).collect();
+            path.starts_with(pattern) || is_directory && (leads.starts_with(path) || path.starts_with(&leads))
+        };
+        path.ends_with(".gitignore") || self.globs.is_match(path) || self.patterns.iter().any(may_be)
+    }
+}

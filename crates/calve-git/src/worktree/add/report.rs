@@ -1,0 +1,137 @@
+//! A new worktree, planned or made.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use calve_core::CloneReport;
+use tempfile::TempDir;
+
+use crate::config::{Hooks, ServiceConfig, SparesRequest};
+use crate::error::Result;
+use crate::escape::AuditReport;
+use crate::trust::Provenance;
+use crate::worktree::add::ignored::dependencies::Dependency;
+use crate::worktree::add::ignored::left_behind::LeftEntry;
+use crate::worktree::add::options::AddWarning;
+use crate::worktree::add::post_checkout::HookRun;
+use crate::worktree::add::target::BranchStart;
+use crate::worktree::tracked::TrackedCounts;
+
+/// A worktree that is planned, or was made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NewWorktree {
+    /// Absolute.
+    pub path: PathBuf,
+    /// None when HEAD is detached.
+    pub branch: Option<String>,
+    pub is_new_branch: bool,
+    /// The start of the new branch. None for a pull request's.
+    pub start: Option<BranchStart>,
+    /// The branch that the new one follows.
+    pub upstream: Option<String>,
+    pub head: String,
+    pub donor: PathBuf,
+    pub pull_request: Option<u64>,
+    /// Whose it is. It is a pull request's, too, if it is made from one's worktree.
+    pub provenance: Provenance,
+}
+
+/// The donor's entries that git does not track, and what becomes of them.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct CarriedFiles {
+    /// The ignored entries that are carried (and with [`UncommittedChanges::Carry`](super::UncommittedChanges) the untracked ones).
+    pub carried: Vec<PathBuf>,
+    /// The files of variables that Calve made for the donor, whose ports and databases are in them: they are not carried.
+    pub env_files: Vec<PathBuf>,
+    pub left: Vec<LeftEntry>,
+    pub dependencies: Vec<Dependency>,
+}
+
+impl CarriedFiles {
+    pub(crate) fn sort(&mut self) {
+        self.carried.sort();
+        self.left.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+}
+
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AddedFiles {
+    /// The engine's report of the donor's part.
+    pub clone: CloneReport,
+    pub tracked: TrackedCounts,
+    pub untracked: CarriedFiles,
+    /// Directories that are spares, each as a clone of its own, by its path in the worktree.
+    pub spares: Vec<CloneReport>,
+    /// There is room for another spare: work for [`calve_core::spares::Spares::refill`].
+    pub spares_wanted: bool,
+    /// How many changed and untracked files stay in the donor; 0 with [`UncommittedChanges::Carry`](super::UncommittedChanges).
+    pub uncommitted: u64,
+    pub audit: AuditReport,
+    pub warnings: Vec<AddWarning>,
+}
+
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AddReport {
+    pub worktree: NewWorktree,
+    pub files: AddedFiles,
+    /// How many spares of the donor its configuration asks for.
+    pub spares_request: Option<SparesRequest>,
+    pub post_checkout: Option<HookRun>,
+    /// There is trash beside the worktree: work for [`calve_core::reap`].
+    pub trash_waits: bool,
+    /// From the call to its return.
+    pub elapsed: Duration,
+}
+
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AddPlan {
+    pub worktree: NewWorktree,
+    pub untracked: CarriedFiles,
+    /// Tracked files that would be cloned.
+    pub tracked_same: u64,
+    /// Tracked files that git would write.
+    pub tracked_other: u64,
+    pub secrets: Vec<PathBuf>,
+    /// The services that its own configuration would name, or its error.
+    pub services: Result<BTreeMap<String, ServiceConfig>>,
+    /// The facts that [`add_after`](super::add_after) would ask about.
+    pub intent: AddIntent,
+    pub(crate) inputs: Option<PlannedInputs>,
+}
+
+impl AddPlan {
+    /// Returns a directory with the files that its services name as `inputs`, as the worktree would have them. `None`: they name none.
+    pub fn inputs(&self) -> Option<&Path> {
+        self.inputs.as_ref().map(|inputs| inputs.files.as_path())
+    }
+}
+
+/// Files that are there as long as this is.
+#[derive(Debug)]
+pub(crate) struct PlannedInputs {
+    #[expect(dead_code, reason = "dropping it removes the files")]
+    pub(crate) scratch: TempDir,
+    pub(crate) files: PathBuf,
+}
+
+/// A planned worktree, when nothing of it has been made.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AddIntent {
+    pub donor: PathBuf,
+    /// The main worktree; none when the repository is bare.
+    pub main: Option<PathBuf>,
+    pub head: String,
+    /// The commands that the project wants to be run. None for a pull request that is not trusted.
+    pub hooks: Hooks,
+    /// The services that the donor's configuration names. None for a pull request that is not trusted.
+    pub services: BTreeMap<String, ServiceConfig>,
+    /// Id of the worktree ([`crate::environment::WorktreeId`]) whose service data is cloned, which the new one notes.
+    pub data_source: Option<String>,
+}

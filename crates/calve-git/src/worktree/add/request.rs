@@ -1,0 +1,162 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use calve_core::internal::ShownPath;
+
+use crate::config::{Config, Hooks, Secrets, ServiceConfig};
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::paths::{plain, real};
+use crate::place::Place;
+use crate::remedy::Remedy;
+use crate::repository::Repository;
+use crate::trust::{self, ForeignPart, Provenance};
+use crate::worktree::add::ignored::secrets::secrets_rule;
+use crate::worktree::add::options::{AddOptions, Trust};
+use crate::worktree::add::report::NewWorktree;
+use crate::worktree::add::target::{self, AddTarget, TargetRequest};
+
+/// The request, in terms of one repository.
+pub(crate) struct AddRequest {
+    pub(crate) repository: Repository,
+    pub(crate) donor: PathBuf,
+    pub(crate) target: AddTarget,
+    pub(crate) place: Place,
+    /// Absolute; its parent exists unless this is a dry run.
+    pub(crate) path: PathBuf,
+    pub(crate) config: Config,
+    /// Whose the new worktree will be. It is a pull request's if its commit or the donor is.
+    pub(crate) provenance: Provenance,
+    pub(crate) of_commit: Provenance,
+    /// The worktree whose lists select the carried files.
+    pub(crate) listed_in: Option<PathBuf>,
+    /// The donor has only a part of the tracked files, and so will the new worktree.
+    pub(crate) is_sparse: bool,
+    /// Id of the worktree whose service data is cloned.
+    pub(crate) data_source: Option<String>,
+}
+
+impl AddRequest {
+    /// Refuses what makes no sense. Makes nothing but, for a pull request, what fetching it makes.
+    pub(crate) fn new(repository: Repository, options: &AddOptions) -> Result<AddRequest> {
+        let donor = match &options.from {
+            Some(from) => repository.find_usable(from)?.path.clone(),
+            None => repository.here.clone().ok_or_else(|| no_donor(&repository))?,
+        };
+        repository.check()?;
+        let mut is_sparse = repository.is_sparse();
+        if repository.here.as_ref() != Some(&donor) {
+            // Settings may be a worktree's own.
+            let at_donor = Repository::open(&donor)?;
+            if at_donor.here.is_none() {
+                return Err(no_donor(&at_donor));
+            }
+            at_donor.check()?;
+            is_sparse = at_donor.is_sparse();
+        }
+        let of_donor = match options.trust {
+            Trust::No => trust::recorded(&donor)?,
+            Trust::Yes => Provenance::TrustedByUser,
+        };
+        let listed_in = match of_donor.is_untrusted() {
+            // Its own list is that of the pull request.
+            true => repository.main().map(Path::to_path_buf),
+            false => Some(donor.clone()),
+        };
+        let config = listed_in.as_deref().map(Config::load).transpose()?.unwrap_or_default();
+        let branch = match options.branch.as_str() {
+            "-" => target::previous(&repository.git())?,
+            branch => branch.to_owned(),
+        };
+        let asked = TargetRequest { branch: &branch, base: options.base.as_deref(), is_detached: options.is_detached };
+        let target = target::resolve(&repository, &asked)?;
+        let place = match &options.path {
+            Some(path) => Place::Anywhere(plain(&options.start.join(path))),
+            None => config.place(&repository, target.branch.as_deref().unwrap_or(&branch))?,
+        };
+        place.check()?;
+        let path = place.path();
+        if fs_err::symlink_metadata(&path).is_ok() {
+            return Err(taken(&repository, path));
+        }
+        let of_commit = match options.trust {
+            Trust::No => target::provenance(&repository, &target)?,
+            Trust::Yes => Provenance::TrustedByUser,
+        };
+        Ok(AddRequest {
+            repository,
+            donor,
+            target,
+            place,
+            path,
+            config,
+            provenance: of_commit.with_files_of(of_donor),
+            of_commit,
+            listed_in,
+            is_sparse,
+            data_source: None,
+        })
+    }
+
+    pub(crate) fn secrets(&self) -> Secrets {
+        secrets_rule(self.provenance, self.config.secrets)
+    }
+
+    /// Returns the commands that the project wants to be run: none for a pull request that is not trusted.
+    pub(crate) fn hooks(&self) -> Hooks {
+        if self.provenance.is_untrusted() { Hooks::default() } else { self.config.hooks.clone() }
+    }
+
+    /// Returns the services that the donor's configuration names: none for a pull request that is not trusted.
+    pub(crate) fn services(&self) -> BTreeMap<String, ServiceConfig> {
+        if self.provenance.is_untrusted() { BTreeMap::new() } else { self.config.services.clone() }
+    }
+
+    pub(crate) fn donor_index(&self) -> Result<PathBuf> {
+        match self.repository.own_directory(&self.donor) {
+            Some(own) => Ok(own.join("index")),
+            None => Git::at(&self.donor).own_file("index"),
+        }
+    }
+
+    pub(crate) fn into_new_worktree(self) -> NewWorktree {
+        let AddTarget { oid, branch, is_new, start, upstream, pull_request } = self.target;
+        NewWorktree {
+            path: self.path,
+            branch,
+            is_new_branch: is_new,
+            start,
+            upstream,
+            head: oid,
+            donor: self.donor,
+            pull_request,
+            provenance: self.provenance,
+        }
+    }
+
+    pub(crate) fn foreign_part(&self) -> ForeignPart {
+        if self.of_commit.is_untrusted() { ForeignPart::Commit } else { ForeignPart::Files }
+    }
+}
+
+pub(crate) fn no_donor(repository: &Repository) -> Error {
+    if repository.own != repository.common && repository.is_set("core.bare") {
+        let reason = "git takes this worktree for a bare repository, because `core.bare` is set for all of them";
+        return Error::refused(reason, Remedy::UnsetBare);
+    }
+    Error::refused("there is no worktree here to take files from", Remedy::NameSource)
+}
+
+/// Returns the error for a place at which something is. Two branches may have the same place.
+fn taken(repository: &Repository, path: PathBuf) -> Error {
+    let there = real(&path);
+    let worktree = repository.worktrees.iter().find(|worktree| worktree.path == there);
+    let exists = calve_core::Error::DestinationExists(path);
+    match worktree.and_then(|worktree| worktree.branch.as_ref()) {
+        Some(branch) => Error::refused(
+            format!("{exists}: it is the worktree of the branch `{}`", ShownPath(branch)),
+            Remedy::ChooseAnotherPath,
+        ),
+        None => exists.into(),
+    }
+}

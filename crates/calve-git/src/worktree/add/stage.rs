@@ -1,0 +1,190 @@
+//! Fills the staged tree of a new worktree.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calve_core::internal::StagedTree;
+use calve_core::{CloneOptions, UnreadableEntry};
+
+use crate::environment::remove_own_env_files;
+use crate::error::Result;
+use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
+use crate::git::Git;
+use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
+use crate::worktree::add::notes::{is_worktree, take_notes};
+use crate::worktree::add::options::{AddOptions, AddWarning};
+use crate::worktree::add::report::{AddedFiles, CarriedFiles};
+use crate::worktree::add::request::AddRequest;
+use crate::worktree::add::selector::{Selector, rules_below, selection};
+use crate::worktree::add::spares;
+use crate::worktree::add::survey::Survey;
+use crate::worktree::registration::Registration;
+use crate::worktree::status::Status;
+use crate::worktree::tracked::{Checkout, TrackedCounts, TrackedFiles};
+
+/// Fills the staged tree, and puts right what points out of it.
+pub(crate) fn fill(
+    staged: &mut StagedTree<'_>,
+    request: &AddRequest,
+    options: &AddOptions,
+    entry: &Registration,
+    mut survey: Survey,
+) -> Result<AddedFiles> {
+    let mut files = clone_files(staged, request, options, &mut survey)?;
+    remove_nested(staged, request, &survey.plan, &mut files.untracked.left)?;
+    // A spare has them, and a program could use the donor's database by them.
+    remove_own_env_files(&staged.path(), &files.untracked.env_files)?;
+    let tracked_below = tracked_below(&survey.tracked, &files.untracked.carried);
+    let path = staged.path();
+    let git = entry.git(&path);
+    files.tracked = check_out(&git, &path, request, options, entry, survey.tracked)?;
+    files.warnings.extend(files.tracked.said.clone().map(AddWarning::Git));
+    let CarriedFiles { carried, left, .. } = &mut files.untracked;
+    if survey.may_show {
+        remove_shown(staged, &git, left)?;
+    }
+    carried.retain(|path| !left.iter().any(|left| left.path == *path));
+    files.untracked.sort();
+    files.audit = audit(staged, request, options, &files.untracked.carried, &tracked_below)?;
+    Ok(files)
+}
+
+/// Clones what comes from the donor, and from the worktrees that directories of dependencies come from.
+fn clone_files(
+    staged: &mut StagedTree<'_>,
+    request: &AddRequest,
+    options: &AddOptions,
+    survey: &mut Survey,
+) -> Result<AddedFiles> {
+    let donor = &request.donor;
+    let mut untracked = survey.carried(donor);
+    let (left, mut warnings) = (&mut untracked.left, std::mem::take(&mut survey.warnings));
+    let mut clone = options.clone.clone();
+    clone.spares = survey.spare.take();
+    clone.select = Some(selection(&survey.plan));
+    clone.unreadable = UnreadableEntry::Skip;
+    let mut report = staged.clone_root(donor, &clone)?;
+    clone.spares = None;
+    report.changed = take_notes(&mut report, Path::new(""), left);
+    for dependency in untracked.dependencies.iter().filter(|dependency| dependency.from != *donor) {
+        clone.select = Some(rules_below(&survey.rules, &dependency.path));
+        let from = dependency.from.join(&dependency.path);
+        let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
+        report.changed.extend(take_notes(&mut part, &dependency.path, left));
+        warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
+    }
+    let (mut spares, mut spares_wanted) = (Vec::new(), report.spares_wanted);
+    for root in &survey.spare_roots {
+        let placed = spares::place(staged, donor, root, &survey.rules, &options.clone, left)?;
+        spares.extend(placed.used);
+        report.changed.extend(placed.changed);
+        spares_wanted |= placed.wanted;
+    }
+    warnings.extend(report.warnings.iter().cloned().map(AddWarning::Engine));
+    Ok(AddedFiles {
+        clone: report,
+        tracked: TrackedCounts::default(),
+        untracked,
+        spares,
+        spares_wanted,
+        uncommitted: survey.uncommitted,
+        audit: AuditReport::default(),
+        warnings,
+    })
+}
+
+/// Removes worktrees of other repositories: each has a `.git` file, and the files beside it are that worktree.
+fn remove_nested(
+    staged: &StagedTree<'_>,
+    request: &AddRequest,
+    plan: &Selector,
+    left: &mut Vec<LeftEntry>,
+) -> Result<()> {
+    for pointer in plan.pointers() {
+        if is_worktree(&request.donor.join(&pointer))
+            && let Some(directory) = pointer.parent()
+        {
+            staged.remove(directory)?;
+            left.push(LeftEntry { path: directory.to_path_buf(), reason: LeftBehindReason::NestedWorktree });
+        }
+    }
+    Ok(())
+}
+
+fn check_out(
+    git: &Git,
+    files: &Path,
+    request: &AddRequest,
+    options: &AddOptions,
+    entry: &Registration,
+    tracked: TrackedFiles,
+) -> Result<TrackedCounts> {
+    let checkout = Checkout {
+        files,
+        index_path: &entry.index(),
+        commit: &request.target.oid,
+        is_sparse: request.is_sparse,
+        promisor: request.repository.promisor(),
+        fetching: &request.repository.git_to_fetch(),
+        threads: options.clone.threads.map_or(2, std::num::NonZeroUsize::get),
+    };
+    tracked.check_out(git, &checkout)
+}
+
+/// Returns the entries that the commit tracks although they are ignored.
+fn tracked_below(tracked: &TrackedFiles, carried: &[PathBuf]) -> HashSet<PathBuf> {
+    let below = carried.iter().flat_map(|root| tracked.at_or_below(root.as_os_str().as_encoded_bytes()));
+    below.map(|path| crate::paths::path_of(path)).collect()
+}
+
+/// Puts right what points out of the copy, before anybody can see it.
+fn audit(
+    staged: &mut StagedTree<'_>,
+    request: &AddRequest,
+    options: &AddOptions,
+    carried: &[PathBuf],
+    tracked_below: &HashSet<PathBuf>,
+) -> Result<AuditReport> {
+    if carried.is_empty() {
+        return Ok(AuditReport::default());
+    }
+    let names = staged.take_names().map(|mut names| {
+        // git may have written them.
+        tracked_below.iter().for_each(|path| names.made(path));
+        Arc::new(names)
+    });
+    let audit = AuditOptions {
+        names,
+        will_be: Some(request.path.clone()),
+        tracked: Some(tracked_below.clone()),
+        ..audit_options(request, carried.to_vec(), &options.clone)
+    };
+    escape::audit(&staged.path(), &request.donor, &audit)
+}
+
+/// Returns how the carried entries of a worktree are looked through for references into others.
+pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>, clone: &CloneOptions) -> AuditOptions {
+    let others = request.repository.worktrees.iter().filter(|one| !one.is_bare && one.path != request.path);
+    AuditOptions {
+        names: None,
+        fix: Fix::Yes,
+        below,
+        others: others.map(|one| one.path.clone()).collect(),
+        will_be: None,
+        moved: FormerPathRule::Ignored,
+        tracked: None,
+        threads: clone.threads,
+        cancel: clone.cancel.clone(),
+    }
+}
+
+/// Removes entries that the new commit's rules do not ignore, which would be in the way: `git status` is to be clean.
+fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<LeftEntry>) -> Result<()> {
+    for found in Status::read(git)?.untracked {
+        let path = crate::paths::path_of(&found.path);
+        staged.remove(&path)?;
+        left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
+    }
+    Ok(())
+}

@@ -1,0 +1,415 @@
+//! The status of a donor that a watcher knows. git is asked about those paths only that it has to look at.
+//!
+//! `git status` looks at every tracked file and lists every directory that has some. Where a spare was made of the donor, its record has every
+//! entry, and the watcher says which of them may have changed since. Two things follow from the record and git's index: that a tracked file
+//! is what git last found it to be, and where something lies that is not tracked. git itself is asked about all else, and about everything that
+//! is not tracked, because only git knows what it ignores.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::CancelToken;
+use calve_core::internal::{EntryKind, ListedEntry, WatchedListing};
+use calve_core::options::SpareUse;
+use calve_core::spares::{SpareSource, Spares};
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::threads::joined;
+use crate::worktree::add::request::AddRequest;
+use crate::worktree::status::{GitPath, Status, split};
+use crate::worktree::tracked::TrackedFiles;
+use crate::worktree::tracked::conversion::conversions_if_asked;
+use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
+
+/// A donor that a watcher knows, with an index that is just what its commit has.
+pub(crate) struct WatchedDonor {
+    pub(crate) source: WatchedListing,
+    index: Index,
+    index_path: PathBuf,
+    /// The donor's commit and the new worktree's have the same files.
+    is_same_tree: bool,
+}
+
+impl WatchedDonor {
+    /// Collects the facts that are known of the donor. `None` where git has to look at all of it.
+    pub(crate) fn find(request: &AddRequest, spare: &SpareUse) -> Result<Option<WatchedDonor>> {
+        let AddRequest { repository, donor, target, .. } = request;
+        // git's own rules tell which of several names is tracked that the file system takes for one.
+        if request.provenance.is_untrusted() || request.is_sparse || repository.is_set("core.ignorecase") {
+            return Ok(None);
+        }
+        let spares = Spares::at(&spare.home);
+        if !spares.are_known(&SpareSource::Directory(donor.clone()))? {
+            return Ok(None);
+        }
+        let trees = ["HEAD", &target.oid].map(|commit| format!("{commit}^{{tree}}"));
+        let (source, trees, index) = std::thread::scope(|scope| {
+            let source = scope.spawn(|| spares.watched_listing(donor, &spare.made_without, &CancelToken::default()));
+            let trees = scope.spawn(|| Git::at(donor).output(&["rev-parse", &trees[0], &trees[1]]));
+            let index = request.donor_index().and_then(|path| Ok((Index::read(&path, repository.hash_bytes())?, path)));
+            (joined(source), joined(trees), index)
+        });
+        let (Some(source), trees, (index, index_path)) = (source?, trees?, index?) else { return Ok(None) };
+        let trees: Vec<&[u8]> = trees.stdout.split(|&byte| byte == b'\n').collect();
+        let [head, wanted, ..] = trees.as_slice() else { return Ok(None) };
+        let own = index.tree.as_deref().map(index::hex);
+        if own.is_none_or(|own| own.as_bytes() != *head) {
+            return Ok(None);
+        }
+        Ok(Some(WatchedDonor { source, index, index_path, is_same_tree: head == wanted }))
+    }
+
+    /// Compares the commit's index with the donor, and says what state that is in.
+    pub(crate) fn compared(
+        self,
+        request: &AddRequest,
+        at_donor: &Git,
+        index: impl FnOnce() -> Result<Index> + Send,
+        git: Option<&Git>,
+    ) -> Result<(TrackedFiles, Status)> {
+        let repository = &request.repository;
+        let look = || {
+            let own = if self.is_same_tree { self.index.of_its_tree() } else { None };
+            // There is no file of it yet, and the donor's has the same attributes.
+            let at_own = own.is_some().then(|| git.map(|git| git.clone().with("GIT_INDEX_FILE", &self.index_path)));
+            let at_own = at_own.flatten();
+            let index = own.map_or_else(index, Ok)?;
+            let conversions = conversions_if_asked(repository, at_own.as_ref().or(git), &index, &self.index)?;
+            Ok::<_, Error>((index, conversions))
+        };
+        let (status, found) = std::thread::scope(|scope| {
+            let status = scope.spawn(|| match status(at_donor, &self.source, &self.index)? {
+                Some(status) => Ok(status),
+                None => Status::read(at_donor),
+            });
+            let found = look();
+            (joined(status), found)
+        });
+        let (status, (index, conversions)) = (status?, found?);
+        Ok((TrackedFiles::compare(repository, index, &self.index, &status, &conversions), status))
+    }
+}
+
+/// git compares each path of the index with each of those that it is asked about.
+const MOST_PATHS: usize = 64;
+
+/// Returns the state of the watched worktree with this index, whose tree is its commit's. `None` if git has to look at everything.
+fn status(git: &Git, known: &WatchedListing, index: &Index) -> Result<Option<Status>> {
+    let Some(paths) = to_look_at(known, index) else { return Ok(None) };
+    if paths.is_empty() {
+        return Ok(Some(Status::default()));
+    }
+    Status::of_paths(git, &paths).map(Some)
+}
+
+/// A directory with tracked files in it, or below it: the names of those in it, and their places in the index.
+type Folder<'i> = Vec<(&'i [u8], usize)>;
+
+/// Returns the paths that git has to look at, each with all that is below it. `None` if those are too many, or the index has more than files.
+fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
+    let is_file = |entry: &IndexEntry| {
+        entry.stage == 0 && !entry.is_special && entry.mode != GITLINK && entry.directory().is_none()
+    };
+    if index.is_partial || !index.entries.iter().all(is_file) {
+        return None;
+    }
+    let folders = folders(index);
+    let mut seen = vec![false; index.entries.len()];
+    let (mut paths, mut is_root_unsure): (Vec<GitPath>, bool) = (Vec::new(), false);
+    let mut unsure = Vec::new();
+    let visit = |folder: &Path, name: &CStr, kind: EntryKind, now: ListedEntry| {
+        // git's own, and what it leaves alone wherever it is.
+        if name.to_bytes().eq_ignore_ascii_case(b".git") || paths.len() > MOST_PATHS {
+            return;
+        }
+        let bytes = folder.as_os_str().as_bytes();
+        let names = folders.get(bytes).map_or(&[][..], Vec::as_slice);
+        if let Ok(at) = names.binary_search_by_key(&name.to_bytes(), |(name, _)| name) {
+            let at = names[at].1;
+            let is_unchanged = matches!(now, ListedEntry::Other(state) if index.is_unchanged(at, &state));
+            if is_unchanged {
+                seen[at] = true;
+                return;
+            }
+        }
+        let path = path_in(bytes, name.to_bytes());
+        if kind == EntryKind::Directory && now == ListedEntry::Directory && folders.contains_key(path.as_slice()) {
+            return;
+        }
+        paths.push(path);
+    };
+    let is_whole = known.visit(
+        |folder| folders.contains_key(folder.as_os_str().as_bytes()),
+        visit,
+        |folder| {
+            is_root_unsure |= folder.as_os_str().is_empty();
+            unsure.push(folder.as_os_str().as_bytes().to_vec());
+        },
+    );
+    if !is_whole || is_root_unsure {
+        return None;
+    }
+    paths.append(&mut unsure);
+    for (entry, _) in index.entries.iter().zip(seen).filter(|(_, seen)| !seen) {
+        if paths.len() > MOST_PATHS {
+            return None;
+        }
+        paths.push(entry.path.clone());
+    }
+    (paths.len() <= MOST_PATHS).then(|| outermost(paths))
+}
+
+/// Returns the directories with tracked files in them or below them. The names of each are in order.
+fn folders(index: &Index) -> HashMap<&[u8], Folder<'_>> {
+    let mut folders: HashMap<&[u8], Folder<'_>> = HashMap::new();
+    folders.insert(b"", Vec::new());
+    let mut last: &[u8] = b"";
+    let mut names: Folder<'_> = Vec::new();
+    for (at, entry) in index.entries.iter().enumerate() {
+        let (folder, name) = split(&entry.path);
+        if folder != last {
+            folders.entry(last).or_default().append(&mut names);
+            last = folder;
+            let mut above = folder;
+            while !above.is_empty() {
+                above = split(above).0;
+                folders.entry(above).or_default();
+            }
+        }
+        names.push((name, at));
+    }
+    folders.entry(last).or_default().append(&mut names);
+    folders
+}
+
+fn path_in(folder: &[u8], name: &[u8]) -> GitPath {
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}
+
+/// Leaves out paths below others: git tells of an untracked directory otherwise when it is asked about something in it.
+fn outermost(mut paths: Vec<GitPath>) -> Vec<GitPath> {
+    paths.sort_by(|a, b| Path::new(OsStr::from_bytes(a)).cmp(Path::new(OsStr::from_bytes(b))));
+    let mut kept: Vec<GitPath> = Vec::new();
+    for path in paths {
+        let is_below = kept.last().is_some_and(|above| {
+            path.strip_prefix(above.as_slice()).is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+        });
+        if !is_below {
+            kept.push(path);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::time::{Duration, SystemTime};
+
+    use calve_core::options::Background;
+    use calve_core::spares::{RefillOptions, SpareOptions, SpareOrigin, WatchEnd, WatchOptions};
+    use calve_testkit::{FileSystem, SplitMix64, Volume, few_rounds, rounds};
+
+    use super::*;
+    use crate::repository::Repository;
+    use crate::worktree::add::options::AddOptions;
+
+    /// A worktree with a spare and a watcher.
+    struct WatchedWorktree {
+        root: PathBuf,
+        using: SpareUse,
+        watcher: Option<(CancelToken, std::thread::JoinHandle<()>)>,
+    }
+
+    impl WatchedWorktree {
+        fn new(volume: &Volume) -> Self {
+            let root = volume.path().join("proj");
+            let mut using = SpareUse::kept_in(volume.path().join("home"));
+            using.made_without = vec!["/.git".to_owned()];
+            Self { root, using, watcher: None }
+        }
+
+        fn git(&self, arguments: &[&str]) {
+            let git = Git::at(&self.root).with("GIT_CONFIG_GLOBAL", "/dev/null").with("GIT_OPTIONAL_LOCKS", "1");
+            let by = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "gc.auto=0"];
+            // Some changes leave nothing to commit.
+            git.output(&[&by, arguments].concat()).unwrap();
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let full = self.root.join(path);
+            let above = full.parent().unwrap();
+            if fs_err::create_dir_all(above).is_ok() && !full.is_dir() && !above.is_symlink() {
+                fs_err::write(full, text).unwrap();
+            }
+        }
+
+        fn make_spare(&self) {
+            let spares = Spares::at(&self.using.home);
+            let source = SpareSource::Directory(self.root.clone());
+            spares.remove(&source, &CancelToken::default()).unwrap();
+            let mut options = SpareOptions::default();
+            options.staged = true;
+            options.like.exclude.clone_from(&self.using.made_without);
+            spares.add(&SpareOrigin::Directory(self.root.clone()), &options).unwrap();
+            let resolve = |source: &SpareSource| match source {
+                SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),
+                SpareSource::Template(_) => None,
+            };
+            let refill = RefillOptions {
+                resolve,
+                only: None,
+                background: Background::No,
+                progress: Default::default(),
+                cancel: CancelToken::default(),
+            };
+            assert_eq!(spares.refill(&refill).unwrap().built, 1);
+        }
+
+        /// Waits until the watcher knows. One that has lost track waits for a while before it compares everything: it is started anew.
+        fn wait_until_known(&mut self) {
+            for _ in 0..200 {
+                self.end();
+                let (cancel, spares) = (CancelToken::default(), Spares::at(&self.using.home));
+                let switch = cancel.clone();
+                let watch = move || {
+                    let mut options = WatchOptions { notify: &mut |_| (), end: WatchEnd::Never, cancel: switch };
+                    spares.watch(&mut options).unwrap();
+                };
+                self.watcher = Some((cancel, std::thread::spawn(watch)));
+                for _ in 0..100 {
+                    let spares = Spares::at(&self.using.home);
+                    if spares
+                        .watched_listing(&self.root, &self.using.made_without, &CancelToken::default())
+                        .unwrap()
+                        .is_some()
+                    {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+            panic!("the watcher never knows");
+        }
+
+        fn end(&mut self) {
+            if let Some((cancel, thread)) = self.watcher.take() {
+                cancel.cancel();
+                thread.join().unwrap();
+            }
+        }
+
+        fn change(&self, random: &mut SplitMix64) {
+            const PATHS: [&str; 12] = [
+                "file",
+                "src/a",
+                "src/b",
+                "src/deep/c",
+                "src/deep/d.log",
+                "new",
+                "src/new",
+                "lib/.gitignore",
+                "out/x.o",
+                "out/y",
+                "node_modules/z",
+                "node_modules/.git/config",
+            ];
+            let path = *random.pick(&PATHS);
+            let full = self.root.join(path);
+            match random.below(14) {
+                0 => drop(fs_err::remove_file(&full)),
+                1 if full.is_file() => fs_err::set_permissions(&full, PermissionsExt::from_mode(0o755)).unwrap(),
+                2 => drop(fs_err::rename(self.root.join("src/deep"), self.root.join("src/moved"))),
+                3 => drop(fs_err::rename(self.root.join("src/moved"), self.root.join("src/deep"))),
+                4 => drop(fs_err::remove_file(&full).and_then(|()| symlink("file", &full))),
+                5 if full.is_file() => {
+                    // Another text of the same length, with the time set back.
+                    let (text, modified) =
+                        (fs_err::read(&full).unwrap(), fs_err::metadata(&full).unwrap().modified().unwrap());
+                    fs_err::write(&full, vec![b'x'; text.len()]).unwrap();
+                    std::fs::File::options().write(true).open(&full).unwrap().set_modified(modified).unwrap();
+                }
+                6 if full.is_file() => {
+                    let later = SystemTime::now() + Duration::from_secs(100);
+                    std::fs::File::options().write(true).open(&full).unwrap().set_modified(later).unwrap();
+                }
+                7 => self.git(&["add", "-A"]),
+                8 => self.git(&["commit", "-qm", "more", "-a"]),
+                9 => self.git(&["status"]),
+                10 => {
+                    let path = *random.pick(&["lib/.gitignore", ".gitignore"]);
+                    self.write(path, random.pick::<&str>(&["*.o\n", "out\n", "a\n"]));
+                }
+                11 if full.is_file() => {
+                    fs_err::remove_file(&full).unwrap();
+                    self.write(&format!("{path}/inside"), "in a directory that was a file");
+                }
+                12 => self.git(&["rm", "-q", "--cached", "src/a"]),
+                _ => self.write(path, &random.next_u64().to_string()),
+            }
+        }
+    }
+
+    impl Drop for WatchedWorktree {
+        fn drop(&mut self) {
+            if let Some((cancel, _)) = &self.watcher {
+                cancel.cancel();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_a_known_donor_is_what_git_says_of_all_of_it() {
+        let rounds = rounds(12);
+        let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+        let mut watched = WatchedWorktree::new(&volume);
+        fs_err::create_dir(&watched.root).unwrap();
+        watched.git(&["init", "-q", "-b", "main"]);
+        for (path, text) in [(".gitignore", "node_modules\n*.log\n"), ("file", "1"), ("src/a", ""), ("src/b", "2")] {
+            watched.write(path, text);
+        }
+        for (path, text) in [("src/deep/c", "3"), ("lib/.gitignore", "*.o\n"), ("node_modules/z", "4"), ("out/y", "5")]
+        {
+            watched.write(path, text);
+        }
+        watched.git(&["add", "-A"]);
+        watched.git(&["commit", "-qm", "one"]);
+        let (mut random, mut told) = (SplitMix64::new(12), 0);
+        for round in 0..rounds {
+            if round % 4 == 0 {
+                // Committed files are known to be as they are.
+                watched.git(&["add", "-A"]);
+                watched.git(&["commit", "-qm", "all"]);
+                watched.end();
+                watched.make_spare();
+                watched.wait_until_known();
+            }
+            (0..random.below(4)).for_each(|_| watched.change(&mut random));
+            watched.wait_until_known();
+            let mut options = AddOptions::default();
+            options.start.clone_from(&watched.root);
+            options.branch = "another".to_owned();
+            let request = AddRequest::new(Repository::open(&watched.root).unwrap(), &options).unwrap();
+            let git = Git::at(&watched.root);
+            let all = Status::read(&git).unwrap();
+            let Some(known) = WatchedDonor::find(&request, &watched.using).unwrap() else {
+                // Reading all of it may have made the watcher unsure for a moment.
+                continue;
+            };
+            assert_eq!(all.staged, Vec::<GitPath>::new(), "round {round}");
+            if let Some(status) = status(&git, &known.source, &known.index).unwrap() {
+                told += 1;
+                assert_eq!(status, all, "round {round}");
+            }
+        }
+        watched.end();
+        assert!(
+            few_rounds() || told * 4 >= rounds,
+            "git was asked about all of it in all but {told} of {rounds} rounds"
+        );
+    }
+}

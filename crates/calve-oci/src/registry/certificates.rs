@@ -1,0 +1,48 @@
+//! The certificates that a registry's is checked with.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls_native_certs::{CertificateResult, load_certs_from_paths, load_native_certs};
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+
+use crate::error::Error;
+
+/// Returns the settings for TLS, with the certificates that the user names, and otherwise those that the system trusts.
+pub(super) fn tls() -> Result<TlsConfig, Error> {
+    let found = match (named("SSL_CERT_FILE"), named("SSL_CERT_DIR")) {
+        (Some(file), _) => some_of("SSL_CERT_FILE", &file, load_certs_from_paths(Some(Path::new(&file)), None))?,
+        (None, Some(list)) => {
+            let mut found = CertificateResult::default();
+            for directory in env::split_paths(&list) {
+                let more = load_certs_from_paths(None, Some(&directory));
+                found.certs.extend(more.certs);
+                found.errors.extend(more.errors);
+            }
+            some_of("SSL_CERT_DIR", &list, found)?
+        }
+        (None, None) => load_native_certs(),
+    };
+    let certificates: Vec<_> =
+        found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
+    Ok(TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .root_certs(RootCerts::new_with_certs(&certificates))
+        .build())
+}
+
+fn named(variable: &str) -> Option<OsString> {
+    env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+/// Fails if nothing was found: no registry could be trusted.
+fn some_of(variable: &'static str, value: &OsStr, found: CertificateResult) -> Result<CertificateResult, Error> {
+    if !found.certs.is_empty() {
+        return Ok(found);
+    }
+    let reason = found.errors.first().map_or_else(|| "it has no certificate".to_owned(), ToString::to_string);
+    Err(Error::Certificates { variable, value: value.into(), reason })
+}

@@ -1,0 +1,538 @@
+//! One repository of a registry, by the OCI distribution specification.
+
+mod attempt;
+mod certificates;
+mod challenge;
+mod multipart;
+
+use std::io::{Read, Write as _};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use calve_core::CancelToken;
+use serde::Deserialize;
+use ureq::http::{Method, Request, Response, StatusCode, header};
+use ureq::{Agent, Body, SendBody, Timeout};
+
+use self::attempt::{ATTEMPTS, is_busy, pause, redirect, try_again};
+use self::challenge::Challenge;
+use self::multipart::Parts;
+use crate::address::{Address, AddressFault, Transport};
+use crate::credentials::CredentialFiles;
+use crate::credentials::Credentials;
+use crate::error::{Error, RegistryRefusal};
+use crate::image::{Descriptor, MANIFEST_TYPE};
+use crate::operation::Operation;
+use crate::reference::{Reference, is_digest};
+use crate::spool::{Spool, digest};
+use crate::work::THREADS;
+
+/// The parts that one request may ask for. Their header has some 3 KB; servers take 8.
+pub(crate) const PARTS: usize = 128;
+/// The specification has registries accept at least this much.
+const LARGEST_MANIFEST_BYTES: u64 = 4 << 20;
+/// More of them in a row are taken for a circle.
+const REDIRECTS: u32 = 5;
+const SILENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Registry<'a> {
+    agent: Agent,
+    reference: &'a Reference,
+    base: Address,
+    credentials: Option<Credentials>,
+    /// The value of the header `Authorization`, once one was asked for.
+    authorization: Mutex<Option<String>>,
+    cancel: &'a CancelToken,
+    silence: Duration,
+    /// Set when it has answered a request for several parts with something else.
+    has_single_parts: AtomicBool,
+}
+
+enum RequestBody<'s> {
+    Nothing,
+    Bytes(&'s [u8]),
+    Blob(&'s mut Spool),
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+impl<'a> Registry<'a> {
+    pub(crate) fn open(
+        reference: &'a Reference,
+        credentials: &CredentialFiles,
+        silence: Option<Duration>,
+        cancel: &'a CancelToken,
+    ) -> Result<Self, Error> {
+        let silence = silence.unwrap_or(SILENCE);
+        let host = match &*reference.registry {
+            "docker.io" => "registry-1.docker.io",
+            other => other,
+        };
+        let base = Address::of_registry(host, reference.transport).map_err(|fault| match fault {
+            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
+            AddressFault::Invalid | AddressFault::HasUserName => {
+                Error::BadReference { reference: reference.to_string(), what: "names a host that is not valid" }
+            }
+        })?;
+        let encrypted = reference.transport == Transport::Https;
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .https_only(encrypted)
+            .max_redirects(0)
+            .timeout_connect(Some(Duration::from_secs(30)))
+            .timeout_recv_response(Some(silence))
+            .timeout_per_read(Some(silence))
+            .timeout_per_write(Some(silence))
+            .max_idle_connections_per_host(THREADS)
+            .user_agent(concat!("calve/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity");
+        // A registry on this machine is behind no proxy, and needs no certificates.
+        let config = if encrypted { config.tls_config(certificates::tls()?) } else { config.proxy(None) };
+        Ok(Self {
+            agent: config.build().new_agent(),
+            reference,
+            base,
+            credentials: credentials.find(&reference.registry, &reference.repository)?,
+            authorization: Mutex::default(),
+            cancel,
+            silence,
+            has_single_parts: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns the manifest of the image, as it was sent, and its digest.
+    pub(crate) fn manifest(&self) -> Result<(Vec<u8>, String), Error> {
+        self.manifest_of(&self.reference.version)
+    }
+
+    /// Returns the manifest of another version in the same repository, by its tag or its digest.
+    pub(crate) fn manifest_of(&self, version: &str) -> Result<(Vec<u8>, String), Error> {
+        const READ_IMAGE: Operation = Operation::ReadImage;
+        let url = self.url(READ_IMAGE, &format!("manifests/{version}"))?;
+        let accepted = format!(
+            "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
+             application/vnd.docker.distribution.manifest.v2+json"
+        );
+        let headers = [(header::ACCEPT, accepted)];
+        let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, &mut RequestBody::Nothing)?;
+        self.expect(READ_IMAGE, &response, &[StatusCode::OK]).map_err(|error| match error {
+            Error::Refused { registry, operation, refusal: RegistryRefusal::NotFound } => {
+                Error::Refused { registry, operation, refusal: RegistryRefusal::NoImage }
+            }
+            other => other,
+        })?;
+        let read = response.body_mut().with_config().limit(LARGEST_MANIFEST_BYTES).read_to_vec();
+        let bytes = read.map_err(|error| self.network(READ_IMAGE, &error))?;
+        let digest = digest(&bytes);
+        if is_digest(version) && digest != version {
+            return Err(self.wrong("the image's manifest does not have the digest that was asked for"));
+        }
+        Ok((bytes, digest))
+    }
+
+    pub(crate) fn put_manifest(&self, bytes: &[u8]) -> Result<(), Error> {
+        const OPERATION: Operation = Operation::StoreImage;
+        let url = self.url(OPERATION, &format!("manifests/{}", self.reference.version))?;
+        let headers = [(header::CONTENT_TYPE, MANIFEST_TYPE.to_owned())];
+        let response = self.send(OPERATION, &Method::PUT, &url, &headers, &mut RequestBody::Bytes(bytes))?;
+        self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::OK, StatusCode::ACCEPTED])
+    }
+
+    pub(crate) fn has_blob(&self, digest: &str) -> Result<bool, Error> {
+        const OPERATION: Operation = Operation::LookForPart;
+        let url = self.url(OPERATION, &format!("blobs/{digest}"))?;
+        let response = self.send(OPERATION, &Method::HEAD, &url, &[], &mut RequestBody::Nothing)?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(false);
+        }
+        self.expect(OPERATION, &response, &[StatusCode::OK]).map(|()| true)
+    }
+
+    pub(crate) fn put_blob(&self, blob: &mut Spool) -> Result<(), Error> {
+        const OPERATION: Operation = Operation::StorePart;
+        let digest = blob.digest();
+        let begin = self.url(OPERATION, "blobs/uploads/")?;
+        let response = self.send(OPERATION, &Method::POST, &begin, &[], &mut RequestBody::Nothing)?;
+        self.expect(OPERATION, &response, &[StatusCode::ACCEPTED])?;
+        let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.ok_or_else(|| self.wrong("it does not say where to upload"))?;
+        let target = self.base.leads_to(location);
+        let target = target.and_then(|target| target.with_query(&format!("digest={}", digest.replace(':', "%3A"))));
+        let target = target.map_err(|fault| self.refused_address(OPERATION, fault))?;
+        let headers = [(header::CONTENT_TYPE, "application/octet-stream".to_owned())];
+        let response = self.send(OPERATION, &Method::PUT, &target, &headers, &mut RequestBody::Blob(blob))?;
+        self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
+    }
+
+    /// Fetches the rest of a blob, and checks that it is the one.
+    pub(crate) fn blob(&self, wanted: &Descriptor, spool: Spool) -> Result<Spool, Error> {
+        let is_right = &mut |blob: &mut Spool| Ok(blob.digest() == wanted.digest);
+        let wrong = format!("the blob `{}` has another digest", wanted.digest);
+        let fetched = self.checked_part(wanted, &(0..wanted.size), spool, is_right, &wrong)?;
+        fetched.ok_or_else(|| self.wrong("another part of a blob than was asked for"))
+    }
+
+    /// Fetches the rest of these bytes, and checks them (`wrong` says the fault). Damaged leftovers are fetched anew. `None`: the registry has no parts.
+    pub(crate) fn checked_part(
+        &self,
+        of: &Descriptor,
+        bytes: &Range<u64>,
+        mut spool: Spool,
+        is_right: &mut dyn FnMut(&mut Spool) -> Result<bool, Error>,
+        wrong: &str,
+    ) -> Result<Option<Spool>, Error> {
+        loop {
+            let Some(mut part) = self.part(of, bytes, spool)? else { return Ok(None) };
+            if is_right(&mut part)? {
+                return Ok(Some(part));
+            }
+            let is_all_theirs = part.kept == 0;
+            part.restart()?;
+            if is_all_theirs {
+                return Err(self.wrong(wrong));
+            }
+            spool = part;
+        }
+    }
+
+    /// Fetches what `spool` lacks of these bytes, unchecked, and goes on after a broken connection. `None`: the registry has no parts.
+    pub(crate) fn part(&self, of: &Descriptor, bytes: &Range<u64>, mut spool: Spool) -> Result<Option<Spool>, Error> {
+        const OPERATION: Operation = Operation::FetchPart;
+        let url = self.url(OPERATION, &format!("blobs/{}", of.digest))?;
+        let (size, is_whole) = (bytes.end - bytes.start, *bytes == (0..of.size));
+        if spool.size > size {
+            spool.restart()?;
+        }
+        let mut good = vec![StatusCode::OK, StatusCode::PARTIAL_CONTENT];
+        good.extend((!is_whole).then_some(StatusCode::RANGE_NOT_SATISFIABLE));
+        let mut failures = 0;
+        while spool.size < size {
+            let have = bytes.start + spool.size;
+            let is_rest = !is_whole || have > 0;
+            let range = is_rest.then(|| (header::RANGE, format!("bytes={have}-{}", bytes.end - 1)));
+            let mut response = self.send(OPERATION, &Method::GET, &url, range.as_slice(), &mut RequestBody::Nothing)?;
+            self.expect(OPERATION, &response, &good)?;
+            match response.status() {
+                StatusCode::PARTIAL_CONTENT if continues(&response, have) => {}
+                // From the beginning.
+                StatusCode::OK if is_whole => spool.restart()?,
+                _ => return Ok(None),
+            }
+            let mut reader = response.body_mut().with_config().limit(u64::MAX).reader();
+            let broken = match self.read_to_end(&mut reader, &mut spool, size)? {
+                None if spool.size == size => break,
+                None => "the connection ended early".to_owned(),
+                Some(reason) => reason,
+            };
+            failures += 1;
+            if failures == ATTEMPTS {
+                return Err(self.broken(OPERATION, broken));
+            }
+            self.wait(pause(failures))?;
+        }
+        Ok(Some(spool))
+    }
+
+    /// Asks for several parts of a blob at once; `receive` gets each number, and the bytes unchecked. False if the registry has one part in an answer.
+    pub(crate) fn parts(
+        &self,
+        of: &Descriptor,
+        parts: &[Range<u64>],
+        receive: &mut dyn FnMut(usize, &mut dyn Read) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        if parts.len() > PARTS || self.has_single_parts.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
+        let range = (header::RANGE, format!("bytes={}", ranges.join(",")));
+        let url = self.url(Operation::FetchParts, &format!("blobs/{}", of.digest))?;
+        let mut response = self.send(Operation::FetchParts, &Method::GET, &url, &[range], &mut RequestBody::Nothing)?;
+        let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let boundary = kind.and_then(multipart::boundary).map(str::to_owned);
+        let Some(boundary) = boundary.filter(|_| response.status() == StatusCode::PARTIAL_CONTENT) else {
+            self.has_single_parts.store(true, Ordering::Relaxed);
+            return Ok(false);
+        };
+        let mut sent = Parts::new(response.body_mut().with_config().limit(u64::MAX).reader(), &boundary);
+        // No more is read than was asked for. Parts that do not come can be asked for one by one.
+        for _ in parts {
+            self.check_cancelled()?;
+            let Ok(Some(bytes)) = sent.next() else { break };
+            let Some(number) = parts.iter().position(|part| *part == bytes) else { break };
+            receive(number, &mut sent.contents())?;
+        }
+        Ok(true)
+    }
+
+    /// Reads to the end of an answer. Returns why the connection broke, if it did.
+    pub(crate) fn read_to_end(
+        &self,
+        reader: &mut dyn Read,
+        spool: &mut Spool,
+        size: u64,
+    ) -> Result<Option<String>, Error> {
+        let mut buffer = vec![0; 128 << 10];
+        loop {
+            self.check_cancelled()?;
+            let length = match reader.read(&mut buffer) {
+                Ok(0) => return Ok(None),
+                Ok(length) => length,
+                Err(error) => return Ok(Some(self.reason(&error.into()))),
+            };
+            if spool.size + length as u64 > size {
+                return Err(self.wrong("a blob that is longer than its description says"));
+            }
+            if let Err(error) = spool.write_all(&buffer[..length]) {
+                return Err(spool.failed(error));
+            }
+        }
+    }
+
+    fn url(&self, operation: Operation, path: &str) -> Result<Address, Error> {
+        let url = self.base.leads_to(&format!("/v2/{}/{path}", self.reference.repository));
+        url.map_err(|fault| self.refused_address(operation, fault))
+    }
+
+    /// Sends a request until it is answered: asks for a token if one is needed, and waits while the registry is busy.
+    fn send(
+        &self,
+        operation: Operation,
+        method: &Method,
+        url: &Address,
+        headers: &[(header::HeaderName, String)],
+        sent: &mut RequestBody<'_>,
+    ) -> Result<Response<Body>, Error> {
+        let (mut failures, mut asked) = (0, false);
+        loop {
+            self.check_cancelled()?;
+            let answer = self.once(operation, method, url, headers, sent)?;
+            if let Ok(response) = &answer
+                && response.status() == StatusCode::UNAUTHORIZED
+                && !asked
+                && url.is_same_server(&self.base)
+            {
+                asked = true;
+                if self.authorize(operation, response)? {
+                    continue;
+                }
+            }
+            failures += 1;
+            match try_again(&answer, failures) {
+                Some(time) => self.wait(time)?,
+                None => return answer.map_err(|error| self.network(operation, &error)),
+            }
+        }
+    }
+
+    /// Sends a request once, and follows redirects, which get no authorization.
+    fn once(
+        &self,
+        operation: Operation,
+        method: &Method,
+        url: &Address,
+        headers: &[(header::HeaderName, String)],
+        sent: &mut RequestBody<'_>,
+    ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
+        let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // An upload may go to another host, which is not to see it.
+        let authorization = authorization.filter(|_| url.is_same_server(&self.base));
+        let mut answer = self.request(operation, (method, url), headers, authorization.as_deref(), sent)?;
+        let mut from = url.clone();
+        for _ in 0..REDIRECTS {
+            let next = match (&answer, &*sent) {
+                (Ok(response), RequestBody::Nothing) => redirect(response, &from),
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            let next = next.map_err(|fault| self.refused_address(operation, fault))?;
+            answer = self.request(operation, (method, &next), headers, None, sent)?;
+            from = next;
+        }
+        Ok(answer)
+    }
+
+    fn request(
+        &self,
+        operation: Operation,
+        (method, to): (&Method, &Address),
+        headers: &[(header::HeaderName, String)],
+        authorization: Option<&str>,
+        sent: &mut RequestBody<'_>,
+    ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
+        let mut request = Request::builder().method(method).uri(to.uri().clone());
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        if let Some(authorization) = authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let invalid = |_| self.refused_address(operation, AddressFault::Invalid);
+        Ok(match sent {
+            RequestBody::Nothing => {
+                // Not in chunks, which not every proxy takes.
+                let request = if method == Method::POST { request.header(header::CONTENT_LENGTH, 0) } else { request };
+                self.agent.run(request.body(()).map_err(invalid)?)
+            }
+            RequestBody::Bytes(bytes) => {
+                let request = request.header(header::CONTENT_LENGTH, bytes.len());
+                self.agent.run(request.body(&**bytes).map_err(invalid)?)
+            }
+            RequestBody::Blob(blob) => {
+                let request = request.header(header::CONTENT_LENGTH, blob.size);
+                let mut reader = blob.reader()?;
+                self.agent.run(request.body(SendBody::from_reader(&mut reader)).map_err(invalid)?)
+            }
+        })
+    }
+
+    fn refused_address(&self, operation: Operation, fault: AddressFault) -> Error {
+        match fault {
+            AddressFault::Invalid => self.wrong(&format!("an address that is not valid, to {operation}")),
+            AddressFault::HasUserName => self.wrong(&format!("an address with a user name, to {operation}")),
+            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
+        }
+    }
+
+    /// Gets what a registry wants to see. Returns whether there is something new to try.
+    fn authorize(&self, operation: Operation, response: &Response<Body>) -> Result<bool, Error> {
+        let challenges = response.headers().get_all(header::WWW_AUTHENTICATE);
+        let challenges: Vec<_> = challenges.iter().filter_map(|value| Challenge::parse(value.to_str().ok()?)).collect();
+        let bearer = challenges.iter().find(|challenge| challenge.scheme == "bearer");
+        let value = match (bearer, &self.credentials) {
+            (Some(bearer), _) => self.token(operation, bearer)?.map(|token| format!("Bearer {token}")),
+            (None, Some(credentials)) if challenges.iter().any(|challenge| challenge.scheme == "basic") => {
+                basic(credentials)
+            }
+            _ => None,
+        };
+        let mut authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = value.is_some() && (bearer.is_some() || *authorization != value);
+        *authorization = value;
+        Ok(is_new)
+    }
+
+    /// Asks for a token, with the credentials if there are any.
+    fn token(&self, operation: Operation, challenge: &Challenge) -> Result<Option<String>, Error> {
+        let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
+        // The credentials go there.
+        let place = self.base.leads_to(&realm).map_err(|fault| self.refused_address(operation, fault))?;
+        let scope = challenge.value("scope").unwrap_or_default();
+        let service = challenge.value("service").unwrap_or_default();
+        let pairs = |request: Vec<(&'static str, String)>| request.into_iter().filter(|(_, value)| !value.is_empty());
+        let asked = vec![("service", service), ("scope", scope)];
+        let ask = || match &self.credentials {
+            Some(Credentials::IdentityToken(token)) => {
+                let grant = [
+                    ("grant_type", "refresh_token".into()),
+                    ("client_id", "calve".into()),
+                    ("refresh_token", token.clone()),
+                ];
+                self.agent.post(place.uri()).send_form(pairs(asked.iter().cloned().chain(grant).collect()))
+            }
+            credentials => {
+                let mut request = self.agent.get(place.uri()).query_pairs(pairs(asked.clone()));
+                if let Some(value) = credentials.as_ref().and_then(basic) {
+                    request = request.header(header::AUTHORIZATION, value);
+                }
+                request.call()
+            }
+        };
+        let mut failures = 0;
+        let mut answer = loop {
+            self.check_cancelled()?;
+            let answer = ask();
+            failures += 1;
+            match try_again(&answer, failures) {
+                Some(time) => self.wait(time)?,
+                None => break answer.map_err(|error| self.network(operation, &error))?,
+            }
+        };
+        if [StatusCode::BAD_REQUEST, StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&answer.status()) {
+            return Ok(None);
+        }
+        self.expect(operation, &answer, &[StatusCode::OK])?;
+        let bytes = answer.body_mut().with_config().limit(1 << 20).read_to_vec();
+        let bytes = bytes.map_err(|error| self.network(operation, &error))?;
+        let token: Token = serde_json::from_slice(&bytes).map_err(|_| self.wrong("a token that is not valid"))?;
+        Ok(token.token.or(token.access_token))
+    }
+
+    fn expect(&self, operation: Operation, response: &Response<Body>, good: &[StatusCode]) -> Result<(), Error> {
+        let status = response.status();
+        if good.contains(&status) {
+            return Ok(());
+        }
+        let refusal = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                RegistryRefusal::Unauthorized { with_credentials: self.credentials.is_some() }
+            }
+            StatusCode::NOT_FOUND => RegistryRefusal::NotFound,
+            status if is_busy(status) => RegistryRefusal::Busy(status.as_u16()),
+            status => RegistryRefusal::Status(status.as_u16()),
+        };
+        Err(Error::Refused { registry: self.reference.registry.clone(), operation, refusal })
+    }
+
+    pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() { Err(calve_core::Error::Interrupted.into()) } else { Ok(()) }
+    }
+
+    fn wait(&self, time: Duration) -> Result<(), Error> {
+        const STEP: Duration = Duration::from_millis(50);
+        let mut left = time;
+        while !left.is_zero() {
+            self.check_cancelled()?;
+            std::thread::sleep(left.min(STEP));
+            left = left.saturating_sub(STEP);
+        }
+        Ok(())
+    }
+
+    fn network(&self, operation: Operation, error: &ureq::Error) -> Error {
+        self.broken(operation, self.reason(error))
+    }
+
+    fn reason(&self, error: &ureq::Error) -> String {
+        match error {
+            ureq::Error::Timeout(Timeout::PerRead | Timeout::PerWrite | Timeout::RecvResponse) => {
+                format!("nothing came for {} s", self.silence.as_secs())
+            }
+            // Without the library's word for it.
+            ureq::Error::Io(error) => error.to_string(),
+            other => other.to_string(),
+        }
+    }
+
+    fn broken(&self, operation: Operation, reason: String) -> Error {
+        // The library's words may have characters that a registry chose.
+        let reason = reason.escape_debug().to_string();
+        Error::Network { registry: self.reference.registry.clone(), operation, reason }
+    }
+
+    pub(crate) fn wrong(&self, what: &str) -> Error {
+        Error::BadAnswer { registry: self.reference.registry.clone(), what: what.into() }
+    }
+}
+
+fn basic(credentials: &Credentials) -> Option<String> {
+    match credentials {
+        Credentials::Password { user, secret } => {
+            Some(format!("Basic {}", STANDARD.encode(format!("{user}:{secret}"))))
+        }
+        Credentials::IdentityToken(_) => None,
+    }
+}
+
+/// Returns true if a part of a blob begins where the last one ended.
+fn continues(response: &Response<Body>, have: u64) -> bool {
+    let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
+    range.and_then(multipart::content_range).is_some_and(|bytes| bytes.start == have)
+}

@@ -1,0 +1,81 @@
+//! A file system that lacks what others have, to show how the engine takes it.
+
+mod memory;
+mod options;
+mod serve;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+
+pub use self::options::FuseOptions;
+use self::serve::Server;
+use crate::must::must;
+use crate::skip::{is_root, skip};
+use crate::volume::Scratch;
+
+/// A file system in memory behind FUSE; unmounted when dropped.
+///
+/// Files, directories, symlinks, hard links, FIFOs, owners, modes and nanosecond times work. Extended attributes are not
+/// supported (EOPNOTSUPP), every rename flag is refused (EINVAL, as on NFS), and files have no holes.
+#[derive(Debug)]
+pub struct FuseVolume {
+    session: Option<BackgroundSession>,
+    scratch: Scratch,
+}
+
+impl FuseVolume {
+    /// Mounts one, or `None` with the reason on stderr; see [`skip`](crate::skip()).
+    #[track_caller]
+    pub fn new() -> Option<Self> {
+        Self::with_options(FuseOptions::default())
+    }
+
+    /// Mounts a volume where reading files called `name` fails with EIO. Returns `None` as [`new`](Self::new) does.
+    #[track_caller]
+    pub fn with_unreadable(name: impl Into<OsString>) -> Option<Self> {
+        Self::with_options(FuseOptions { unreadable_name: Some(name.into()), ..FuseOptions::default() })
+    }
+
+    /// Mounts one, or `None` with the reason on stderr; see [`skip`](crate::skip()).
+    #[track_caller]
+    pub fn with_options(options: FuseOptions) -> Option<Self> {
+        if !is_root() || !Path::new("/dev/fuse").exists() {
+            skip("mounting FUSE needs root and `/dev/fuse`");
+            return None;
+        }
+        let scratch = Scratch::new("fuse");
+        let root: PathBuf = scratch.mount_point().to_path_buf();
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName("calve-test".to_owned()),
+            MountOption::DefaultPermissions,
+            MountOption::Suid,
+            MountOption::Dev,
+        ];
+        config.acl = SessionACL::All;
+        let session = fuser::spawn_mount(Server::new(options), &root, &config);
+        let volume = Self { session: Some(must(session, "mount FUSE at", &root)), scratch };
+        let magic = must(rustix::fs::statfs(&root), "statfs", &root).f_type;
+        // FUSE_SUPER_MAGIC of linux/magic.h
+        assert_eq!(magic, 0x6573_5546, "`{}` is not FUSE", root.display());
+        Some(volume)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.scratch.mount_point()
+    }
+}
+
+impl Drop for FuseVolume {
+    fn drop(&mut self) {
+        // The mount goes before the thread that serves it is waited for: that thread ends with the mount.
+        for point in crate::mounts::mounted_below(self.path()) {
+            crate::mounts::unmount(&point);
+        }
+        if let Some(session) = self.session.take() {
+            let _ = session.umount_and_join();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Real file systems for tests, on sparse images.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+mod scratch;
+mod wanted;
+
+use std::path::Path;
+
+use fs_err as fs;
+
+#[cfg(target_os = "linux")]
+use self::linux as system;
+#[cfg(target_os = "macos")]
+use self::macos as system;
+pub(crate) use self::scratch::Scratch;
+pub use self::scratch::isolate_mounts;
+use self::wanted::Access;
+pub use self::wanted::{FileSystem, VolumeBuilder};
+use crate::mounts::{BindMount, unmount_whole};
+use crate::must::must;
+use crate::skip::skip;
+
+/// A mounted file system of its own; unmounted and deleted when dropped, also by a panic.
+///
+/// What a killed test run leaves behind is removed by the next run's first volume.
+#[derive(Debug)]
+pub struct Volume {
+    file_system: FileSystem,
+    scratch: Scratch,
+}
+
+impl Volume {
+    /// Mounts a volume of 1 GiB (sparse), or returns `None` with the reason on stderr; see [`skip`](crate::skip()).
+    #[track_caller]
+    pub fn new(file_system: FileSystem) -> Option<Self> {
+        Self::builder(file_system).mount()
+    }
+
+    /// Mounts a volume of `bytes`, raised to the least that the file system can have.
+    #[track_caller]
+    pub fn with_size(file_system: FileSystem, bytes: u64) -> Option<Self> {
+        Self::builder(file_system).size_bytes(bytes).mount()
+    }
+
+    pub fn builder(file_system: FileSystem) -> VolumeBuilder {
+        VolumeBuilder::new(file_system)
+    }
+
+    /// Returns the root directory, where everybody may write.
+    pub fn path(&self) -> &Path {
+        self.scratch.mount_point()
+    }
+
+    pub fn file_system(&self) -> FileSystem {
+        self.file_system
+    }
+
+    /// Returns when all that was written is on the disk, and all that was deleted is gone.
+    pub fn settle(&self) {
+        system::settle(self.path(), self.file_system);
+    }
+
+    /// Makes every write fail with EROFS from now on. Panics if a file is open for writing.
+    pub fn remount_read_only(&self) {
+        system::remount(self.path(), Access::ReadOnly);
+    }
+
+    pub fn remount_writable(&self) {
+        system::remount(self.path(), Access::Writable);
+    }
+
+    /// Shows `what` at the directory `at` of this volume, which is made if it is not there. Drop the guard before the
+    /// volume.
+    pub fn bind(&self, what: impl AsRef<Path>, at: impl AsRef<Path>) -> BindMount {
+        let at = self.path().join(at);
+        must(fs::create_dir_all(&at), "create", &at);
+        BindMount::new(what, at)
+    }
+
+    /// Mounts it anew, on a device with another number, as a restart of the machine may. Nothing of it may be open.
+    pub fn restart(&self) {
+        let device = || must(rustix::fs::stat(self.path()), "stat", self.path()).st_dev;
+        let before = device();
+        let builder = Self::builder(self.file_system);
+        // Each takes a device that has just become free.
+        let mut others = Vec::new();
+        while device() == before {
+            must(unmount_whole(self.path()), "unmount", self.path());
+            others.extend(Self::with_size(self.file_system, 0));
+            system::mount(&builder, &self.scratch);
+        }
+    }
+}
+
+impl VolumeBuilder {
+    /// Makes and mounts it, or `None` with the reason on stderr; see [`skip`](crate::skip()).
+    ///
+    /// # Panics
+    /// If mkfs or mount fail, or if another file system is mounted than was asked for.
+    #[track_caller]
+    pub fn mount(mut self) -> Option<Volume> {
+        self.bytes = self.bytes.max(system::smallest_bytes(self.file_system));
+        if let Some(reason) = system::obstacle(&self) {
+            skip(&reason);
+            return None;
+        }
+        let scratch = Scratch::new(self.file_system.name());
+        let root = scratch.mount_point().to_path_buf();
+        system::make(&self, &scratch);
+        system::mount(&self, &scratch);
+        let volume = Volume { file_system: self.file_system, scratch };
+        let found = system::kind(&root);
+        assert_eq!(found, system::kind_of(self.file_system), "`{}` is not {}", root.display(), self.file_system.name());
+        must(rustix::fs::chmod(&root, 0o777.into()), "chmod", &root);
+        Some(volume)
+    }
+}

@@ -1,0 +1,435 @@
+//! The command line: what can be asked, and what `--help` says of it.
+
+pub(crate) mod bench_db;
+mod bench_git;
+pub(crate) mod bench_run;
+pub(crate) mod db;
+pub(crate) mod env;
+pub(crate) mod git;
+mod groups;
+pub(crate) mod habits;
+pub(crate) mod hook;
+pub(crate) mod init;
+pub(crate) mod mcp;
+pub(crate) mod prompt;
+pub(crate) mod registry;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod services;
+pub(crate) mod shell_init;
+mod space;
+pub(crate) mod spares;
+pub(crate) mod template;
+pub(crate) mod volume;
+pub(crate) mod worktree;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use calve_core::{Requirement, Strategy};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+
+pub(crate) use self::bench_git::BenchGitArguments;
+use self::bench_run::BenchRunArguments;
+pub(crate) use self::groups::with_all_commands;
+use self::report::ReportArguments;
+use self::space::size;
+pub(crate) use self::space::{DedupeArguments, DuArguments};
+use crate::name_parser::NameParser;
+
+/// Make instant, isolated copies of trees, git worktrees and databases
+#[derive(Debug, Parser)]
+#[command(name = "calve", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement was refused (nothing made), 130 interrupted."
+)]
+pub(crate) struct Arguments {
+    /// Print no progress and no summary: errors, warnings and the result only
+    #[arg(short, long, global = true, hide = true)]
+    pub(crate) quiet: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Built only when asked for: building all of them takes longer than a removal.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum Command {
+    Cp(CpArguments),
+    Rm(RmArguments),
+    Probe(ProbeArguments),
+    Du(DuArguments),
+    Dedupe(DedupeArguments),
+    /// Keep clones ready, for `calve cp` to hand over in milliseconds
+    Spares {
+        #[command(subcommand)]
+        command: spares::SparesCommand,
+    },
+    /// Make btrfs volumes in files, for copy-on-write on ext4
+    Volume {
+        #[command(subcommand)]
+        command: volume::VolumeCommand,
+    },
+    /// Build missing spares, in the background
+    #[command(name = "__refill", hide = true)]
+    Refill,
+    /// Track changes to directories with spares, in the background
+    #[command(name = "__watch", hide = true)]
+    Watch,
+    /// Keep directories under names, to clone: `calve cp @NAME DST`
+    Template {
+        #[command(subcommand)]
+        command: template::TemplateCommand,
+    },
+    /// Add git worktrees with what git ignores, like node_modules
+    #[command(visible_alias = "wt")]
+    Worktree {
+        #[command(subcommand)]
+        command: worktree::WorktreeCommand,
+    },
+    Init(init::InitArguments),
+    Env(env::EnvArguments),
+    Exec(env::ExecArguments),
+    /// Start this worktree's services: databases with durable data
+    ///
+    /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept over reboots, and removed
+    /// with the worktree. `calve env` prints its URL, which stays the same, and `calve exec` starts it too.
+    #[command(after_help = "\
+Example:
+  calve hook approve                 once: shows `create`, and asks
+  calve up && eval \"$(calve env)\"
+
+.calve.toml, at the root of the repository:
+  [services.db]
+  engine = \"postgres\"
+  create = \"npm run migrate\"       makes the template, once for each content of the inputs
+  inputs = [\"migrations/**\"]
+  env = \"DATABASE_URL\"
+
+or `template = \"shop\"` in place of the first three, after `calve db template create shop`")]
+    Up(services::ServicesArguments),
+    Down(services::DownArguments),
+    Reset(services::ResetServiceArguments),
+    Status(services::StatusArguments),
+    Logs(services::LogsArguments),
+    /// Set up coding agents, serve their hooks, approve project hooks
+    Hook {
+        #[command(subcommand)]
+        command: hook::HookCommand,
+    },
+    Mcp(mcp::McpArguments),
+    Prompt(prompt::PromptArguments),
+    ShellInit(shell_init::ShellInitArguments),
+    /// Start database servers on clones of prepared data
+    Db {
+        #[command(subcommand)]
+        command: db::DbCommand,
+    },
+    /// Supervise a database server; stdout is the starter's socket
+    #[command(name = "__supervise", hide = true)]
+    Supervise,
+    /// Start the missing standbys of a pool
+    #[command(name = "__fill", hide = true)]
+    Fill {
+        /// The pool's template
+        template: String,
+    },
+    Run(run::RunArguments),
+    Completions(CompletionsArguments),
+    /// Write the manual pages, one for each command, into a directory
+    #[command(name = "__man", hide = true)]
+    Man(ManArguments),
+    /// Clone git repositories in the way that suits their purpose
+    Git {
+        #[command(subcommand)]
+        command: git::GitCommand,
+    },
+    /// Compare Calve with other programs, on your own data
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
+    /// Delete the trash of the directory given as standard input
+    #[command(name = "__reap", hide = true)]
+    Reap,
+}
+
+/// Clone files and directories
+///
+/// SRC and the clone are independent: a write to one never shows in the other. The clone appears under its name only
+/// when it is complete; names, modes, times, extended attributes, ACLs, links and holes are kept, and owners when
+/// privileged. One line on stderr says which strategy was used, and why no faster one.
+///
+/// DST works as in cp: if it is a directory, the clone goes into it, unless -T is given. Unlike with cp, an existing
+/// target is an error (see --replace), nothing is merged, and a directory DST with SRC's own name and without a slash at
+/// its end is the target itself, so that running a command twice does not nest `node_modules/node_modules`.
+///
+/// @NAME as SRC is the template of that name (`calve template`); DST is then the target itself, as with -T. A file or
+/// directory whose name begins with @ needs its directory: ./@NAME.
+#[derive(Debug, Args)]
+#[command(override_usage = "calve cp [OPTIONS] <SRC>... <DST>\n       calve cp [OPTIONS] -t <DIR> <SRC>...")]
+#[command(after_help = "\
+Examples:
+  calve cp node_modules ../feature/node_modules
+  calve cp --require cow data /mnt/scratch/data    fail rather than copy bytes
+  calve cp -n big copy                             say what would be done
+  calve cp @shop node_modules                      clone the template `shop`
+
+Strategies, the fastest first:
+  spare      a clone made ahead of time and brought up to date (calve spares add SRC)
+  snapshot   SRC is a btrfs subvolume: one call, whatever the size
+  clonefile  one call for the tree (APFS)
+  reflink    per file, extents shared (btrfs, XFS, bcachefs)
+  copy       per file, bytes read and written
+  hardlink   per file, the same inode: THE TREES ARE NOT INDEPENDENT; only when named")]
+pub(crate) struct CpArguments {
+    /// The sources, then the destination
+    #[arg(value_names = ["SRC", "DST"], num_args = 1.., required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Treat DST as the target itself, never as a directory to copy into
+    #[arg(short = 'T', long)]
+    pub(crate) no_target_directory: bool,
+    /// Clone every SRC into this existing directory
+    #[arg(short = 't', long, value_name = "DIR", conflicts_with = "no_target_directory")]
+    pub(crate) target_directory: Option<PathBuf>,
+    /// Say what would be done, and do nothing (unlike cp -n)
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print the receipt as JSON on stdout (schema calve.clone/1; several SRC: calve.clones/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Fail (exit code 3) unless this holds: instant, cow, stable
+    ///
+    /// instant: the cost does not grow with the tree. cow: calve writes no file data. stable: no entry changes while the clone is made; SRC
+    /// must be on ext4, XFS or btrfs. May be given several times.
+    #[arg(long, value_name = "PROPERTY", value_parser = NameParser(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
+    pub(crate) require: Vec<Requirement>,
+    /// Use this strategy or fail: spare, snapshot, clonefile, reflink, copy, hardlink [default: the fastest]
+    #[arg(long, value_name = "NAME", value_parser = NameParser(&["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
+    pub(crate) strategy: Option<Strategy>,
+    /// Leave out matching entries, as in .gitignore; `!GLOB` takes back (repeatable)
+    ///
+    /// The last pattern that matches decides, as in a .gitignore. `*.log` leaves out logs in
+    /// every directory, `/dist/` the directory dist at the top, and a later `!keep.log` takes back that one. Nothing below a directory that
+    /// was left out can be taken back.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+    /// Replace an existing target in one step; the old one goes to the trash
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Leave out other file systems below SRC; mount points become empty directories
+    #[arg(short = 'x', long)]
+    pub(crate) one_file_system: bool,
+    /// The number of worker threads, 1 to 64 [default: one for each processor, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Write everything to the disk before the clone gets its name
+    #[arg(long)]
+    pub(crate) sync: bool,
+    /// Compare contents and metadata with SRC before the clone gets its name
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Accepted as in cp, like -p and -v: calve always does this
+    #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', aliases = ["recursive", "archive", "verbose"], short_aliases = ['p', 'v'], action = clap::ArgAction::Count, hide_short_help = true)]
+    pub(crate) as_cp: u8,
+    /// Accepted as in cp; an existing target still needs --replace
+    #[arg(short = 'f', long, action = clap::ArgAction::Count, hide_short_help = true)]
+    pub(crate) force: u8,
+}
+
+/// Remove files and directories at once
+///
+/// A directory is renamed to a hidden sibling, whatever its size, and deleted by a background process of low priority.
+/// Removes symlinks, and does not follow them. Refuses the root, mount points, trees with mounts below, your home directory and ancestors
+/// of the current directory, and trees with entries of other users that you cannot delete.
+#[derive(Debug, Args)]
+pub(crate) struct RmArguments {
+    /// The files and directories to remove
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Say what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print what was done as JSON on stdout (schema calve.remove/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Delete in the foreground, and return when everything is gone
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Ignore a missing PATH; directories are removed without -r
+    #[arg(short = 'f', long)]
+    pub(crate) force: bool,
+    /// Accepted as in rm -r
+    #[arg(short = 'r', short_alias = 'R', alias = "recursive", action = clap::ArgAction::Count, hide_short_help = true)]
+    pub(crate) as_rm: u8,
+}
+
+/// Show which strategies a place, or a pair of places, offers
+///
+/// With one PATH: cloning from it and into it. With two: cloning the first to the second. Each strategy is available, or
+/// refused with the reason and what would make it available. Calve tries each one in a hidden directory that it makes and removes
+/// in the place to clone to, which with one PATH is that PATH itself. It writes nothing else.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArguments {
+    /// The place to clone from
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) src: PathBuf,
+    /// The place to clone to [default: the first]
+    pub(crate) dst: Option<PathBuf>,
+    /// Print the answer as JSON on stdout (schema calve.probe/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print completions for a shell
+///
+/// The script completes the commands, options and values of this version, and does not run calve. With --dynamic it queries
+/// calve at every press of Tab: it also completes some values that only calve knows, and need not be printed again after
+/// an update.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Where to put it:
+  bash  calve completions bash > ~/.local/share/bash-completion/completions/calve
+  zsh   calve completions zsh > DIRECTORY/_calve    a directory of $fpath, before compinit runs
+  fish  calve completions fish > ~/.config/fish/completions/calve.fish")]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "elvish", "fish", "zsh"]).try_map(|name| name.parse::<Shell>()))]
+    pub(crate) shell: Shell,
+    /// Print a script that queries calve
+    #[arg(long)]
+    pub(crate) dynamic: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// An existing directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    Copy(BenchCopyArguments),
+    Db(bench_db::BenchDbArguments),
+    Git(Box<BenchGitArguments>),
+    Write(BenchWriteArguments),
+    Worktree(worktree::BenchWorktreeArguments),
+}
+
+/// Time `calve cp` against cp, rsync, cpz and xcp
+///
+/// Runs cp, rsync, cpz and xcp, if installed, and calve cp with every strategy that works there, in turn, each
+/// into a new place. Prints a table with the time (from start to end of the process), the CPU and memory used, and the disk
+/// space taken. A program that is faster than Calve is marked.
+///
+/// Only reads the tree. Makes everything in one hidden directory in the place given by --into, and removes that at the
+/// end, even after an error or Ctrl-C. A tree on another file system is first copied there once, and that copy is measured.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve bench copy --tree node_modules --into .
+  calve bench copy --tree node_modules --into /mnt/scratch --runs 5 > report.md
+  calve bench copy --tree node_modules --into . --only 'calve cp,cpz,cp -a'
+
+Exit codes: 0 measured (the report names other programs that failed), 1 the bench or a Calve command failed, 2 usage, 130 interrupted.")]
+pub(crate) struct BenchCopyArguments {
+    /// The directory to copy
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tree: PathBuf,
+    /// Run only these commands or programs, such as `calve cp,cpz,cp -a` [default: all]
+    ///
+    /// Name a command as the table does, without SRC and DST; a program means all of its commands. An unknown name is an error that lists all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCandidates::new(bench_programs))]
+    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) run: BenchRunArguments,
+}
+
+/// Time `writeFiles` against Node's own ways to write small files
+///
+/// Runs each way in a Node process of its own, in turn, into a new place: writeFileSync in a loop, Promise.all, await in a loop, worker
+/// threads, and writeFiles of the npm package calve with several numbers of threads, with all files in one directory and spread over
+/// several. Prints the time of the writing, how long the event loop was blocked, and the memory.
+///
+/// It needs Node and the npm package calve, found from the current directory. Everything is made in one hidden directory in the place
+/// given by --into, which is removed at the end, even after an error or Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  npx calve bench write
+  npx calve bench write --into /mnt/scratch --files 100000 --directories 1000
+
+Exit codes: 0 measured (the report names Node's ways that failed), 1 the bench or a way of Calve failed, 2 usage, 130 interrupted.")]
+pub(crate) struct BenchWriteArguments {
+    /// Write in this directory, and clean up at the end
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) into: PathBuf,
+    /// The number of files
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) files: u64,
+    /// The size of each file in bytes, or with K, M or G (powers of 1,024)
+    #[arg(long, value_name = "B", default_value = "6K", value_parser = size)]
+    pub(crate) size: u64,
+    /// The number of directories; several numbers make several tables
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,20", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) directories: Vec<u64>,
+    /// The number of runs of each way
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+    #[command(flatten)]
+    pub(crate) report: ReportArguments,
+}
+
+pub(crate) fn threads(number: &str) -> Result<NonZeroUsize, String> {
+    let number = number.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST_THREADS);
+    number.ok_or_else(|| format!("the number of threads is 1 to {MOST_THREADS}"))
+}
+
+/// The library uses no more, so that more would be a promise not kept.
+const MOST_THREADS: usize = 64;
+
+/// Completes `--only` with programs, not commands: shells would split the names of commands at their spaces.
+fn bench_programs() -> Vec<CompletionCandidate> {
+    calve_bench::copy::programs().into_iter().map(CompletionCandidate::new).collect()
+}
+
+fn strategy(name: &str) -> Result<Strategy, String> {
+    match name.parse::<Strategy>()? {
+        Strategy::Overlay => {
+            Err("an overlay is a mount that somebody has to own; only callers of the library can ask for one".into())
+        }
+        strategy => Ok(strategy),
+    }
+}
+
+/// Returns whether the command, or the command inside it, was given `--json`.
+pub(crate) fn wants_json(matches: &clap::ArgMatches) -> bool {
+    matches.try_get_one::<bool>("json").is_ok_and(|json| json == Some(&true))
+        || matches.subcommand().is_some_and(|(_, inner)| wants_json(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+
+    // A variant and its arguments must not both have a doc comment: the second would replace the first when the command is built.
+    #[test]
+    fn each_command_has_one_description() {
+        let parts = super::Arguments::command();
+        let mut whole = parts.clone();
+        whole.build();
+        for command in parts.get_subcommands() {
+            let built = whole.find_subcommand(command.get_name()).unwrap().get_about().unwrap();
+            assert!(command.get_about().is_none_or(|about| about == built), "{}", command.get_name());
+        }
+    }
+}

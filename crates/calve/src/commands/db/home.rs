@@ -1,0 +1,59 @@
+//! Where servers and templates are, and the programs that they need.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use calve_db::{Home, Server};
+use calve_env::Host as _;
+
+use crate::failure::Failure;
+use crate::host::Program;
+use crate::output;
+
+/// Returns where everything is. Removes what was left there by a crash.
+pub(crate) fn home() -> Result<Home, Failure> {
+    Ok(calve_env::swept_home(&Program)?)
+}
+
+/// Starts a process that deletes what a crash left or nobody uses any more.
+pub(crate) fn reap_trash(home: &Home) -> Result<(), Failure> {
+    Ok(calve_env::reap_trash(&Program, home)?)
+}
+
+pub(crate) fn unswept_home() -> Result<Home, Failure> {
+    Ok(calve_env::database_home(&Program)?)
+}
+
+pub(crate) fn warn_of_unreadable(home: &Home) -> Result<(), Failure> {
+    calve_db::unreadable(home)?.iter().for_each(|record| output::warn_of_record(record));
+    Ok(())
+}
+
+/// Returns a user's command whose environment leads to the server and to no other.
+pub(crate) fn command_for(server: &Server, line: &[OsString]) -> calve_db::Result<Option<Command>> {
+    let [program, words @ ..] = line else { return Ok(None) };
+    let mut command = Command::new(program);
+    command.args(words);
+    Program.introduce(server, &mut command)?;
+    Ok(Some(command))
+}
+
+/// Returns the names of the programs that run containers, the best first.
+pub(crate) fn runtimes() -> Vec<String> {
+    let mut names: Vec<String> = calve_db::RUNTIMES.map(Into::into).to_vec();
+    if env::var_os("DOCKER_HOST").is_some_and(|host| !host.is_empty()) {
+        names.reverse();
+    }
+    names
+}
+
+pub(crate) fn search() -> Vec<PathBuf> {
+    Program.search()
+}
+
+/// Returns the command that looks after a server: this program and the name of its hidden command.
+pub(crate) fn supervisor() -> Result<[PathBuf; 2], Failure> {
+    Ok(Program.supervisor()?)
+}

@@ -1,0 +1,207 @@
+//! `calve hook`: what coding agents call, and approving a project's hooks.
+
+mod install;
+mod setup;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use calve_agent::configuration::Direction;
+use calve_agent::mcp::HINTS_FOR_AGENT;
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
+use calve_env::approvals_failed;
+use calve_git::hooks::{Hook, repository_of};
+use calve_git::{Config, provenance_of, trust_commit};
+use serde_json::Value;
+
+use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
+use crate::failure::{FAILED, Failure, REFUSED, USAGE};
+use crate::host::Program;
+use crate::{consent, output};
+
+pub(crate) fn run(command: &HookCommand, cancel: &CancelToken) -> Result<(), Failure> {
+    match command {
+        HookCommand::Install(arguments) => install::run(arguments, Direction::Install),
+        HookCommand::Uninstall(arguments) => install::run(arguments, Direction::Uninstall),
+        HookCommand::WorktreeSetup(arguments) => setup::run(arguments, cancel),
+        HookCommand::WorktreeCreate(arguments) => worktree_create(arguments, cancel),
+        HookCommand::WorktreeRemove(arguments) => worktree_remove(arguments),
+        HookCommand::Approve(arguments) => approve(arguments),
+    }
+}
+
+/// An agent's question is a few lines.
+const QUESTION_BYTES: u64 = 1024 * 1024;
+
+const EXPECTED: &str = "give one JSON object on stdin: `{\"cwd\": \"/path/of/repository\", \"name\": \"topic\"}` to create a worktree, \
+    `{\"worktree_path\": \"/path/of/worktree\"}` to remove one";
+
+/// Reads one JSON object from stdin, and waits for nothing behind it: not all agents close stdin afterwards.
+fn question() -> Result<Value, Failure> {
+    let input = std::io::stdin().lock().take(QUESTION_BYTES);
+    let mut values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
+    let wrong = |what: String| Failure::stated(USAGE, what, EXPECTED);
+    match values.next() {
+        Some(Ok(value)) if value.is_object() => Ok(value),
+        Some(Ok(_)) => Err(wrong("stdin has JSON that is not an object".into())),
+        Some(Err(error)) => Err(wrong(format!("stdin is not JSON: {error}"))),
+        None => Err(wrong("there is nothing on stdin".into())),
+    }
+}
+
+/// Returns the first of some fields that is present: agents have renamed the fields over time.
+fn field<'v>(question: &'v Value, names: &[&str]) -> Option<&'v str> {
+    names.iter().find_map(|name| question.get(name)?.as_str()).filter(|value| !value.is_empty())
+}
+
+fn required<'v>(question: &'v Value, names: &[&str]) -> Result<&'v str, Failure> {
+    field(question, names)
+        .ok_or_else(|| Failure::stated(USAGE, format!("the JSON object on stdin has no text `{}`", names[0]), EXPECTED))
+}
+
+fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let question = question()?;
+    let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
+    let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
+    let base = field(&question, &["base_commit", "base_ref", "source_ref"]);
+    let mut add = calve(&place, "add")?;
+    add.arg(format!("--for-agent={}", arguments.maker));
+    if let Some(base) = base {
+        add.arg(format!("--base={base}"));
+    }
+    for (wanted, flag) in [(arguments.no_hooks, "--no-hooks"), (arguments.yes, "--yes")] {
+        if wanted {
+            add.arg(flag);
+        }
+    }
+    if cancel.is_cancelled() {
+        return Err(calve_git::Error::Interrupted.into());
+    }
+    // It prints the path. A signal that tells this process to end is for it.
+    Err(crate::sys::become_command(add.arg("--").arg(&branch)).into())
+}
+
+fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
+    let question = question()?;
+    let path = PathBuf::from(required(&question, &["worktree_path", "path"])?);
+    if !path.is_absolute() {
+        let what = format!("`worktree_path` is not an absolute path: `{}`", ShownPath(&path));
+        return Err(Failure::stated(USAGE, what, EXPECTED));
+    }
+    // Asked from the repository's main worktree: the shell of an agent is mostly in the one that goes.
+    let worktrees = calve_git::escape::worktrees_of(&path)?;
+    let place = worktrees.others.iter().find(|place| place.is_dir()).unwrap_or(&path);
+    let mut remove = calve(place, "remove")?;
+    if arguments.force {
+        remove.arg("--force");
+    }
+    finished(remove.arg("--").arg(&path))?;
+    output::path(&path)
+}
+
+/// Turns a name into one that git accepts for a branch. Agents make names of words.
+fn branch_of(name: &str) -> Result<String, Failure> {
+    let fits = |c: char| c.is_alphanumeric() || "._/+@-".contains(c);
+    let branch: String = name.trim().chars().map(|c| if fits(c) { c } else { '-' }).collect();
+    let branch = branch.trim_matches(['-', '/', '.']).to_owned();
+    if branch.is_empty() {
+        return Err(Failure::stated(USAGE, "no branch can be made of that name", EXPECTED));
+    }
+    Ok(branch)
+}
+
+/// Returns a command that runs this program's `calve worktree` command of that name in `place`.
+fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(output::is_quiet().then_some("--quiet"))
+        .args(["worktree", what])
+        .current_dir(place)
+        .stdin(Stdio::null())
+        .env(HINTS_FOR_AGENT, "1");
+    Ok(command)
+}
+
+/// Runs the command without its stdout. Its prose goes to the same stderr.
+fn finished(command: &mut Command) -> Result<(), Failure> {
+    let status = command.stderr(Stdio::inherit()).output()?.status;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::Reported(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)))
+}
+
+fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
+    let repository = repository_of(&arguments.path)?;
+    let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
+    if arguments.trust {
+        if trust_commit(&root)? {
+            output::note(&format!("the commit in `{}` is trusted from now on", ShownPath(&root)));
+        }
+    } else if provenance_of(&root)?.is_untrusted() && !arguments.revoke {
+        let text = format!(
+            "`{}` is the worktree of a pull request that is not trusted, so its hooks do not run",
+            ShownPath(&root)
+        );
+        let hint = "run it in a worktree of your own; if you have read the pull request, `--trust` trusts its commit from now on";
+        return Err(Failure::stated(REFUSED, text, hint));
+    }
+    let Config { hooks, services, .. } = Config::of_worktree(&root)?;
+    let creations =
+        services.into_values().map(|service| (Hook::Create, service.recipe.and_then(|recipe| recipe.command)));
+    let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)].into_iter().chain(creations);
+    let hooks: Vec<(Hook, String)> = hooks.filter_map(|(hook, text)| Some((hook, text?))).collect();
+    if hooks.is_empty() {
+        output::note(&format!("`{}` has no hooks in .calve.toml", ShownPath(&root)));
+        return Ok(());
+    }
+    let approvals = calve_env::approvals(&Program)?;
+    for (hook, text) in hooks {
+        let title = hook.title();
+        if arguments.revoke {
+            approvals.remove(&repository, hook, &text).map_err(approvals_failed)?;
+            output::note(&format!("the {title} is not approved any more"));
+            continue;
+        }
+        if approvals.has(&repository, hook, &text).map_err(approvals_failed)? {
+            output::note(&format!("the {title} is approved"));
+            continue;
+        }
+        if arguments.yes {
+            consent::show(hook, &text, output::note);
+        } else if !consent::can_ask() || !consent::ask(hook, &text) {
+            if !consent::can_ask() {
+                consent::show(hook, &text, output::prompt);
+            }
+            let hint = "run it on a terminal and answer `y`, or give `--yes`";
+            return Err(Failure::stated(REFUSED, format!("the {title} is not approved"), hint));
+        }
+        approvals.add(&repository, hook, &text).map_err(approvals_failed)?;
+        output::note(&format!("the {title} is approved"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_made_of_any_name() {
+        let made = |name| branch_of(name).unwrap_or_default();
+        assert_eq!(made("agent-1a2b"), "agent-1a2b");
+        assert_eq!(made("fix the: login\n"), "fix-the--login");
+        assert_eq!(made("-D x"), "D-x");
+        assert_eq!(made("feat/ä~b"), "feat/ä-b");
+        assert_eq!(made("..//"), "");
+    }
+
+    #[test]
+    fn fields_are_known_by_their_older_names_too() {
+        let question = serde_json::json!({ "worktree_name": "a", "cwd": "" });
+        assert_eq!(field(&question, &["name", "worktree_name"]), Some("a"));
+        assert_eq!(field(&question, &["cwd"]), None);
+    }
+}

@@ -1,0 +1,44 @@
+use std::path::Path;
+
+use calve_env::Environment;
+use calve_git::environment::WorktreeId;
+
+use crate::failure::Failure;
+use crate::host::Program;
+use crate::output;
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let root = here.ancestors().find(|above| above.join(".git").exists());
+    match root.and_then(segment) {
+        Some(text) => output::result(&(text + "\n")),
+        None => Ok(()),
+    }
+}
+
+/// Returns the facts worth showing of the worktree with this root.
+fn segment(root: &Path) -> Option<String> {
+    let pointer = fs_err::read_to_string(root.join(".git")).ok()?;
+    let entry = root.join(pointer.strip_prefix("gitdir: ")?.trim_end());
+    // A submodule has no such file.
+    entry.join("commondir").exists().then_some(())?;
+    let head = fs_err::read_to_string(entry.join("HEAD")).ok()?;
+    let head = head.trim_end();
+    let branch = head.strip_prefix("ref: refs/heads/").unwrap_or(head.get(..12)?);
+    let mut words = vec![branch.to_owned()];
+    words.extend(environment(root).unwrap_or_default());
+    // Shells take some characters of a prompt for more than text.
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:+@ ".contains(c);
+    Some(words.join(" ").chars().map(|c| if is_plain(c) { c } else { '?' }).collect())
+}
+
+fn environment(root: &Path) -> Result<Vec<String>, Failure> {
+    let environment = Environment::of_root(&Program, root)?;
+    let ports = environment.held_ports()?.into_iter().map(|port| format!("{}:{}", port.name, port.number));
+    let mut words: Vec<String> = ports.collect();
+    if WorktreeId::read(root)?.is_some() {
+        let services = environment.services()?.receipts()?;
+        words.extend(services.iter().map(|service| format!("{}:{}", service.name, service.state)));
+    }
+    Ok(words)
+}

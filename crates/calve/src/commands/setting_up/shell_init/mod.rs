@@ -1,0 +1,24 @@
+use super::completions;
+use crate::cli::shell_init::{ShellInitArguments, WithFunctions};
+use crate::failure::Failure;
+use crate::output;
+
+/// bash and zsh read the same one.
+const POSIX: &str = include_str!("calve.sh");
+const FISH: &str = include_str!("calve.fish");
+
+pub(crate) fn run(arguments: &ShellInitArguments) -> Result<(), Failure> {
+    let (wrapper, shell) = match arguments.shell {
+        WithFunctions::Bash => (POSIX, "bash"),
+        WithFunctions::Zsh => (POSIX, "zsh"),
+        WithFunctions::Fish => (FISH, "fish"),
+    };
+    let registration = completions::registration(shell)?.unwrap_or_default();
+    let registration = String::from_utf8_lossy(&registration);
+    // Before `compinit`, zsh has nothing to register with.
+    let registration = match arguments.shell {
+        WithFunctions::Zsh => format!("if (( $+functions[compdef] )); then\n{}\nfi\n", registration.trim()),
+        _ => registration.into_owned(),
+    };
+    output::result(&format!("{wrapper}\n{registration}"))
+}

@@ -1,0 +1,101 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use calve_core::internal::{InlinedBytes, with_source};
+use calve_core::{
+    CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, ExistingDestination, Mounts,
+    Progress, clone_tree, plan,
+};
+use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
+
+use super::spares;
+use crate::cli::CpArguments;
+use crate::failure::Failure;
+use crate::progress_bar::watched;
+use crate::{destination, home, linked, operands, output, reaper, wording};
+
+pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let into = arguments.target_directory.as_deref();
+    let targets = destination::targets(&arguments.paths, into, arguments.no_target_directory)?;
+    let options = options(arguments, cancel);
+    let several = targets.len() > 1;
+    let mut made = CloneReceipts { clones: Vec::new() };
+    let mut planned = PlanReceipts { plans: Vec::new() };
+    let ended = operands::each(&targets, |(src, dst)| match arguments.dry_run {
+        true => plan_one(src, dst, &options).map(|receipt| planned.plans.push(receipt)),
+        false => clone_one(src, dst, &options).map(|receipt| made.clones.push(receipt)),
+    })?;
+    if arguments.json {
+        match (arguments.dry_run, several) {
+            (false, false) => output::json(&made.clones.first())?,
+            (false, true) => output::json(&made)?,
+            (true, false) => output::json(&planned.plans.first())?,
+            (true, true) => output::json(&planned)?,
+        }
+    }
+    ended
+}
+
+fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
+    let plan = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
+    let mut plan = plan.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    // As it was given: `@NAME` for a template.
+    plan.src = src.to_path_buf();
+    output::note(&wording::clone::plan_sentence(&plan));
+    warn_of_shared_index(src);
+    Ok(PlanReceipt { plan })
+}
+
+fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReceipt, Failure> {
+    let report = watched("cloned", &options.progress, || {
+        with_source(src, options, home::directory, |src, options| clone_tree(src, dst, options))
+    });
+    let mut report = report.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    // As it was given: `@NAME` for a template.
+    report.src = src.to_path_buf();
+    delete_trash(&report);
+    if report.spares_wanted {
+        spares::start_refill();
+    }
+    output::note(&wording::clone::sentence(&report));
+    wording::clone::attention(&report).iter().for_each(|line| output::warn(line));
+    warn_of_shared_index(dst);
+    Ok(CloneReceipt { report })
+}
+
+/// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.
+fn warn_of_shared_index(path: &Path) {
+    if linked::repository_of(path).is_some() {
+        output::warn(
+            "git commands in a copy of a linked worktree change the index and HEAD of the original; \
+             `calve worktree add` makes a worktree of its own",
+        );
+    }
+}
+
+/// Deletes the entry that was replaced, and the leftovers of a reaper that was killed.
+fn delete_trash(report: &CloneReport) {
+    let parent = report.dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if report.trash_waits {
+        reaper::start(parent);
+    }
+}
+
+fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {
+    let mut options = CloneOptions::default();
+    options.strategy = arguments.strategy.map_or(Choice::Fastest, Choice::Only);
+    options.require.clone_from(&arguments.require);
+    options.exclude.clone_from(&arguments.exclude);
+    options.existing = if arguments.replace { ExistingDestination::Replace } else { ExistingDestination::Refuse };
+    options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    options.durability = if arguments.sync { Durability::Synced } else { Durability::Cached };
+    options.verify = if arguments.verify { CloneVerification::Contents } else { CloneVerification::No };
+    // The line for people does without a look at the extents of every small file.
+    options.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
+    options.threads = arguments.threads;
+    options.protect = home::protected();
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    options.spares = home::spares();
+    options
+}

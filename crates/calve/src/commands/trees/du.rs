@@ -1,0 +1,51 @@
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use calve_core::space::{DiskUsageOptions, disk_usage};
+use calve_core::{CancelToken, Error, Mounts, Progress};
+
+use super::space;
+use crate::cli::DuArguments;
+use crate::failure::{FAILED, Failure};
+use crate::output;
+use crate::progress_bar::watched;
+use calve_receipt::DiskUsageReceipt;
+
+/// Returns what deleting these trees would free at most. What they share with each other counts once, and what they share with others not.
+pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Failure> {
+    let mut options = DiskUsageOptions::default();
+    options.scratch = Some(std::env::temp_dir());
+    options.cancel = cancel.clone();
+    Ok(disk_usage(paths, &options)?.total.frees_max)
+}
+
+pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut options = DiskUsageOptions::default();
+    options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    options.scratch = Some(std::env::temp_dir());
+    options.threads = space::threads_of_a_test();
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let is_missing = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let (missing, paths): (Vec<_>, Vec<_>) =
+        arguments.paths.iter().cloned().partition(|path| arguments.paths.len() > 1 && is_missing(path));
+    for path in &missing {
+        output::failure(&Error::Missing(path.clone()).into());
+    }
+    if paths.is_empty() {
+        return Err(Failure::Reported(FAILED));
+    }
+    let usage = watched("looked at", &options.progress, || disk_usage(&paths, &options))?;
+    match arguments.json {
+        true => output::json(&DiskUsageReceipt { usage: &usage })?,
+        false => output::result(&space::usage_table(&usage))?,
+    }
+    for warning in &usage.warnings {
+        output::warn(&warning.message);
+    }
+    if let Some(first) = usage.skipped.first() {
+        output::warn(&space::unreadable(usage.unreadable, first));
+    }
+    space::complete(usage.unreadable + missing.len() as u64)
+}

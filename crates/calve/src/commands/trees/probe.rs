@@ -1,0 +1,62 @@
+use std::path::Path;
+
+use calve_core::error::Remedy;
+use calve_core::internal::ShownPath;
+use calve_core::report::{FileSystemReport, Offer};
+use calve_core::spares::Spares;
+use calve_core::{ProbeReport, Strategy, probe};
+
+use crate::cli::ProbeArguments;
+use crate::failure::Failure;
+use crate::{home, output, wording};
+use calve_receipt::ProbeReceipt;
+
+pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
+    let dst = arguments.dst.as_ref().unwrap_or(&arguments.src);
+    let mut report = probe(&arguments.src, dst)?;
+    if let Some(offer) = spare_offer(&arguments.src, dst) {
+        if offer.refused.is_none() {
+            report.chosen = report.chosen.map(|_| offer.strategy);
+        }
+        report.offers.insert(0, offer);
+    }
+    // The answer is the result of this command, so it goes to stdout.
+    match arguments.json {
+        true => output::json(&ProbeReceipt::new(&report, wording::core::hint)),
+        false => output::result(&table(&report)),
+    }
+}
+
+/// Returns whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
+fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
+    let beside = || dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = if dst.is_dir() { dst } else { beside() };
+    Spares::at(home::spares()?.home).offer(src, place).ok()
+}
+
+fn table(report: &ProbeReport) -> String {
+    let place = |place: &FileSystemReport| {
+        let (major, minor) = place.device;
+        format!("{} ({}, device {major}:{minor})", ShownPath(&place.path), place.file_system)
+    };
+    let mut table = format!("from  {}\nto    {}\n", place(&report.src), place(&report.dst));
+    for offer in &report.offers {
+        let answer = match &offer.refused {
+            None if Some(offer.strategy) == report.chosen => "available; would be used".to_owned(),
+            None => "available".to_owned(),
+            Some(refused) => format!("refused: {}", refused.reason),
+        };
+        table.push_str(&format!("  {:<10} {answer}\n", offer.strategy));
+        if let Some(remedy) = offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref()) {
+            table.push_str(&format!("  {:<10} to have it: {}\n", "", wording::core::hint(remedy)));
+        }
+    }
+    let mut remedies = report.offers.iter().filter_map(|offer| offer.refused.as_ref()?.remedy.as_ref());
+    let needs_sharing = remedies.any(|remedy| *remedy == Remedy::ShareOneFileSystem);
+    if needs_sharing && report.chosen == Some(Strategy::Copy) && calve_volume::is_possible() {
+        table.push_str(
+            "to have copy-on-write on this disk: calve volume create NAME (btrfs in a file, which takes up its size from the start; root mounts it)\n",
+        );
+    }
+    table
+}

@@ -1,0 +1,121 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calve_core::error::Remedy;
+use calve_core::internal::{ShownPath, check_removable, is_trash, pending_trash};
+use calve_core::{CancelToken, Error, Progress, RemovalWait, RemoveOptions, RemoveReport, remove_tree};
+
+use crate::cli::RmArguments;
+use crate::failure::{FAILED, Failure};
+use crate::progress_bar::watched;
+use crate::sys::is_root;
+use crate::wording::word;
+use crate::{home, operands, output, reaper};
+use calve_receipt::human::{duration, entries};
+use calve_receipt::{RemoveReceipts, path as receipt_path};
+
+pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut options = RemoveOptions::default();
+    options.wait = if arguments.wait { RemovalWait::Yes } else { RemovalWait::No };
+    options.protect = home::protected();
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let mut receipts = RemoveReceipts { removed: Vec::new(), would_remove: arguments.dry_run.then(Vec::new) };
+    let mut gone = Vec::new();
+    let ended = operands::each(&arguments.paths, |path| match arguments.dry_run {
+        true => plan_one(path, arguments, &options, &mut gone, &mut receipts),
+        false => remove_one(path, arguments, &options, &mut receipts),
+    })?;
+    if arguments.json {
+        output::json(&receipts)?;
+    }
+    ended
+}
+
+/// No reaper is started: who interrupts may want the disk to be quiet.
+const UNFINISHED: &str =
+    "the rest has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that directory deletes it";
+
+/// Adds the path of a tree that would be removed, unless it would be `gone` by then.
+fn plan_one(
+    path: &Path,
+    arguments: &RmArguments,
+    options: &RemoveOptions,
+    gone: &mut Vec<PathBuf>,
+    receipts: &mut RemoveReceipts,
+) -> Result<(), Failure> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = parent.canonicalize().map(|parent| parent.join(path.file_name().unwrap_or_default()));
+    let real = real.unwrap_or_else(|_| path.to_path_buf());
+    let checked = match gone.iter().any(|gone| real.starts_with(gone)) {
+        true => Err(Error::Missing(path.to_path_buf())),
+        false => check_removable(path, options),
+    };
+    match checked {
+        Err(Error::Missing(_)) if arguments.force => return Ok(()),
+        other => other?,
+    }
+    output::note(&format!("would remove `{}`", ShownPath(path)));
+    receipts.would_remove.get_or_insert_default().push(receipt_path(path));
+    gone.push(real);
+    Ok(())
+}
+
+/// Removes one tree and adds it to the receipts.
+fn remove_one(
+    path: &Path,
+    arguments: &RmArguments,
+    options: &RemoveOptions,
+    receipts: &mut RemoveReceipts,
+) -> Result<(), Failure> {
+    let report = match watched("deleted", &options.progress, || remove_tree(path, options)) {
+        Err(Error::Missing(_)) if arguments.force => return Ok(()),
+        Err(Error::Interrupted) => return Err(Failure::Interrupted(UNFINISHED)),
+        Err(error) => return Err(left_in_trash(path, error)),
+        other => other?,
+    };
+    if let Some(trashed) = &report.trashed {
+        reaper::start(&trashed.parent);
+    }
+    output::note(&sentence(&report));
+    report.warnings.iter().for_each(|warning| output::warn(&warning.message));
+    warn_of_stuck(&report);
+    receipts.removed.push(report);
+    Ok(())
+}
+
+fn sentence(report: &RemoveReport) -> String {
+    let took = duration(report.elapsed);
+    let path = ShownPath(&report.path);
+    match &report.trashed {
+        Some(_) => format!("removed `{path}` in {took}; its files are being deleted in the background"),
+        None => format!("removed `{path}`: {} deleted in {took}", entries(report.deleted)),
+    }
+}
+
+/// Says that a tree is out of sight and not deleted, where `calve rm --wait` failed half-way.
+fn left_in_trash(path: &Path, error: Error) -> Failure {
+    let Error::Io { path: place, .. } = &error else { return error.into() };
+    let is_trash = |above: &&Path| above.file_name().is_some_and(|name| is_trash(name.as_encoded_bytes()));
+    let Some(trash) = place.ancestors().find(is_trash).filter(|trash| *trash != path) else { return error.into() };
+    let text = format!("`{}` was moved to the trash, but deleting it there failed: {error}", ShownPath(path));
+    let trash = word(trash);
+    let hint = if error.remedy() == Some(Remedy::RunAsOwnerOrClearImmutable) && is_root() {
+        let place = word(place);
+        format!(
+            "it may be marked as immutable or append-only (lsattr); clear that: chattr -ia {place}; then calve rm --wait {trash}"
+        )
+    } else {
+        format!("delete what other users own as root: sudo calve rm --wait {trash}")
+    };
+    Failure::stated(FAILED, text, hint)
+}
+
+/// Warns of trash beside the removed tree that an earlier removal could not delete.
+fn warn_of_stuck(report: &RemoveReport) {
+    let parent = report.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for trash in pending_trash(parent).unwrap_or_default().iter().filter(|trash| trash.is_stuck) {
+        let (path, command) = (ShownPath(&trash.path), word(&trash.path));
+        output::warn(&format!("`{path}`, removed earlier, could not be deleted; `calve rm --wait {command}` says why"));
+    }
+}

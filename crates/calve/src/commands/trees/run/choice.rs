@@ -1,0 +1,105 @@
+//! The question on a terminal what is to become of the changes.
+
+use std::io;
+use std::path::Path;
+
+use calve_core::error::PrivateError;
+use calve_core::internal::ShownPath;
+use calve_core::overlay_run::{BaseState, ChangesUse};
+use calve_core::{CancelToken, Error};
+
+use super::copy::{PrivateCopy, keep_beside, keep_copy, outside, set_aside, summary};
+use super::diff;
+use crate::failure::Failure;
+use crate::sys::Answers;
+use crate::{output, sys};
+
+/// Asks until there is an answer, and does as it says. Ctrl-C and Ctrl-D discard the changes; an empty line, which may have been meant for the
+/// command, does not. If the user cannot answer, the changes are set aside.
+pub(super) fn resolve(copy: &mut PrivateCopy, base: &BaseState) -> Result<(), Failure> {
+    ask(copy, base).unwrap_or_else(|_| {
+        set_aside(copy);
+        Ok(())
+    })
+}
+
+/// Fails if nobody can answer.
+fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failure>> {
+    let mut answers = Answers::new()?;
+    loop {
+        let cancel = sys::interrupt::listen_again()?;
+        output::prompt("apply it, keep a copy, show the diff, or discard it? [a/k/d/n]");
+        let Some(answer) = answers.line()? else {
+            output::note("discarded");
+            return Ok(Ok(()));
+        };
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "a" | "apply" => match copy.overlay.apply(&copy.changes, base, &cancel) {
+                Ok(()) => {
+                    output::note("applied");
+                    return Ok(Ok(()));
+                }
+                Err(error @ Error::Private(PrivateError::ChangedSinceShown(_))) => {
+                    output::note(&error.to_string());
+                    if let Err(error) = list_again(copy) {
+                        set_aside(copy);
+                        return Ok(Err(error.into()));
+                    }
+                    output::note(&summary(&copy.changes));
+                }
+                Err(error) => {
+                    let is_kept = keep_beside(copy, &error);
+                    let failure = Failure::from(error);
+                    if is_kept {
+                        return Ok(Err(failure));
+                    }
+                    output::failure(&failure);
+                }
+            },
+            "k" | "keep" if keep_where_asked(copy, &answers, &cancel)? => return Ok(Ok(())),
+            "d" | "diff" => {
+                let printed = diff::print(copy, |bytes| {
+                    output::pass_on(bytes);
+                    Ok(())
+                });
+                if let Err(failure) = printed {
+                    output::failure(&failure);
+                }
+            }
+            "n" | "no" | "discard" => {
+                output::note("discarded");
+                return Ok(Ok(()));
+            }
+            _ => {}
+        }
+        if cancel.is_cancelled() {
+            // Ctrl-C has stopped the command, not the questions.
+            answers = Answers::new()?;
+        }
+    }
+}
+
+fn list_again(copy: &mut PrivateCopy) -> Result<(), Error> {
+    copy.changes = copy.overlay.changes(ChangesUse::Apply)?;
+    Ok(())
+}
+
+/// Asks where to keep the copy, and does. Returns false if there is no answer that will do.
+fn keep_where_asked(copy: &PrivateCopy, answers: &Answers, cancel: &CancelToken) -> io::Result<bool> {
+    output::prompt("keep it at:");
+    let Some(answer) = answers.line()?.filter(|answer| !answer.trim().is_empty()) else { return Ok(false) };
+    let kept = outside(Path::new(answer.trim()), copy.overlay.tree()).and_then(|dst| {
+        keep_copy(&copy.overlay, &dst, cancel)?;
+        Ok(dst)
+    });
+    match kept {
+        Ok(dst) => {
+            output::note(&format!("kept in `{}`", ShownPath(&dst)));
+            Ok(true)
+        }
+        Err(failure) => {
+            output::failure(&failure);
+            Ok(false)
+        }
+    }
+}

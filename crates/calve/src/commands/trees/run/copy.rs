@@ -1,0 +1,135 @@
+//! The private copy of a tree, and where its changes are kept.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::error::PrivateError;
+use calve_core::internal::{EntryKind, ShownPath};
+use calve_core::overlay_run::{Changes, ChangesUse, PrivateOverlay};
+use calve_core::{CancelToken, CloneOptions, CloneReport, Error};
+use calve_receipt::human::{count, counted};
+
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::{home, output, real_path, wording};
+
+pub(super) struct PrivateCopy {
+    pub(super) overlay: PrivateOverlay,
+    pub(super) changes: Changes,
+}
+
+/// Counts the changes. A file that has become a directory is a deleted one; directories count where nothing else has changed in kind.
+pub(super) fn summary(changes: &Changes) -> String {
+    let is_file = |kind: Option<EntryKind>| kind.is_some_and(|kind| kind != EntryKind::Directory);
+    let (mut changed, mut new, mut deleted, mut directories) = (0, 0, 0, 0);
+    for change in changes.iter() {
+        *match (is_file(change.before), is_file(change.after)) {
+            (true, true) => &mut changed,
+            (false, true) => &mut new,
+            (true, false) => &mut deleted,
+            (false, false) => &mut directories,
+        } += 1;
+    }
+    if changes.is_empty() {
+        return if changes.are_of_times() { "only times changed" } else { "nothing changed" }.into();
+    }
+    let mut text = format!("{} changed, {} new, {} deleted", counted(changed, "file"), count(new), count(deleted));
+    match directories {
+        0 => {}
+        1 => text += "; 1 directory",
+        more => text += &format!("; {} directories", count(more)),
+    }
+    text
+}
+
+pub(super) fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &CancelToken) -> Result<CloneReport, Error> {
+    let mut options = CloneOptions::default();
+    options.cancel = cancel.clone();
+    let report = overlay.keep(dst, &options)?;
+    wording::clone::attention(&report).iter().for_each(|line| output::warn(line));
+    Ok(report)
+}
+
+/// Keeps a copy with the command's changes, maybe hours of work, beside the tree that did not take them. Returns whether nothing is lost.
+pub(super) fn keep_beside(copy: &PrivateCopy, error: &Error) -> bool {
+    match error {
+        Error::Private(PrivateError::HalfApplied { .. }) => return true,
+        Error::Interrupted => return false,
+        _ if copy.changes.is_empty() => return true,
+        _ => {}
+    }
+    let dst = free_name_beside(copy.overlay.tree());
+    match copy.overlay.keep(&dst, &CloneOptions::default()) {
+        Ok(report) => {
+            output::warn(&format!("a copy with the command's changes is kept in `{}`", ShownPath(&dst)));
+            wording::clone::attention(&report).iter().for_each(|line| output::warn(line));
+            true
+        }
+        Err(error) => {
+            output::failure(&error.into());
+            false
+        }
+    }
+}
+
+/// Moves what the command has changed to where it stays, which takes neither time nor room on the disk.
+pub(super) fn set_aside(copy: &mut PrivateCopy) {
+    let overlay = &mut copy.overlay;
+    if overlay.changes(ChangesUse::Show).is_ok_and(|changes| changes.is_empty()) {
+        return;
+    }
+    let aside = changes_directory(None).map(|directory| directory.join(overlay.tree().file_name().unwrap_or_default()));
+    let aside = aside.map(|tree| free_name_beside(&tree));
+    match aside.and_then(|dst| Ok(overlay.set_aside(&dst).map(|()| dst)?)) {
+        Ok(dst) => output::warn(&format!(
+            "the entries that the command changed in `{}` are kept in `{}`; a character device stands for one that it deleted",
+            ShownPath(overlay.tree()),
+            ShownPath(&dst)
+        )),
+        Err(failure) => drop(output::failure(&failure)),
+    }
+}
+
+fn free_name_beside(tree: &Path) -> PathBuf {
+    let mut name = tree.file_name().unwrap_or_default().to_os_string();
+    name.push(".run");
+    let free = (1..).map(|number| {
+        let mut name = name.clone();
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        tree.with_file_name(name)
+    });
+    free.take(1000).find(|dst| dst.symlink_metadata().is_err()).unwrap_or_else(|| tree.to_path_buf())
+}
+
+/// Returns the absolute path of a destination. Fails if an overlay would hide it, or if it exists.
+pub(super) fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
+    let dst = std::path::absolute(dst)?;
+    let parent = real_path::resolve(dst.parent().unwrap_or(&dst))?;
+    if parent.starts_with(tree) {
+        return Err(Failure::stated(
+            USAGE,
+            format!("`{}` is inside `{}`", ShownPath(&dst), ShownPath(tree)),
+            "name a destination outside of the directory",
+        ));
+    }
+    if dst.symlink_metadata().is_ok() {
+        return Err(Error::DestinationExists(dst).into());
+    }
+    Ok(dst.file_name().map_or_else(|| dst.clone(), |name| parent.join(name)))
+}
+
+/// Returns where the changes are, while the command runs: not where the command would see them, in its tree.
+pub(super) fn changes_directory(tree: Option<&Path>) -> Result<PathBuf, Failure> {
+    let home = home::directory()
+        .map_err(|why| Failure::stated(FAILED, format!("no directory for changes: {why}"), "set CALVE_HOME"))?;
+    let changes = home.join("runs");
+    // Looked at before anything is made.
+    let there = changes.ancestors().find(|above| above.exists()).unwrap_or(&changes);
+    if let Some(tree) = tree
+        && real_path::resolve(there)?.starts_with(tree)
+    {
+        return Err(Error::Private(PrivateError::ChangesInside(changes)).into());
+    }
+    home::make(&changes)?;
+    Ok(changes)
+}

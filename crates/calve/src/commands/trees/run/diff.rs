@@ -1,0 +1,125 @@
+//! The changes of `calve run`, as a unified diff in the form of git's, which `git apply` and `patch -p1` read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use calve_core::internal::EntryKind;
+use calve_core::overlay_run::Version;
+use similar::TextDiff;
+
+use super::copy::PrivateCopy;
+use crate::failure::Failure;
+use crate::sys;
+
+/// A file that is longer, or has a zero byte, is named only.
+const LONGEST_TEXT: u64 = 16 << 20;
+
+/// After this time a diff need not be the shortest one any more.
+const SEARCH: Duration = Duration::from_secs(2);
+
+/// Writes the changes of files and symlinks.
+pub(super) fn print(copy: &PrivateCopy, write: impl Fn(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+    for change in copy.changes.iter() {
+        let [before, after] = copy.overlay.versions(change, LONGEST_TEXT)?;
+        let path = &change.path;
+        let (before, after) = (DiffSide::new(change.before, before), DiffSide::new(change.after, after));
+        let mut text = Vec::new();
+        match (&before, &after) {
+            // As git has it: the one goes, the other comes.
+            (Some(old), Some(new)) if old.is_link() != new.is_link() => {
+                file_diff(&mut text, path, before.as_ref(), None);
+                file_diff(&mut text, path, None, after.as_ref());
+            }
+            _ => file_diff(&mut text, path, before.as_ref(), after.as_ref()),
+        }
+        write(&text)?;
+    }
+    Ok(())
+}
+
+struct DiffSide {
+    /// As git has modes.
+    mode: &'static str,
+    /// `None`: it is no text.
+    text: Option<Vec<u8>>,
+}
+
+const LINK: &str = "120000";
+
+impl DiffSide {
+    fn new(kind: Option<EntryKind>, version: Option<Version>) -> Option<Self> {
+        let Version { is_executable, contents } = version?;
+        let mode = match kind {
+            Some(EntryKind::Symlink) => LINK,
+            _ if is_executable => "100755",
+            _ => "100644",
+        };
+        Some(Self { mode, text: contents.filter(|contents| !contents.contains(&0)) })
+    }
+
+    fn is_link(&self) -> bool {
+        self.mode == LINK
+    }
+}
+
+fn file_diff(out: &mut Vec<u8>, path: &Path, before: Option<&DiffSide>, after: Option<&DiffSide>) {
+    let (a, b) = (name("a/", path), name("b/", path));
+    let header = match (before, after) {
+        (None, None) => return,
+        (None, Some(new)) => format!("new file mode {}\n", new.mode),
+        (Some(old), None) => format!("deleted file mode {}\n", old.mode),
+        (Some(old), Some(new)) if old.mode != new.mode => format!("old mode {}\nnew mode {}\n", old.mode, new.mode),
+        // The change is nothing that a diff can tell, such as another owner.
+        (Some(old), Some(new)) if old.text.is_some() && old.text == new.text => return,
+        // Without it, `patch` takes a symlink for a file.
+        (Some(_), Some(new)) if new.is_link() => format!("old mode {LINK}\nnew mode {LINK}\n"),
+        _ => String::new(),
+    };
+    out.extend([b"diff --git ", &*a, b" ", &*b, b"\n", header.as_bytes()].concat());
+    let side = |side: Option<&DiffSide>| side.map_or(Some(Vec::new()), |side| side.text.clone());
+    let (a, b) = (before.map_or(NOWHERE, |_| &*a), after.map_or(NOWHERE, |_| &*b));
+    match (side(before), side(after)) {
+        (Some(old), Some(new)) => hunks(out, [a, b], &old, &new),
+        _ => out.extend([b"Binary files ", a, b" and ", b, b" differ\n"].concat()),
+    }
+}
+
+const NOWHERE: &[u8] = b"/dev/null";
+
+fn hunks(out: &mut Vec<u8>, names: [&[u8]; 2], old: &[u8], new: &[u8]) {
+    let [old, new] = [old, new].map(|text| text.split_inclusive(|&byte| byte == b'\n').collect::<Vec<_>>());
+    let diff = TextDiff::configure().timeout(SEARCH).diff_slices(&old, &new);
+    for (index, hunk) in diff.unified_diff().iter_hunks().enumerate() {
+        if index == 0 {
+            // With a space in it, a name ends at the tabulator.
+            let end = |name: &[u8]| if name.contains(&b' ') { &b"\t\n"[..] } else { b"\n" };
+            out.extend([b"--- ", names[0], end(names[0]), b"+++ ", names[1], end(names[1])].concat());
+        }
+        out.extend(format!("{}\n", hunk.header()).into_bytes());
+        for line in hunk.iter_changes() {
+            out.extend(line.tag().to_string().bytes());
+            out.extend(line.value());
+            if !line.value().ends_with(b"\n") {
+                out.extend(b"\n\\ No newline at end of file\n");
+            }
+        }
+    }
+}
+
+/// Returns the name as git writes it: in quotes, if it has control characters, quotes or backslashes.
+fn name(prefix: &str, path: &Path) -> Vec<u8> {
+    let bytes = [prefix.as_bytes(), sys::path_bytes(path)].concat();
+    if !bytes.iter().any(|byte| byte.is_ascii_control() || b"\"\\".contains(byte)) {
+        return bytes;
+    }
+    let mut quoted = vec![b'"'];
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' => quoted.extend([b'\\', byte]),
+            byte if byte.is_ascii_control() => quoted.extend(format!("\\{byte:03o}").bytes()),
+            byte => quoted.push(byte),
+        }
+    }
+    quoted.push(b'"');
+    quoted
+}

@@ -1,0 +1,96 @@
+//! The words of `calve du` and `calve dedupe`.
+
+use calve_core::internal::ShownPath;
+use calve_core::report::SkippedEntry;
+use calve_core::space::{DedupeReport, DiskUsage, Usage};
+
+use crate::failure::{FAILED, Failure};
+use crate::output;
+use calve_receipt::human::{count, duration, entries, size};
+
+pub(super) fn usage_table(report: &DiskUsage) -> String {
+    let mut text = String::new();
+    for one in &report.paths {
+        let note = if one.inside_another { "  (inside another PATH: not added to the total again)" } else { "" };
+        text.push_str(&format!("{}{note}\n", ShownPath(&one.path)));
+        text.push_str(&lines(&one.usage));
+    }
+    if report.paths.len() > 1 {
+        text.push_str("all of them together\n");
+        text.push_str(&lines(&report.total));
+    }
+    text
+}
+
+fn lines(usage: &Usage) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| text.push_str(&format!("  {what:<22} {value}\n"));
+    line("files", format!("{} of {}", count(usage.entries.files), size(usage.apparent)));
+    line("allocated", size(usage.allocated));
+    line("nobody else uses", size(usage.exclusive));
+    if usage.inline > 0 {
+        line("in the metadata", size(usage.inline));
+    }
+    line("shared within", size(usage.shared_within));
+    line("shared with others", between(usage.shared_outside_min, usage.shared_outside_max));
+    let frees = between(usage.frees_min, usage.frees_max);
+    line(
+        "deleting frees",
+        match usage.frees_data {
+            Some(data) if usage.frees_min != usage.frees_max => {
+                format!("{frees}; {} of it file contents", size(data))
+            }
+            _ => frees,
+        },
+    );
+    text
+}
+
+fn between(min: u64, max: u64) -> String {
+    let (low, high) = (size(min), size(max));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+pub(super) fn unreadable(number: u64, first: &SkippedEntry) -> String {
+    format!("{} could not be looked at (first: `{}`: {})", entries(number), ShownPath(&first.path), first.reason)
+}
+
+/// Fails, as du(1) does, when some entries could not be read, because the result does not cover them.
+pub(super) fn complete(unreadable: u64) -> Result<(), Failure> {
+    if unreadable == 0 { Ok(()) } else { Err(Failure::Reported(FAILED)) }
+}
+
+pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {
+    let what = if dry_run { "would share" } else { "shared" };
+    let mut line = format!(
+        "{what} {} in {} of {}, in {} sets that hold the same; {} shared already; {}",
+        size(report.shared.bytes),
+        files(report.shared.files),
+        count(report.files),
+        count(report.groups),
+        files(report.already_files),
+        duration(report.elapsed)
+    );
+    if let Some(gained) = report.gained_bytes {
+        let sign = if gained < 0 { "-" } else { "" };
+        line.push_str(&format!("; {sign}{} of free space gained", size(gained.unsigned_abs())));
+    }
+    output::note(&line);
+    for left in &report.left_alone {
+        let first = ShownPath(&left.first_path);
+        output::note(&format!("left alone {}: {} (first: `{first}`)", files(left.files), left.reason));
+    }
+    if let Some(first) = report.skipped.first() {
+        output::warn(&unreadable(report.unreadable, first));
+    }
+    report.warnings.iter().for_each(|warning| output::warn(&warning.message));
+}
+
+fn files(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "file" } else { "files" })
+}
+
+/// Returns the number of threads set by a test that counts calls or memory.
+pub(super) fn threads_of_a_test() -> Option<std::num::NonZeroUsize> {
+    std::env::var("CALVE_TEST_THREADS").ok()?.parse().ok()
+}

@@ -1,0 +1,258 @@
+mod store;
+mod watch;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use calve_core::internal::ShownPath;
+use calve_core::options::Background;
+use calve_core::spares::{
+    Readiness, RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, WatchEnd,
+    WatchOptions, WatcherStart,
+};
+use calve_core::template::{Templates, template_name};
+use calve_core::{CancelToken, Mounts, Progress};
+use calve_git::worktree::AddReport;
+use calve_receipt::SparesReceipt;
+use calve_receipt::human::{age, counted, entries, size};
+
+use self::store::state;
+pub(crate) use self::store::store;
+use crate::cli::spares::{AddArguments, Output, SparesCommand};
+use crate::failure::{FAILED, Failure};
+use crate::progress_bar::watched;
+use crate::wording::word;
+use crate::{home, output, sys};
+
+pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), Failure> {
+    match command {
+        SparesCommand::Add(arguments) => add(arguments, cancel),
+        SparesCommand::List(arguments) => list(arguments.json),
+        SparesCommand::Refill(arguments) => {
+            let source = arguments.src.as_deref().map(source).transpose()?;
+            if let Some(source) = &source {
+                known(store()?.pause(source, false)?, source)?;
+            }
+            refill(source, None, &arguments.output, cancel)
+        }
+        SparesCommand::Pause(arguments) => {
+            let source = source(&arguments.src)?;
+            known(store()?.pause(&source, true)?, &source)?;
+            tell(&RefillReport::default(), Some(&source), &arguments.output)
+        }
+        SparesCommand::Remove(arguments) => {
+            let source = source(&arguments.src)?;
+            known(store()?.remove(&source, cancel)?, &source)?;
+            output::note(&format!("removed the spares of `{}`", ShownPath(source.name())));
+            if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
+        }
+        SparesCommand::Watch => watch::run(cancel),
+    }
+}
+
+pub(crate) fn start_refill() {
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::internal::start_refill(&program);
+    }
+}
+
+/// Starts a process that watches the sources of spares. It ends at once if another one does.
+fn start_watcher() {
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::internal::start_watcher(&program);
+    }
+}
+
+/// Refills the spares after a clone has started this process: it prints nothing.
+pub(crate) fn refill_in_background(cancel: &CancelToken) -> Result<(), Failure> {
+    sys::leave_terminal();
+    let store = store()?;
+    // Before this process gets the lowest priority. Spares are of use without it too.
+    if store.want_watcher().unwrap_or(false) {
+        start_watcher();
+    }
+    store.refill(&options(None, Background::Yes, &Arc::default(), cancel))?;
+    Ok(())
+}
+
+/// Watches after a clone has started this process: it prints nothing, and ends at once if there is another watcher.
+pub(crate) fn watch_in_background(cancel: &CancelToken) -> Result<(), Failure> {
+    sys::leave_terminal();
+    let (end, cancel) = (WatchEnd::Unwanted, cancel.clone());
+    store()?.watch(&mut WatchOptions { notify: &mut |_| (), end, cancel })?;
+    Ok(())
+}
+
+fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut options = SpareOptions::default();
+    options.count = Some(arguments.count.get());
+    options.at.clone_from(&arguments.at);
+    options.watcher = arguments.watch.then_some(WatcherStart::AfterClones);
+    options.like.exclude.clone_from(&arguments.exclude);
+    options.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    let store = store()?;
+    let src = arguments.src.as_deref().unwrap_or(Path::new("."));
+    let origin = match template_name(src) {
+        _ if arguments.worktree => SpareOrigin::Directory(calve_git::worktree::spare_of_worktree(src, &mut options)?),
+        Some(name) => SpareOrigin::Template(Box::new(Templates::open(&state()?).hold(&name)?)),
+        None => SpareOrigin::Directory(src.to_path_buf()),
+    };
+    let set = store.add(&origin, &options)?;
+    if arguments.watch {
+        start_watcher();
+    }
+    refill(Some(set.source.clone()), Some(&set), &arguments.output, cancel)
+}
+
+/// Keeps the spares that the user's own configuration asks for. Returns what to tell the user where the project proposes them.
+pub(crate) fn keep_requested(added: &AddReport) -> Option<String> {
+    let request = added.spares_request?;
+    let keep = || {
+        let store = store()?;
+        let mut wanted = SpareOptions::default();
+        let root = calve_git::worktree::spare_of_worktree(&added.worktree.donor, &mut wanted)?;
+        if store.are_wanted(&root, &wanted.like.exclude)? {
+            return Ok(None);
+        }
+        if !request.is_own {
+            let command = format!("calve spares add --worktree --count {} {}", request.count, word(&root));
+            return Ok(Some(format!(
+                "the project proposes spares, for which new worktrees need not wait: `{command}`"
+            )));
+        }
+        wanted.count = Some(request.count);
+        store.add(&SpareOrigin::Directory(root), &wanted).map(|_| None).map_err(Failure::from)
+    };
+    keep().unwrap_or_else(|failure: Failure| {
+        output::failure(&failure);
+        output::warn("no spares are kept; the worktree is complete all the same");
+        None
+    })
+}
+
+fn refill(
+    source: Option<SpareSource>,
+    added: Option<&SpareSet>,
+    output: &Output,
+    cancel: &CancelToken,
+) -> Result<(), Failure> {
+    let progress = Arc::new(Progress::default());
+    let (store, options) = (store()?, options(source.clone(), Background::No, &progress, cancel));
+    let mut report = watched("cloned", &progress, || store.refill(&options))?;
+    if let Some(added) = added {
+        store.forget_unbuilt(added, &report.failures)?;
+    }
+    let failure = report.failures.pop();
+    for (_, error) in report.failures.drain(..) {
+        output::failure(&error.into());
+    }
+    tell(&report, source.as_ref(), output)?;
+    failure.map_or(Ok(()), |(_, error)| Err(error.into()))
+}
+
+fn options(
+    only: Option<SpareSource>,
+    background: Background,
+    progress: &Arc<Progress>,
+    cancel: &CancelToken,
+) -> RefillOptions {
+    let (progress, cancel) = (Arc::clone(progress), cancel.clone());
+    RefillOptions { resolve: directory, only, background, progress, cancel }
+}
+
+/// Finds the directory of a source. `None` if it no longer exists.
+fn directory(source: &SpareSource) -> Option<SpareOrigin> {
+    match source {
+        SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),
+        SpareSource::Template(name) => {
+            let held = Templates::open(&home::directory().ok()?).hold(name);
+            held.ok().map(|held| SpareOrigin::Template(Box::new(held)))
+        }
+    }
+}
+
+/// Returns the source that a path means: the one that `list` names so, else the directory behind its links, which need not exist any more.
+fn source(path: &Path) -> Result<SpareSource, Failure> {
+    if let Some(name) = template_name(path) {
+        return Ok(SpareSource::Template(name));
+    }
+    let named = SpareSource::Directory(std::path::absolute(path)?);
+    if store()?.list(|_| None)?.iter().any(|set| set.source == named) {
+        return Ok(named);
+    }
+    Ok(fs_err::canonicalize(path).map_or(named, SpareSource::Directory))
+}
+
+fn known(sets: usize, source: &SpareSource) -> Result<(), Failure> {
+    if sets > 0 {
+        return Ok(());
+    }
+    let text = format!("there are no spares of `{}`", ShownPath(source.name()));
+    Err(Failure::stated(FAILED, text, "`calve spares list` shows the directories that have spares"))
+}
+
+fn list(as_json: bool) -> Result<(), Failure> {
+    let store = store()?;
+    store.unreadable()?.iter().for_each(|set| output::warn_of_record(set));
+    let sets = store.list(directory)?;
+    if as_json {
+        return json(&RefillReport::default(), &sets);
+    }
+    for set in &sets {
+        output::result(&format!("{}\n", sentence(set)))?;
+        for spare in &set.spares {
+            output::result(&format!("  {}\n", sentence_of(spare)))?;
+        }
+    }
+    Ok(())
+}
+
+fn tell(report: &RefillReport, source: Option<&SpareSource>, output: &Output) -> Result<(), Failure> {
+    let mut sets = store()?.list(directory)?;
+    sets.retain(|set| source.is_none_or(|source| set.source == *source));
+    sets.iter().for_each(|set| output::note(&sentence(set)));
+    if output.json { json(report, &sets) } else { Ok(()) }
+}
+
+fn json(report: &RefillReport, sets: &[SpareSet]) -> Result<(), Failure> {
+    output::json(&SparesReceipt { sources: sets, built: report.built, removed: report.removed })
+}
+
+fn sentence(set: &SpareSet) -> String {
+    let ready = set.spares.iter().filter(|spare| spare.standing == Readiness::Ready).count();
+    let paused = if set.is_paused { ", paused" } else { "" };
+    let watched = if set.is_watched { ", watched" } else { "" };
+    let left_out = set.exclude.iter().map(|pattern| match pattern.strip_prefix('!') {
+        Some(taken) => format!(", with `{taken}`"),
+        None => format!(", without `{pattern}`"),
+    });
+    let left_out: String = left_out.collect();
+    let next = match set.next_bytes {
+        None => String::new(),
+        Some(0) => ", the next one shares its data".into(),
+        Some(bytes) => format!(", the next one takes {}", size(bytes)),
+    };
+    let source = set.source.name();
+    let (source, directory) = (ShownPath(source), ShownPath(&set.directory));
+    format!(
+        "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{directory}`",
+        counted(set.count, "spare")
+    )
+}
+
+fn sentence_of(spare: &SpareState) -> String {
+    let standing = match spare.standing {
+        Readiness::Building => "building".into(),
+        Readiness::Ready => "ready".into(),
+        Readiness::Stale(reason) => format!("stale ({reason})"),
+    };
+    let (Some(built), Some(number), Some(apparent), Some(written)) =
+        (spare.built, spare.entries, spare.apparent_bytes, spare.written_bytes)
+    else {
+        return standing;
+    };
+    let built = age(SystemTime::now().duration_since(built).unwrap_or_default());
+    let cost = if written == 0 { "shared".into() } else { format!("{} written", size(written)) };
+    format!("{standing}, {built} old, {}, {}, {cost}", entries(number), size(apparent))
+}

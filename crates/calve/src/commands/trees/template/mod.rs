@@ -1,0 +1,189 @@
+pub(crate) mod registry;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use calve_core::error::TemplateError;
+use calve_core::internal::ShownPath;
+use calve_core::spares::SpareSource;
+use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
+use calve_core::{CancelToken, Error, Progress};
+use calve_receipt::human::{count, duration, entries, size};
+use calve_receipt::{
+    ListedTemplate, TemplateCreateReceipt, TemplateReceipt, TemplateRemoveReceipt, TemplateState,
+    TemplateVerifyReceipt, TemplatesReceipt,
+};
+
+use super::spares;
+use crate::cli::template::{
+    CreateArguments, ListArguments, MakeOptions, RefreshArguments, RemoveArguments, ShowArguments, TemplateCommand,
+    VerifyArguments,
+};
+use crate::failure::{FAILED, Failure};
+use crate::progress_bar::watched;
+use crate::reaper::clear_away;
+use crate::{home, operands, output, wording};
+
+pub(crate) fn run(command: &TemplateCommand, cancel: &CancelToken) -> Result<(), Failure> {
+    let home = home::directory().map_err(|why| Error::from(TemplateError::NoHome(why)))?;
+    let templates = Templates::open(&home);
+    clear_away(&templates.sweep()?);
+    match command {
+        TemplateCommand::Create(arguments) => create(&templates, arguments, cancel),
+        TemplateCommand::List(arguments) => list(&templates, arguments),
+        TemplateCommand::Show(arguments) => show(&templates, arguments),
+        TemplateCommand::Verify(arguments) => verify(&templates, arguments, cancel),
+        TemplateCommand::Refresh(arguments) => refresh(&templates, arguments, cancel),
+        TemplateCommand::Remove(arguments) => remove(&templates, arguments, cancel),
+        TemplateCommand::Push(arguments) => registry::push(&templates, arguments, cancel),
+        TemplateCommand::Pull(arguments) => registry::pull(&templates, arguments, cancel),
+    }
+}
+
+fn create(templates: &Templates, arguments: &CreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    make(&arguments.options, cancel, |options| templates.create(&arguments.name, &arguments.source, options))
+}
+
+fn refresh(templates: &Templates, arguments: &RefreshArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    if arguments.source.is_none() {
+        has_a_source(&templates.find(&arguments.name)?)?;
+    }
+    make(&arguments.options, cancel, |options| templates.refresh(&arguments.name, arguments.source.as_deref(), options))
+}
+
+fn has_a_source(template: &Template) -> Result<(), Failure> {
+    let name = &template.name;
+    if let Some(origin) = calve_oci::origin(template) {
+        let text = format!("the template `{name}` was pulled, and not made of a directory");
+        return Err(Failure::stated(FAILED, text, wording::pull_again("calve template pull", name, origin)));
+    }
+    if !template.source.exists() {
+        let text = format!("`{}`, of which the template was made, does not exist", ShownPath(&template.source));
+        let hint = format!("if you moved it, name its new place: calve template refresh {name} DIR");
+        return Err(Failure::stated(FAILED, text, hint));
+    }
+    Ok(())
+}
+
+fn make(
+    given: &MakeOptions,
+    cancel: &CancelToken,
+    make: impl FnOnce(&TemplateOptions) -> Result<CreatedTemplate, Error>,
+) -> Result<(), Failure> {
+    let mut options = TemplateOptions::default();
+    options.exclude.clone_from(&given.exclude);
+    options.at.clone_from(&given.at);
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let started = Instant::now();
+    let created = watched("cloned", &options.progress, || make(&options))?;
+    clear_away(&created.swept);
+    let Template { name, strategy, bytes, .. } = &created.template;
+    let (number, bytes) = (entries(created.template.entries), size(*bytes));
+    let elapsed = duration(started.elapsed());
+    output::note(&format!("created the template `{name}` by {strategy}: {number}, {bytes}, in {elapsed}"));
+    wording::clone::attention(&created.clone).iter().for_each(|line| output::warn(line));
+    if given.json { output::json(&TemplateCreateReceipt::new(&created, started.elapsed())) } else { Ok(()) }
+}
+
+fn list(templates: &Templates, arguments: &ListArguments) -> Result<(), Failure> {
+    let mut listed = Vec::new();
+    for (name, found) in templates.list()? {
+        let template = match found {
+            Ok(template) => Some(template),
+            // Removed meanwhile.
+            Err(Error::Template(TemplateError::Unknown(_))) => continue,
+            Err(_) => None,
+        };
+        let state = template.as_ref().map_or(TemplateState::Damaged, |template| state(templates, template));
+        listed.push(ListedTemplate { name, state, template });
+    }
+    if arguments.json {
+        return output::json(&TemplatesReceipt { templates: listed });
+    }
+    let widest = listed.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    let line = |ListedTemplate { name, state, template }: &ListedTemplate| {
+        let what = template.as_ref().map_or_else(String::new, |template| {
+            let (entries, bytes) = (count(template.entries), size(template.bytes));
+            format!("{entries} entries, {bytes}, of {}", ShownPath(&template.source))
+        });
+        format!("{}\n", format!("{name:widest$}  {state:<7}  {what}").trim_end())
+    };
+    output::result(&listed.iter().map(line).collect::<String>())
+}
+
+fn state(templates: &Templates, template: &Template) -> TemplateState {
+    TemplateState::from_check(&templates.check(template))
+}
+
+fn show(templates: &Templates, arguments: &ShowArguments) -> Result<(), Failure> {
+    let template = templates.find(&arguments.name)?;
+    let state = state(templates, &template);
+    if arguments.json {
+        return output::json(&TemplateReceipt { template: &template, state });
+    }
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| text.push_str(&format!("{what:<9} {value}\n"));
+    line("name", template.name.clone());
+    line("state", state.to_string());
+    line("key", template.key.clone());
+    line("source", ShownPath(&template.source).to_string());
+    for pattern in &template.exclude {
+        line("exclude", ShownPath(pattern).to_string());
+    }
+    line("entries", count(template.entries));
+    line("bytes", size(template.bytes));
+    line("strategy", template.strategy.to_string());
+    line("tree", ShownPath(&template.tree).to_string());
+    line("manifest", ShownPath(template.manifest()).to_string());
+    output::result(&text)
+}
+
+fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let started = Instant::now();
+    let verification = templates.verify(&arguments.name, cancel)?;
+    let elapsed = started.elapsed();
+    if arguments.json {
+        output::json(&TemplateVerifyReceipt {
+            name: &verification.template.name,
+            key: &verification.template.key,
+            entries: verification.entries,
+            differences: &verification.differences,
+            elapsed_ms: elapsed.into(),
+        })?;
+    } else {
+        output::result(&verification.differences.iter().map(difference_line).collect::<String>())?;
+    }
+    let (name, number) = (&arguments.name, entries(verification.entries));
+    if verification.differences.is_empty() {
+        output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
+        return Ok(());
+    }
+    let different = verification.differences.len() as u64;
+    let text = format!("the template `{name}` was changed after it was made: {} of {number}", count(different));
+    Err(Failure::stated(FAILED, text, format!("make it anew: calve template refresh {name}")))
+}
+
+fn difference_line(difference: &Difference) -> String {
+    let detail = match &difference.what {
+        DifferenceKind::Changed(keywords) => format!(" ({})", keywords.join(", ")),
+        DifferenceKind::Unreadable(reason) => format!(" ({reason})"),
+        _ => String::new(),
+    };
+    format!("{:<10} {}{detail}\n", difference.what.code(), ShownPath(&difference.path))
+}
+
+fn remove(templates: &Templates, arguments: &RemoveArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut removed = TemplateRemoveReceipt { names: Vec::new() };
+    let ended = operands::each(&arguments.names, |name| {
+        clear_away(&templates.remove(name)?);
+        output::note(&format!("removed the template `{name}`"));
+        removed.names.push(name.clone());
+        spares::store()?.remove(&SpareSource::Template(name.clone()), cancel)?;
+        Ok(())
+    })?;
+    if arguments.json {
+        output::json(&removed)?;
+    }
+    ended
+}

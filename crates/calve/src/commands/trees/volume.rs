@@ -1,0 +1,261 @@
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
+use calve_receipt::human::size;
+use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
+use calve_volume::{Error, ExaminedProblem, NewVolume, VolumePlan, VolumeState, Volumes, WayToRoot};
+
+use crate::cli::volume::{
+    AttachArguments, CreateArguments, DetachArguments, DoctorArguments, GrowArguments, ListArguments, Output,
+    RemoveArguments, VolumeCommand,
+};
+use crate::failure::{FAILED, Failure, REFUSED};
+use crate::{consent, home, output, wording};
+
+pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), Failure> {
+    let home = home::directory().map_err(|why| {
+        let text = format!("it is not known where volumes are kept: {why}");
+        Failure::stated(FAILED, text, "set HOME, or CALVE_HOME to an absolute path")
+    })?;
+    let volumes = Volumes::at(&home);
+    let done = match command {
+        VolumeCommand::Create(arguments) => create(&volumes, arguments),
+        VolumeCommand::List(arguments) => list(&volumes, arguments),
+        VolumeCommand::Attach(arguments) => attach(&volumes, arguments),
+        VolumeCommand::Detach(arguments) => detach(&volumes, arguments),
+        VolumeCommand::Grow(arguments) => grow(&volumes, arguments),
+        VolumeCommand::Remove(arguments) => remove(&volumes, arguments),
+        VolumeCommand::Doctor(arguments) => doctor(&volumes, arguments, cancel),
+    };
+    // A Ctrl-C reaches mkfs.btrfs, mount and sudo too, and interrupts fallocate(2).
+    done.map_err(|failure| match cancel.is_cancelled() {
+        true => Failure::Interrupted("run it again: it finishes or removes what this run began"),
+        false => failure,
+    })
+}
+
+fn create(volumes: &Volumes, arguments: &CreateArguments) -> Result<(), Failure> {
+    let CreateArguments { name, size: bytes, at, sparse, output } = arguments;
+    let mut new = NewVolume::default();
+    new.bytes = *bytes;
+    new.is_sparse = *sparse;
+    new.at = at.as_deref().map(std::path::absolute).transpose()?;
+    let listed = volumes.look(volumes.create(name, &new)?)?;
+    say(output, || format!("made the volume {name} of {}; mount it: calve volume attach {name}", size(listed.bytes)));
+    document(output, vec![receipt(&listed)])
+}
+
+fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
+    let mut receipts = Vec::new();
+    let mut lines = String::new();
+    for name in volumes.names()? {
+        let receipt = match volumes.find(&name) {
+            Ok(volume) => {
+                let listed = volumes.look(volume)?;
+                let (bytes, taken) = (size(listed.bytes), size(listed.allocated_bytes));
+                let state = if listed.is_attached { "attached" } else { "detached" };
+                let at = ShownPath(&listed.volume.mount_point);
+                lines.push_str(&format!("{name:<16} {state:<9} {bytes:>9}, {taken:>9} on disk  {at}\n"));
+                receipt(&listed)
+            }
+            Err(Error::Unusable { problem, .. }) => {
+                lines.push_str(&format!("{name:<16} damaged: {problem}\n"));
+                damaged(&name, vec![ExaminedProblem { problem, is_repaired: false }])
+            }
+            Err(error) => return Err(error.into()),
+        };
+        receipts.push(receipt);
+    }
+    match arguments.json {
+        true => output::json(&VolumesReceipt { volumes: receipts }),
+        false => output::result(&lines),
+    }
+}
+
+fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure> {
+    let AttachArguments { name, root, output } = arguments;
+    let plan = volumes.attach(name)?;
+    if root.print {
+        return print(&plan);
+    }
+    let listed = carry_out(plan, "attaching a volume")?;
+    let (free, demand) = (listed.host_free_bytes, listed.demand_bytes());
+    if demand > free {
+        let (free, demand) = (size(free), size(demand));
+        output::warn(&format!(
+            "the disk has {free} free, and the volume could take {demand} more; it becomes read-only when the disk is full"
+        ));
+    }
+    if output.json {
+        return document(output, vec![receipt(&listed)]);
+    }
+    output::path(&listed.volume.mount_point)
+}
+
+fn detach(volumes: &Volumes, arguments: &DetachArguments) -> Result<(), Failure> {
+    let DetachArguments { name, root, output } = arguments;
+    let plan = volumes.detach(name)?;
+    if root.print {
+        return print(&plan);
+    }
+    let listed = carry_out(plan, "detaching a volume")?;
+    say(output, || format!("detached the volume {name}"));
+    document(output, vec![receipt(&listed)])
+}
+
+fn grow(volumes: &Volumes, arguments: &GrowArguments) -> Result<(), Failure> {
+    let GrowArguments { name, size: bytes, output } = arguments;
+    volumes.grow(name, *bytes)?;
+    let mut listed = volumes.look(volumes.find(name)?)?;
+    if listed.is_attached {
+        listed = carry_out(volumes.attach(name)?, "growing an attached volume")?;
+    }
+    say(output, || format!("the volume {name} has {}", size(listed.bytes)));
+    document(output, vec![receipt(&listed)])
+}
+
+fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure> {
+    let RemoveArguments { name, yes, output } = arguments;
+    if !yes {
+        let taken = match volumes.find(name) {
+            Err(error @ Error::NotFound(_)) => return Err(error.into()),
+            found => found.and_then(|volume| volumes.look(volume)),
+        };
+        let taken =
+            taken.map_or_else(|_| String::new(), |listed| format!(", {} on disk", size(listed.allocated_bytes)));
+        let agreed =
+            consent::can_ask() && consent::yes(&format!("Delete the volume {name} with everything in it{taken}?"));
+        if !agreed {
+            let text = format!("the volume `{name}` is still there");
+            return Err(Failure::stated(REFUSED, text, "`--yes` deletes it without asking"));
+        }
+    }
+    let removed = volumes.remove(name)?;
+    say(output, || format!("deleted the volume {name}, which took up {}", size(removed.freed_bytes)));
+    document(output, Vec::new())
+}
+
+fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let names = match &arguments.name {
+        Some(name) => vec![name.clone()],
+        None => volumes.names()?,
+    };
+    let mut receipts = Vec::new();
+    let mut is_well = true;
+    for name in names {
+        let findings = examine(volumes, &name, cancel)?;
+        is_well &= findings.iter().all(|finding| finding.is_repaired);
+        for ExaminedProblem { problem, is_repaired } in &findings {
+            match is_repaired {
+                true => say(&arguments.output, || format!("{name}: repaired: {problem}")),
+                false => output::error(
+                    &format!("the volume `{name}`: {problem}"),
+                    Some(&wording::volume::advice(problem, &name)),
+                ),
+            }
+        }
+        if findings.is_empty() {
+            say(&arguments.output, || format!("{name}: nothing is wrong"));
+        }
+        let mut receipt = match volumes.find(&name) {
+            Ok(volume) => receipt(&volumes.look(volume)?),
+            Err(_) => damaged(&name, Vec::new()),
+        };
+        receipt.problems = findings.iter().map(problem).collect();
+        receipts.push(receipt);
+    }
+    document(&arguments.output, receipts)?;
+    if is_well { Ok(()) } else { Err(Failure::Reported(FAILED)) }
+}
+
+/// Looks at a volume, repairs it if that is wanted, and looks again.
+fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<ExaminedProblem>, Failure> {
+    let before = volumes.examine(name)?;
+    let is_damaged = before.iter().any(|problem| !problem.is_repairable() && !problem.is_mild());
+    if is_damaged || !before.iter().any(calve_volume::Problem::is_repairable) {
+        return Ok(before.into_iter().map(|problem| ExaminedProblem { problem, is_repaired: false }).collect());
+    }
+    if volumes.look(volumes.find(name)?)?.is_attached {
+        // A user who does not agree is told the faults all the same.
+        match carry_out(volumes.attach(name)?, "repairing a volume") {
+            Ok(_) | Err(Failure::Stated { .. }) => {}
+            Err(failure @ Failure::Volume(Error::NotPermitted { .. })) if !cancel.is_cancelled() => {
+                let _ = output::failure(&failure);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    let after = volumes.examine(name)?;
+    let finding = |problem| ExaminedProblem { is_repaired: !after.contains(&problem), problem };
+    Ok(before.into_iter().map(finding).collect())
+}
+
+/// Runs what root has to run, if this is root or the user agrees.
+fn carry_out(plan: VolumePlan<'_>, what: &str) -> Result<VolumeState, Failure> {
+    if plan.commands.is_empty() {
+        return Ok(plan.carry_out(None)?);
+    }
+    let way = WayToRoot::here();
+    let asked = |way: &WayToRoot| {
+        *way == WayToRoot::IsRoot
+            || consent::can_ask() && {
+                show(&plan);
+                consent::yes(&format!("Run this by {}?", way.program()))
+            }
+    };
+    match way.filter(asked) {
+        Some(way) => Ok(plan.carry_out(Some(way))?),
+        None => {
+            show(&plan);
+            let text = format!("{what} needs root");
+            Err(Failure::stated(REFUSED, text, "run those commands as root, then this one again"))
+        }
+    }
+}
+
+fn show(plan: &VolumePlan<'_>) {
+    for command in &plan.commands {
+        output::prompt(&format!("    {command}"));
+    }
+}
+
+fn print(plan: &VolumePlan<'_>) -> Result<(), Failure> {
+    output::bytes(
+        &plan.commands.iter().flat_map(|command| [command.line(), b"\n".to_vec()].concat()).collect::<Vec<u8>>(),
+    )
+}
+
+fn say(output: &Output, text: impl FnOnce() -> String) {
+    if !output.json {
+        output::note(&text());
+    }
+}
+
+fn document(output: &Output, volumes: Vec<VolumeReceipt>) -> Result<(), Failure> {
+    if output.json { output::json(&VolumesReceipt { volumes }) } else { Ok(()) }
+}
+
+fn receipt(listed: &VolumeState) -> VolumeReceipt {
+    VolumeReceipt {
+        name: listed.volume.name.clone(),
+        uuid: Some(listed.volume.uuid.clone()),
+        image: Some(path(&listed.volume.image)),
+        mount_point: Some(path(&listed.volume.mount_point)),
+        attached: listed.is_attached,
+        devices: listed.devices.iter().map(path).collect(),
+        // An image has at least a file system.
+        size_bytes: Some(listed.bytes).filter(|bytes| *bytes > 0),
+        allocated_bytes: (listed.bytes > 0).then_some(listed.allocated_bytes),
+        host_free_bytes: Some(listed.host_free_bytes),
+        problems: Vec::new(),
+    }
+}
+
+fn damaged(name: &str, findings: Vec<ExaminedProblem>) -> VolumeReceipt {
+    let problems = findings.iter().map(problem).collect();
+    VolumeReceipt { name: name.to_owned(), problems, ..VolumeReceipt::default() }
+}
+
+fn problem(finding: &ExaminedProblem) -> VolumeProblem {
+    let ExaminedProblem { problem, is_repaired } = finding;
+    VolumeProblem { code: problem.code(), message: problem.to_string(), repaired: *is_repaired }
+}

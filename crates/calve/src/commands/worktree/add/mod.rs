@@ -1,0 +1,242 @@
+mod lines;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use calve_core::internal::{InlinedBytes, ShownPath};
+use calve_core::{CancelToken, Progress};
+use calve_env::{
+    AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddSteps, AddedEnvironment, Services, TakenBack,
+};
+use calve_git::environment::EnvFile;
+use calve_git::worktree::{self, AddReport, IgnoredEntries, LeftEntry, Trust, UncommittedChanges};
+
+use crate::cli::worktree::AddArguments;
+use crate::commands::trees::spares;
+use crate::commands::worktree::dependencies;
+use crate::commands::worktree::env;
+use crate::commands::worktree::facts::Facts;
+use crate::commands::worktree::here;
+use crate::failure::Failure;
+use crate::host::Program;
+use crate::progress_bar::Watch;
+use crate::wording::{self, word};
+use crate::{consent, home, output, real_path};
+use calve_receipt::{
+    CloneReceipt, EnvFileReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, SkippedEntry, TrackedFiles,
+    TrackedPlan, WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
+};
+
+pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut facts = Facts::default();
+    let options = options(arguments, cancel)?;
+    if arguments.dry_run {
+        return plan(&options, arguments);
+    }
+    let progress = &options.worktree.clone.progress;
+    let mut steps = Steps { arguments, started: Instant::now(), progress, watch: None, facts: &mut facts };
+    let outcome = calve_env::add(&Program, &options, &mut steps, cancel);
+    drop(steps);
+    match outcome {
+        Ok(AddOutcome::Ready(path)) => output::path(&path),
+        Ok(AddOutcome::Added(added)) if arguments.json => output::json(&add_receipt(&added, facts)?),
+        Ok(AddOutcome::Added(added)) => output::path(&added.report.worktree.path),
+        Err(failed) => Err(say_failed(failed, arguments.json)),
+    }
+}
+
+/// Says what there is after a failure, and returns it.
+fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) -> Failure {
+    earlier.into_iter().for_each(|error| _ = output::failure(&error.into()));
+    let failure = Failure::from(*error);
+    match rest {
+        AddRest::Nothing => failure,
+        AddRest::TakenBack(taken_back) => say_taken_back(failure, *taken_back),
+        AddRest::Worktree { path, lacks_hook } => {
+            if lacks_hook {
+                output::warn(&format!(
+                    "the post-add hook did not run: run its commands, `hooks.post-add` in .calve.toml, in `{}` yourself",
+                    ShownPath(&path)
+                ));
+            }
+            // The exit code says that it has failed, whatever becomes of this.
+            if !is_json && path.exists() {
+                let _ = output::path(&path);
+            }
+            failure
+        }
+    }
+}
+
+struct Steps<'a> {
+    arguments: &'a AddArguments,
+    started: Instant,
+    progress: &'a Arc<Progress>,
+    watch: Option<Watch>,
+    facts: &'a mut Facts,
+}
+
+impl AddSteps for Steps<'_> {
+    fn begins(&mut self) {
+        self.watch = Some(Watch::start("cloned", self.progress));
+    }
+
+    fn has_files(&mut self) {
+        self.watch = None;
+    }
+
+    fn is_complete(&mut self, added: &mut AddedEnvironment<'_>) {
+        let AddedEnvironment { report: added, own } = added;
+        self.facts.own_parts(&added.worktree.path, &added.worktree.donor, own);
+        if self.arguments.env_file.is_some() && own.variables.as_ref().is_some_and(Vec::is_empty) {
+            let text = "warning: `--env-file` wrote nothing, because the worktree has no ports and no services";
+            self.facts.add(FactSubject::EnvFiles, text);
+        }
+        // The next spare takes both processors and the disk from whoever waits for this worktree.
+        let proposed = spares::keep_requested(added);
+        if added.files.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
+            spares::start_refill();
+        }
+        added.elapsed = self.started.elapsed();
+        lines::describe(added, self.arguments.detach, self.facts);
+        self.facts.add_all(FactSubject::Cloning, proposed);
+        self.facts.say();
+        if let Some(hook) = &added.post_checkout {
+            output::pass_on(&[hook.output.trim_ascii_end(), b"\n"].concat());
+        }
+    }
+}
+
+fn plan(options: &AddOptions, arguments: &AddArguments) -> Result<(), Failure> {
+    let planned = calve_env::plan(&Program, options)?;
+    lines::say_plan(&planned);
+    let AddPlan { plan: planned, services, not_approved } = planned;
+    if let Some(error) = not_approved.filter(|_| !consent::can_ask()) {
+        return Err(error.into());
+    }
+    if arguments.json { output::json(&plan_receipt(&planned, services.receipts()?)) } else { Ok(()) }
+}
+
+/// Says what became of the worktree of an agent that could not be finished.
+fn say_taken_back(failure: Failure, taken_back: TakenBack) -> Failure {
+    let hint = match taken_back {
+        TakenBack::Removed { worktree, unfinished } => {
+            worktree.kept.iter().for_each(super::remove::say_kept);
+            unfinished.into_iter().for_each(|error| _ = output::failure(&error.into()));
+            "the worktree was taken away again; fix what was reported, and ask again".to_owned()
+        }
+        TakenBack::Stays(path, _) if !path.exists() => {
+            "nothing of the worktree is left; fix what was reported, and ask again".to_owned()
+        }
+        TakenBack::Stays(path, why) => format!(
+            "the worktree stays, and no agent gets it: {why}; check it, then run `calve worktree remove -f {}`",
+            word(&path)
+        ),
+    };
+    match failure {
+        Failure::Stated { text, code, .. } => Failure::stated(code, text, hint),
+        other => {
+            output::warn(&hint);
+            other
+        }
+    }
+}
+
+fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions, Failure> {
+    let mut worktree = worktree::AddOptions::default();
+    worktree.start = real_path::here()?;
+    worktree.branch.clone_from(&arguments.branch);
+    worktree.base.clone_from(&arguments.base);
+    worktree.from.clone_from(&arguments.from);
+    worktree.path.clone_from(&arguments.path);
+    worktree.is_detached = arguments.detach;
+    worktree.ignored = if arguments.no_ignored { IgnoredEntries::Leave } else { IgnoredEntries::Carry };
+    worktree.changes = if arguments.dirty { UncommittedChanges::Carry } else { UncommittedChanges::Leave };
+    worktree.trust = if arguments.trust { Trust::Yes } else { Trust::No };
+    worktree.clone.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
+    worktree.clone.spares = home::spares();
+    worktree.clone.progress = Arc::new(Progress::default());
+    worktree.clone.cancel = cancel.clone();
+    Ok(AddOptions {
+        worktree,
+        data_from: arguments.data_from.clone(),
+        env_file: arguments.env_file.clone(),
+        consent: here::consent(arguments.no_hooks, arguments.yes),
+        agent: arguments.for_agent.clone(),
+        protect: home::protected(),
+    })
+}
+
+fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
+    let (code, ignored) = match outcome {
+        EnvFile::Written => ("written", Some(true)),
+        EnvFile::WrittenUnignored => ("written", Some(false)),
+        EnvFile::Tracked => ("tracked", None),
+        EnvFile::Foreign => ("foreign", None),
+        EnvFile::NotIgnored => ("not_ignored", None),
+        EnvFile::NoDirectory => ("no_directory", None),
+    };
+    EnvFileReceipt { path: path(file), outcome: code, ignored }
+}
+
+fn left(left: &[LeftEntry]) -> Vec<SkippedEntry> {
+    left.iter().map(|left| SkippedEntry { path: left.path.clone(), reason: left.reason.skip_reason() }).collect()
+}
+
+fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAddReceipt, Failure> {
+    let AddedEnvironment { report, own } = added;
+    let AddReport { worktree: added, files, .. } = report;
+    let not_cloned = files.tracked.written.iter();
+    let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.code(), files: *files });
+    Ok(WorktreeAddReceipt {
+        path: path(&added.path),
+        branch: added.branch.clone(),
+        new_branch: added.is_new_branch,
+        new_branch_from: added.start.as_ref().map(|start| start.name.clone()),
+        upstream: added.upstream.clone(),
+        head: added.head.clone(),
+        from: path(&added.donor),
+        pull_request: added.pull_request,
+        untrusted: added.provenance.is_untrusted(),
+        tracked: TrackedFiles {
+            cloned: files.tracked.cloned,
+            written_by_git: files.tracked.written.values().sum(),
+            not_cloned: not_cloned.collect(),
+        },
+        carried: paths(&files.untracked.carried),
+        left: left(&files.untracked.left),
+        dependencies: dependencies::receipts(&files.untracked.dependencies),
+        spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
+        ports: env::receipts(&own.ports),
+        services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
+        env_files: own.env_files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
+        other_values: env::other_values_receipts(&own.other_values),
+        uncommitted: files.uncommitted,
+        escapes: super::check::findings(&files.audit),
+        post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
+        warnings: files.warnings.iter().map(wording::git::warning).collect(),
+        facts: facts.into_receipts(),
+        clone: CloneReceipt { report: files.clone.clone() },
+        elapsed_ms: report.elapsed.into(),
+    })
+}
+
+fn plan_receipt(planned: &worktree::AddPlan, services: Vec<ServiceReceipt>) -> WorktreePlanReceipt {
+    let worktree::AddPlan { worktree, untracked, .. } = planned;
+    WorktreePlanReceipt {
+        path: path(&worktree.path),
+        branch: worktree.branch.clone(),
+        new_branch: worktree.is_new_branch,
+        new_branch_from: worktree.start.as_ref().map(|start| start.name.clone()),
+        head: worktree.head.clone(),
+        from: path(&worktree.donor),
+        untrusted: worktree.provenance.is_untrusted(),
+        tracked: TrackedPlan { same: planned.tracked_same, other: planned.tracked_other },
+        carried: paths(&untracked.carried),
+        secrets: paths(&planned.secrets),
+        left: left(&untracked.left),
+        dependencies: dependencies::receipts(&untracked.dependencies),
+        services,
+    }
+}

@@ -1,0 +1,188 @@
+//! `calve env` and `calve exec`: a worktree's environment.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
+use calve_db::Address;
+use calve_env::{Environment, RewrittenFiles, StartedServices, ports_of_worktrees};
+use calve_git::configured_variables;
+use calve_git::environment::{EnvFile, LeasedPort, OtherValues, env_file_text};
+use calve_git::worktree::{Worktree, WorktreeInfo};
+use calve_receipt::{EnvironmentReceipt, OtherValuesReceipt, PortReceipt, path};
+
+use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
+use crate::commands::worktree::services;
+use crate::failure::Failure;
+use crate::host::Program;
+use crate::{output, real_path, sys};
+
+pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
+    let environment = Environment::find(&Program, &real_path::here()?)?;
+    let root = &environment.root;
+    // Files that get new ports keep the variables of the services.
+    let services = if arguments.renew { environment.services()? } else { environment.readable_services()? };
+    let ports = if arguments.renew { renewed(&environment)? } else { environment.ports()? };
+    services::say_without_data(&services)?;
+    if arguments.renew && !ports.is_empty() {
+        say_rewritten(&environment.rewrite_files(&Environment::variables(&ports, &services)?)?);
+    }
+    if arguments.json {
+        let (ports, services) = (receipts(&ports), services.receipts()?);
+        return output::json(&EnvironmentReceipt { path: path(root), ports, services });
+    }
+    let variables = Environment::variables(&ports, &services)?;
+    let file = match arguments.format {
+        EnvFormat::Dotenv => Some(".env"),
+        EnvFormat::Mise => Some("mise.toml"),
+        EnvFormat::Sh | EnvFormat::Fish => None,
+    };
+    if let Some(file) = file {
+        let text = if variables.is_empty() { String::new() } else { env_file_text(file.as_ref(), &variables) };
+        return output::result(&text);
+    }
+    let line = |(name, value): &(String, String)| match arguments.format {
+        EnvFormat::Fish => format!("set -gx {name} {}\n", quoted(value)),
+        _ => format!("export {name}={}\n", quoted(value)),
+    };
+    // The shell may have another worktree's values.
+    let without = |name: String| match arguments.format {
+        EnvFormat::Fish => format!("set -e {name}\n"),
+        _ => format!("unset {name}\n"),
+    };
+    let has = |name: &String| variables.iter().any(|(variable, _)| variable == name);
+    let missing = configured_variables([&**root]).into_iter().filter(|name| !has(name));
+    output::result(&variables.iter().map(line).chain(missing.map(without)).collect::<String>())
+}
+
+/// Quotes a value for sh and fish. A number stays as it is; a URL has no quotes in it.
+fn quoted(value: &str) -> String {
+    if value.bytes().all(|byte| byte.is_ascii_digit()) { value.to_owned() } else { format!("'{value}'") }
+}
+
+pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let environment = Environment::find(&Program, &real_path::here()?)?;
+    let StartedServices { ports, services, started, env_files } = environment.up(&[], cancel)?;
+    if !started.is_empty() {
+        let names: Vec<String> = started.iter().map(|name| format!("`{name}`")).collect();
+        output::note(&format!("started {}", listed(&names)));
+    }
+    say_rewritten(&env_files);
+    services::lacking_lines(&services).iter().for_each(|line| output::note(line));
+    let mut command = Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]);
+    for name in configured_variables([&*environment.root]) {
+        command.env_remove(name);
+    }
+    Address::set_environment_of_all(services.addresses()?, &mut command);
+    command.envs(Environment::variables(&ports, &services)?);
+    Err(Failure::not_started(&arguments.command[0], sys::become_command(&mut command)))
+}
+
+/// Gives the worktree other ports, and says which, and what to restart.
+fn renewed(environment: &Environment<'_>) -> Result<Vec<LeasedPort>, Failure> {
+    if environment.config.ports.is_empty() {
+        output::note("this worktree has no ports: `[ports]` in .calve.toml names them");
+        return Ok(Vec::new());
+    }
+    let (former, ports) = environment.renew_ports()?;
+    for port in &ports {
+        let was = former.iter().find(|former| former.name == port.name);
+        output::note(&match was {
+            Some(was) => format!("{} changes from {} to {}", port.variable(), was.number, port.number),
+            None => format!("{} is {}", port.variable(), port.number),
+        });
+    }
+    output::note("restart the programs of this worktree that use them");
+    Ok(ports)
+}
+
+/// Says which files have the new variables now. Those that Calve did not make, or that were edited, are only named.
+pub(crate) fn say_rewritten(rewritten: &RewrittenFiles) {
+    for (file, outcome) in &rewritten.files {
+        output::note(&file_line(file, *outcome));
+    }
+    for OtherValues { file, variables, .. } in &rewritten.other_values {
+        let file = ShownPath(file);
+        output::warn(&format!(
+            "`{file}` still has another {}: Calve did not make it, or it was edited, so it was left alone",
+            listed(variables)
+        ));
+    }
+    if let Some(error) = &rewritten.failure {
+        output::warn(&error.to_string());
+    }
+}
+
+/// Lists names, as in "A, B and C".
+fn listed(variables: &[String]) -> String {
+    match variables.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => variables.concat(),
+    }
+}
+
+pub(crate) fn ports_line(ports: &[LeasedPort]) -> Option<String> {
+    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
+    (!words.is_empty()).then(|| format!("ports: {} (`calve env` prints them)", words.join(", ")))
+}
+
+pub(crate) fn file_line(file: &Path, outcome: EnvFile) -> String {
+    let file = ShownPath(file);
+    match outcome {
+        EnvFile::Written => format!("wrote the variables to `{file}`"),
+        EnvFile::WrittenUnignored => {
+            format!("warning: wrote the variables to `{file}`, which git does not ignore: add it to .gitignore")
+        }
+        EnvFile::Tracked => format!("warning: git tracks `{file}`, so it was left alone"),
+        EnvFile::Foreign => format!(
+            "warning: Calve did not make `{file}`, or it was edited, so it was left alone; `calve env --format dotenv` prints the variables"
+        ),
+        EnvFile::NotIgnored => format!("warning: left out `{file}`: git does not ignore it here"),
+        EnvFile::NoDirectory => format!("warning: left out `{file}`: there is no directory for it"),
+    }
+}
+
+/// Says which files have the values of another worktree. `written` are those that have this one's.
+pub(crate) fn other_values_lines(found: &[OtherValues], written: &[(PathBuf, EnvFile)]) -> Vec<String> {
+    let is_written = |outcome| matches!(outcome, EnvFile::Written | EnvFile::WrittenUnignored);
+    let written = written.iter().find(|(_, outcome)| is_written(*outcome)).map(|(file, _)| file);
+    let line = |OtherValues { file, variables, .. }: &OtherValues| {
+        let file = ShownPath(file);
+        let variables = listed(variables);
+        match written {
+            Some(written) => format!(
+                "warning: `{file}` sets {variables} too: start programs that do not read `{}` with `calve exec`",
+                ShownPath(written)
+            ),
+            None => format!(
+                "warning: `{file}` sets {variables}: programs that read it do not use this worktree's; write `.env.local`, or start them with `calve exec`"
+            ),
+        }
+    };
+    found.iter().map(line).collect()
+}
+
+pub(crate) fn other_values_receipts(found: &[OtherValues]) -> Vec<OtherValuesReceipt> {
+    let one = |one: &OtherValues| OtherValuesReceipt { path: path(&one.file), variables: one.variables.clone() };
+    found.iter().map(one).collect()
+}
+
+/// Returns the ports of each of these worktrees. An error is only a warning, because the callers show more than ports.
+pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<LeasedPort>> {
+    ports_of_worktrees(&Program, all.iter().map(|listed| &listed.worktree)).unwrap_or_else(|error| {
+        output::warn(&format!("no ports are shown: {error}"));
+        vec![Vec::new(); all.len()]
+    })
+}
+
+/// Returns the ports of a worktree that goes. Faults of theirs must not keep it.
+pub(crate) fn of_worktree(worktree: &Worktree) -> Vec<LeasedPort> {
+    ports_of_worktrees(&Program, [worktree]).ok().and_then(|mut all| all.pop()).unwrap_or_default()
+}
+
+pub(crate) fn receipts(ports: &[LeasedPort]) -> Vec<PortReceipt> {
+    let one = |port: &LeasedPort| PortReceipt { name: port.name.clone(), variable: port.variable(), port: port.number };
+    ports.iter().map(one).collect()
+}

@@ -1,0 +1,132 @@
+//! The facts about a new worktree: one list, from which the lines on a terminal, the receipt and the answer to an agent come.
+
+use std::path::Path;
+
+use calve_env::{OwnParts, Services};
+use calve_receipt::{FactSubject, WorktreeFact};
+
+use crate::commands::worktree::{env, services};
+use crate::output;
+
+pub(crate) const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
+    `calve hook approve --trust PATH` trusts it later";
+
+/// More than fit on a screen beside what the user does next are not read.
+const MOST_LINES: usize = 8;
+
+/// The facts about one worktree, the most important first.
+#[derive(Debug, Default)]
+pub(crate) struct Facts(Vec<WorktreeFact>);
+
+impl Facts {
+    pub(crate) fn add(&mut self, about: FactSubject, text: impl Into<String>) {
+        let at = self.0.partition_point(|fact| fact.about <= about);
+        self.0.insert(at, WorktreeFact { about, text: text.into() });
+    }
+
+    pub(crate) fn add_all(&mut self, about: FactSubject, texts: impl IntoIterator<Item = String>) {
+        texts.into_iter().for_each(|text| self.add(about, text));
+    }
+
+    /// Adds the parts that the worktree got besides files of `donor`, as far as it got them.
+    pub(crate) fn own_parts(&mut self, root: &Path, donor: &Path, own: &OwnParts<'_>) {
+        if let Some(error) = &own.config_error {
+            let text = format!("warning: no ports were leased and no data was cloned: {error}");
+            self.add(FactSubject::Configuration, text);
+        }
+        self.configuration(root, donor);
+        self.add_all(FactSubject::Ports, env::ports_line(&own.ports));
+        if let Some(services) = &own.services {
+            self.services(services);
+        }
+        self.add_all(FactSubject::EnvFiles, own.env_files.iter().map(|(file, outcome)| env::file_line(file, *outcome)));
+        self.add_all(FactSubject::OtherValues, env::other_values_lines(&own.other_values, &own.env_files));
+    }
+
+    /// Adds where the data of services comes from, which have none, and how to reach those that have some.
+    fn services(&mut self, services: &Services<'_>) {
+        self.add_all(FactSubject::Services, services::origins_line(services));
+        self.add_all(FactSubject::Services, services::lacking_lines(services));
+        let variables = services.variables().unwrap_or_default();
+        let urls: Vec<String> = variables.into_iter().map(|(variable, url)| format!("{variable}={url}")).collect();
+        let (plural, them) = if urls.len() == 1 { ("", "it") } else { ("s", "them") };
+        if !urls.is_empty() {
+            let text = format!("service{plural}: {} (`calve up` starts {them})", urls.join(", "));
+            self.add(FactSubject::Services, text);
+        }
+    }
+
+    /// Adds that the worktree has no configuration, if the one that its files come from has.
+    fn configuration(&mut self, root: &Path, donor: &Path) {
+        let is_there = |root: &Path| root.join(calve_git::SHARED_CONFIG).symlink_metadata().is_ok();
+        if !is_there(root) && is_there(donor) {
+            let text = "this commit has no `.calve.toml`, so there are no ports and no services here; commit the file, or copy it";
+            self.add(FactSubject::Configuration, text);
+        }
+    }
+
+    /// Prints the lines; with `--quiet` only the warnings.
+    pub(crate) fn say(&self) {
+        match output::is_quiet() {
+            // Each for itself: a line of several would hide the warning in it.
+            true => self.0.iter().for_each(|fact| output::note(&fact.text)),
+            false => self.lines().iter().for_each(|line| output::note(line)),
+        }
+    }
+
+    /// Returns a line for each fact, as long as there are few. Otherwise facts about one thing share a line, and so do the least important.
+    fn lines(&self) -> Vec<String> {
+        if self.0.len() <= MOST_LINES {
+            return self.0.iter().map(|fact| fact.text.clone()).collect();
+        }
+        let about_one = self.0.chunk_by(|one, next| one.about == next.about);
+        let mut lines: Vec<String> =
+            about_one.map(|facts| facts.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>().join("; ")).collect();
+        if lines.len() > MOST_LINES {
+            let last = lines.split_off(MOST_LINES - 1).join("; ");
+            lines.push(last);
+        }
+        lines
+    }
+
+    pub(crate) fn into_receipts(self) -> Vec<WorktreeFact> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_there_is_takes_eight_lines_and_loses_nothing() {
+        const ALL: [FactSubject; 14] = [
+            FactSubject::Cloning,
+            FactSubject::Left,
+            FactSubject::Files,
+            FactSubject::EnvFiles,
+            FactSubject::Uncommitted,
+            FactSubject::References,
+            FactSubject::Warning,
+            FactSubject::Branch,
+            FactSubject::Configuration,
+            FactSubject::OtherValues,
+            FactSubject::Ports,
+            FactSubject::Services,
+            FactSubject::Dependencies,
+            FactSubject::Trust,
+        ];
+        for number in 0..=ALL.len() {
+            for times in 1..4 {
+                let mut facts = Facts::default();
+                let each = ALL[..number].iter().flat_map(|about| (0..times).map(move |at| (*about, at)));
+                each.clone().for_each(|(about, at)| facts.add(about, format!("<{about:?} {at}>")));
+                let lines = facts.lines();
+                assert!(lines.len() <= MOST_LINES && (lines.len() == number * times || number * times > MOST_LINES));
+                let said = lines.join("\n");
+                assert!(each.clone().all(|(about, at)| said.contains(&format!("<{about:?} {at}>"))), "{said}");
+                assert!(number < 3 || said.starts_with("<Files 0>"), "{said}");
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `calve up`, `down`, `status` and `logs`: the services of a worktree.
+
+use std::path::Path;
+
+use calve_core::CancelToken;
+use calve_db::UnsavedDataRule;
+use calve_env::{Environment, Services, StartedServices};
+use calve_receipt::human::size;
+use calve_receipt::{ServiceReceipt, ServiceState, ServicesReceipt, path};
+
+use crate::cli::services::{DownArguments, LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
+use crate::commands::db;
+use crate::commands::worktree::{env, services};
+use crate::failure::{Failure, REFUSED};
+use crate::host::Program;
+use crate::{consent, output, real_path};
+
+const NONE: &str = "this worktree has no services: `[services.NAME]` in .calve.toml names them";
+
+pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let environment = here()?;
+    let StartedServices { ports, mut services, started, env_files } = environment.up(&arguments.names, cancel)?;
+    for service in services.receipts()?.iter().filter(|service| services.is_chosen(&service.name)) {
+        let url = service.url.as_deref().unwrap_or_default();
+        match (started.contains(&service.name), service.state) {
+            (true, _) => output::note(&format!("started `{}`: {url}", service.name)),
+            (false, ServiceState::Running) => output::note(&format!("`{}` runs already: {url}", service.name)),
+            (false, _) => {}
+        }
+    }
+    env::say_rewritten(&env_files);
+    env::ports_line(&ports).iter().for_each(|line| output::note(line));
+    finish(&environment.root, &services, arguments.json)?;
+    services::complete(&mut services)
+}
+
+pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let environment = here()?;
+    let unsaved = if arguments.force { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
+    let (services, stopped) = environment.down(&arguments.common.names, unsaved, cancel)?;
+    for service in services.receipts()?.iter().filter(|service| services.is_chosen(&service.name)) {
+        output::note(&match stopped.contains(&service.name) {
+            true => format!("stopped `{}`", service.name),
+            false => format!("`{}` did not run", service.name),
+        });
+    }
+    finish(&environment.root, &services, arguments.common.json)
+}
+
+pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let environment = here()?;
+    let may_lose = |name: &str| {
+        if arguments.yes || consent::can_ask() && consent::yes(&format!("Lose what was written to `{name}` here?")) {
+            return Ok(());
+        }
+        let text = format!("the data of the service `{name}` may have been written to");
+        Err(Failure::stated(REFUSED, text, "`--yes` puts it back to its template all the same"))
+    };
+    let (services, reset) = environment.reset(arguments.service.as_deref(), may_lose, cancel)?;
+    output::note(&format!("reset `{reset}`"));
+    finish(&environment.root, &services, arguments.json)
+}
+
+pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
+    let environment = here()?;
+    let services = environment.services()?;
+    let receipts = services.measured()?;
+    if let Ok(home) = db::home::unswept_home() {
+        db::home::warn_of_unreadable(&home)?;
+    }
+    if arguments.json {
+        return output::json(&ServicesReceipt { path: path(&environment.root), services: receipts });
+    }
+    if services.is_empty() {
+        output::note(NONE);
+    }
+    let widest = receipts.iter().map(|service| service.name.len()).max().unwrap_or(0);
+    let line = |service: &ServiceReceipt| {
+        let url = service.url.as_deref().unwrap_or_default();
+        let taken = taken(service).map(|taken| format!("  {taken}")).unwrap_or_default();
+        let line = format!("{:widest$}  {:7}  {}{taken}  {url}", service.name, service.state, service.template);
+        line.trim_end().to_owned() + "\n"
+    };
+    output::result(&receipts.iter().map(line).collect::<String>())
+}
+
+/// Describes the space that a service takes up, as in "31 MB memory, 12 MB disk". `None` if neither is known.
+pub(crate) fn taken(service: &ServiceReceipt) -> Option<String> {
+    let memory = service.memory_bytes.map(|bytes| format!("{} memory", size(bytes)));
+    let disk = service.disk_bytes.map(|bytes| format!("{} disk", size(bytes)));
+    let both: Vec<String> = memory.into_iter().chain(disk).collect();
+    (!both.is_empty()).then(|| both.join(", "))
+}
+
+pub(crate) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
+    let services = here()?.services()?;
+    // Clients choose part of what is in it.
+    let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
+    output::result(&services.log(arguments.service.as_deref())?.chars().filter(is_plain).collect::<String>())
+}
+
+fn here() -> Result<Environment<'static>, Failure> {
+    Ok(Environment::find(&Program, &real_path::here()?)?)
+}
+
+/// Says so if the worktree has no services. Prints them as JSON if that is wanted.
+fn finish(root: &Path, services: &Services<'_>, json: bool) -> Result<(), Failure> {
+    if services.is_empty() {
+        output::note(NONE);
+    }
+    if json { output::json(&ServicesReceipt { path: path(root), services: services.receipts()? }) } else { Ok(()) }
+}

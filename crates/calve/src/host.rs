@@ -1,0 +1,99 @@
+//! The program as the host of the libraries: the user's places and programs, questions and messages.
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use calve_core::CancelToken;
+use calve_db::{BuildEvent, CommandEnd, Server};
+use calve_env::{Event, Host};
+use calve_git::hooks::Hook;
+
+use crate::{consent, home, output, reaper, sys, wording};
+
+pub(crate) struct Program;
+
+impl Host for Program {
+    fn home(&self) -> Result<PathBuf, &'static str> {
+        home::directory()
+    }
+
+    fn runtime_directory(&self) -> Option<PathBuf> {
+        env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
+    fn scratch(&self) -> PathBuf {
+        env::temp_dir()
+    }
+
+    fn supervisor(&self) -> io::Result<[PathBuf; 2]> {
+        Ok([env::current_exe()?, "__supervise".into()])
+    }
+
+    fn search(&self) -> Vec<PathBuf> {
+        env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
+    }
+
+    fn introduce(&self, server: &Server, command: &mut Command) -> calve_db::Result<()> {
+        server.check_option_files(env::var_os("HOME").map(PathBuf::from).as_deref())?;
+        server.address.set_environment(command);
+        Ok(())
+    }
+
+    fn may_run(&self, hook: Hook, text: &str) -> bool {
+        consent::can_ask() && consent::ask(hook, text)
+    }
+
+    fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
+        sys::run_hook(command.stdout(output::for_command()))
+    }
+
+    fn fill(&self, command: &mut Command) -> io::Result<Option<CommandEnd>> {
+        Ok(sys::command_end(self.run(command)?).map(|(code, how)| CommandEnd { code, how }))
+    }
+
+    fn reap(&self, parent: &Path) {
+        reaper::start(parent);
+    }
+
+    fn listen_again(&self) -> CancelToken {
+        sys::interrupt::listen_again().unwrap_or_default()
+    }
+
+    fn report(&self, event: Event<'_>) {
+        match event {
+            Event::DonorGone => {
+                output::warn("the worktree whose data this one was to get is gone, so it gets that of the template");
+            }
+            Event::DonorUnreadable(error) => warn_of("no data of the donor is cloned", &error),
+            Event::ServicesUnreadable(error) => warn_of("the services are left out", &error),
+            Event::DataStays(error) => output::warn(&format!("data of this worktree stays: {error}")),
+            Event::Template { name, event } => say_building(name, event),
+            Event::NotReleased(error) => output::warn(&error.to_string()),
+            Event::HookOfUntrusted => output::note(
+                "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
+            ),
+            Event::HookNotApproved => {
+                output::warn("the project's post-add hook did not run: it is not approved (`calve hook approve`)");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Warns with the way out of an error.
+fn warn_of(what: &str, error: &calve_env::Error) {
+    let hint = wording::env::hint_of(error).map(|hint| format!("; {hint}")).unwrap_or_default();
+    output::warn(&format!("{what}: {error}{hint}"));
+}
+
+pub(crate) fn say_building(name: &str, event: BuildEvent) {
+    match event {
+        BuildEvent::Waiting => {
+            output::note(&format!("waiting for another process that makes the template `{name}`"));
+        }
+        BuildEvent::Unfinished(what) => output::warn(&what),
+        BuildEvent::Neutralised(what) => output::note(&format!("in the template: {what}")),
+    }
+}

@@ -1,0 +1,28 @@
+//! The reaper: a detached process that deletes trash after `calve` has returned.
+
+use std::path::Path;
+
+use calve_core::template::SweptTemplates;
+
+use crate::failure::Failure;
+use crate::{output, sys};
+
+/// Starts a reaper for the directory `parent`. Should it not start, the next `calve` in that directory tries again.
+pub(crate) fn start(parent: &Path) {
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::internal::start_reaper(&program, parent);
+    }
+}
+
+/// Starts to delete what nobody uses any more.
+pub(crate) fn clear_away(swept: &SweptTemplates) {
+    swept.trash.iter().for_each(|parent| start(parent));
+    if let Some(error) = &swept.failure {
+        output::warn(&format!("files of a template that is no more could not be removed: {error}"));
+    }
+}
+
+/// Runs the reaper itself. A signal ends it at any point: the lock is then free, and the next reaper goes on.
+pub(crate) fn run() -> Result<(), Failure> {
+    sys::reap()?.failure.map_or(Ok(()), |error| Err(error.into()))
+}

@@ -1,0 +1,40 @@
+//! Words for errors of the system: what to do next.
+
+use std::io;
+
+/// Returns the remedy against an error of the program's own reading and writing, which names its path.
+pub(crate) fn hint(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{
+        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,
+        ReadOnlyFilesystem, StorageFull,
+    };
+    match error.kind() {
+        NotFound => "check the spelling; what the path leads through must be there already",
+        NotADirectory | IsADirectory | InvalidFilename => {
+            "check the path: it leads to a file where a directory is needed, or the other way round"
+        }
+        PermissionDenied => "check the owner and mode of what is named, and of the directory that it is in",
+        ReadOnlyFilesystem => "that file system is mounted read-only: name a place that can be written to",
+        StorageFull => "free some space there, or name another place",
+        QuotaExceeded => "your disk quota is used up: free some space there, or name another place",
+        AlreadyExists => "remove what is there, or name another place",
+        // Too many files, processes or threads, most of all.
+        _ => "check the limits of your session (ulimit -a) and the kernel's log (dmesg), then try again",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    #[test]
+    fn the_hint_is_about_what_went_wrong() {
+        let hint = |kind: io::ErrorKind| super::hint(&kind.into());
+        assert!(hint(io::ErrorKind::NotFound).contains("spelling"));
+        assert!(hint(io::ErrorKind::StorageFull).contains("free some space"));
+        assert!(hint(io::ErrorKind::PermissionDenied).contains("owner and mode"));
+        assert!(hint(io::ErrorKind::ReadOnlyFilesystem).contains("read-only"));
+        // EMFILE, which has no kind of its own.
+        assert!(hint(io::ErrorKind::Other).contains("ulimit"));
+    }
+}
