@@ -46,9 +46,11 @@ impl Log {
         let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = Vec::new();
         loop {
-            match rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))? {
-                0 => break,
-                length => text.extend_from_slice(&buffer[..length]),
+            let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
+            text.extend_from_slice(&buffer[..length]);
+            // A regular file gives all that it has.
+            if length < buffer.len() {
+                break;
             }
         }
         // The loose conversion takes several times as long, and logs may have thousands of lines.

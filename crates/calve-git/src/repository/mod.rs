@@ -6,6 +6,7 @@ pub(crate) mod opened;
 pub(crate) mod operation;
 pub(crate) mod origins;
 pub(crate) mod provenance;
+pub(crate) mod reference_list;
 pub(crate) mod references;
 mod remote_branches;
 mod remotes;

@@ -12,6 +12,7 @@ use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
 use crate::repository::origins::{Origins, decide, provenance_of_commit};
+use crate::repository::reference_list::References;
 use crate::repository::references::{Refspec, refspecs};
 use crate::repository::standing::WorktreeState;
 use crate::repository::state::{self, LinkedWorktree};
@@ -38,8 +39,8 @@ pub(crate) struct Repository {
     settings: HashMap<String, String>,
     /// The remotes' refspecs, each with its remote, in git's order.
     pub(super) refspecs: Vec<(String, Refspec)>,
-    /// What `git for-each-ref` has printed: an object and a reference on each line.
-    references: String,
+    /// Those that there were when it was opened.
+    pub(crate) references: References,
     origins: Origins,
 }
 
@@ -59,7 +60,7 @@ impl Repository {
         let (places, settings, references, worktrees) = std::thread::scope(|scope| {
             let places = scope.spawn(|| places(git));
             let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
-            let references = scope.spawn(|| git.run(&["for-each-ref", "--format=%(objectname) %(refname)"]));
+            let references = scope.spawn(|| References::list(git));
             let worktrees = list(git);
             (joined(places), joined(settings), joined(references), worktrees)
         });
@@ -75,7 +76,7 @@ impl Repository {
         let (settings, mut worktrees) = (settings?, worktrees?);
         state::look(&common, here.as_deref().map(|here| (here, own.as_path())), &mut worktrees)?;
         let settings = parse_settings(&settings);
-        let references = String::from_utf8_lossy(&references?).into_owned();
+        let references = references?;
         let origins = decide(&common, &settings, &mut worktrees, &references)?;
         Ok(Repository {
             worktrees,
@@ -113,15 +114,10 @@ impl Repository {
         }
     }
 
-    /// Returns the references that there were when it was opened, with the object of each.
-    pub(crate) fn references(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.references.lines().filter_map(|line| line.split_once(' '))
-    }
-
     /// Returns the object of the reference `name` below `prefix`, such as `refs/heads/`.
     pub(crate) fn object_of(&self, prefix: &str, name: &str) -> Option<&str> {
-        let mut references = self.references();
-        references.find(|(_, reference)| reference.strip_prefix(prefix) == Some(name)).map(|(oid, _)| oid)
+        let mut references = self.references.all();
+        references.find(|one| one.name.strip_prefix(prefix) == Some(name)).map(|one| one.oid)
     }
 
     /// Returns the last value of a setting; its name is in lower case, but for the part between two dots.

@@ -13,6 +13,7 @@ use crate::git::Git;
 use crate::remedy::UnfinishedOperation::{Bisect, Rebase, RebaseOrAm};
 use crate::repository::logs::{Certainty, History, Log};
 use crate::repository::operation::{unfinished, unfinished_rebase};
+use crate::repository::reference_list::{Reference, References};
 use crate::repository::references::{Fetched, Namespaces, Source};
 use crate::repository::remotes::Remotes;
 use crate::repository::rewritten::{earlier_forms, history_of, is_explained, parents_of, rewritten};
@@ -55,14 +56,13 @@ struct Tip<'l> {
 }
 
 impl Origins {
-    /// Finds the tips. `listed` is what `git for-each-ref` prints: an object and a reference on each line.
-    fn new(common: &Path, settings: &[(String, String)], worktrees: &[Worktree], listed: &str) -> Origins {
+    fn new(common: &Path, settings: &[(String, String)], worktrees: &[Worktree], references: &References) -> Origins {
         let namespaces = Namespaces::new(settings);
         let mut origins = Origins { lacks_evidence: !keeps_files(settings), ..Origins::default() };
         let directories = || worktrees.iter().filter_map(|worktree| worktree.entry.as_deref()).chain([common]);
         let mut fetched = Fetched::default();
         directories().for_each(|directory| fetched.read(directory, &namespaces.remotes));
-        let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, listed);
+        let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, references);
         origins.add_worktrees(worktrees);
         for directory in directories() {
             let log = Log::new(directory, "HEAD");
@@ -98,7 +98,7 @@ impl Origins {
         namespaces: &Namespaces,
         worktrees: &[Worktree],
         fetched: &Fetched,
-        listed: &'l str,
+        references: &'l References,
     ) -> (Vec<&'l str>, Vec<&'l str>) {
         let is_bare = worktrees.first().is_none_or(|main| main.is_bare);
         let head = fs_err::read_to_string(common.join("HEAD")).unwrap_or_default();
@@ -106,7 +106,7 @@ impl Origins {
         let inside: HashSet<&str> =
             worktrees.iter().filter(|one| is_marked(one)).filter_map(|one| one.branch.as_deref()).collect();
         let (mut tags, mut unknown, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        for (oid, reference) in listed.lines().filter_map(|line| line.split_once(' ')) {
+        for Reference { oid, name: reference, .. } in references.all() {
             let Some(source) = namespaces.source_of(reference) else { continue };
             let branch = reference.strip_prefix("refs/heads/");
             let is_remote = reference.starts_with("refs/remotes/");
@@ -262,9 +262,9 @@ pub(crate) fn decide(
     common: &Path,
     settings: &[(String, String)],
     worktrees: &mut [Worktree],
-    listed: &str,
+    references: &References,
 ) -> Result<Origins> {
-    let origins = Origins::new(common, settings, worktrees, listed);
+    let origins = Origins::new(common, settings, worktrees, references);
     let mut undecided = Vec::new();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
         let entry = worktree.entry.clone();

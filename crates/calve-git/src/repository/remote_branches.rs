@@ -46,8 +46,8 @@ impl Repository {
 
     fn branch_at<'r>(&'r self, remote: &'r str, branch: &'r str) -> Option<RemoteBranch<'r>> {
         let found = |reference: &str| {
-            let (oid, reference) = self.references().find(|(_, known)| *known == reference)?;
-            Some((oid, reference.strip_prefix(TRACKING)?))
+            let found = self.references.all().find(|known| known.name == reference)?;
+            Some((found.oid, found.name.strip_prefix(TRACKING)?))
         };
         let source = format!("refs/heads/{branch}");
         let followed = self.refspecs_of(remote).find_map(|refspec| found(&refspec.destination_of(&source)?));

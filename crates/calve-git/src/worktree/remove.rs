@@ -1,5 +1,6 @@
 //! Removes a worktree.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use crate::file_lock;
 use crate::git::Git;
 use crate::place::open_directory;
 use crate::remedy::Remedy;
+use crate::repository::entries;
+use crate::repository::reference_list::References;
 use crate::repository::standing::WorktreeState;
 use crate::repository::state::LinkedWorktree;
 use crate::repository::{Repository, Worktree};
@@ -157,7 +160,7 @@ pub(super) fn plan_in<E: From<Error>>(
 ) -> std::result::Result<RemovalPlan, E> {
     let going = Going::find(repository, options)?;
     let unsaved = going.checked(options, steps)?;
-    let branch = going.branch(options.branch)?;
+    let branch = going.branch(options.branch, &repository.references)?;
     Ok(RemovalPlan { worktree: going.worktree, unsaved, branch })
 }
 
@@ -294,11 +297,19 @@ impl<'r> Going<'r> {
         unsaved: Vec<UnsavedItem>,
         started: Instant,
     ) -> Result<WorktreeRemoveReport> {
-        let going_branch = self.branch(options.branch)?;
-        let may_go = match &going_branch {
-            Some(branch) if options.branch == BranchFate::DeletedIfMerged => {
-                branch.own_commits == 0 && is_merged(&self.repository.common, branch)?
+        let is_decided_by_commits = options.branch == BranchFate::DeletedIfMerged;
+        let since;
+        let references = match is_decided_by_commits {
+            // The checks and the hook may have taken a while.
+            true => {
+                since = References::list(&self.git())?;
+                &since
             }
+            false => &self.repository.references,
+        };
+        let going_branch = self.branch(options.branch, references)?;
+        let may_go = match &going_branch {
+            Some(branch) if is_decided_by_commits => branch.own_commits == 0 && self.is_merged(branch, references)?,
             _ => true,
         };
         let remove = self.removal(options);
@@ -339,7 +350,7 @@ impl<'r> Going<'r> {
         unsaved::sweep_kept(&repository.common);
         let deleted = is_there.and_then(|()| match &going_branch {
             // The branch stays if it has new commits since.
-            Some(branch) if may_go && !is_in_use(&repository.common, &branch.name)? => {
+            Some(branch) if may_go && !is_in_use(&repository.common, &references.names_of(&branch.name))? => {
                 registration::delete_unmoved(&repository.common, &branch.name, &branch.commit)
             }
             _ => Ok(false),
@@ -368,22 +379,47 @@ impl<'r> Going<'r> {
         })
     }
 
-    fn branch(&self, fate: BranchFate) -> Result<Option<GoingBranch>> {
+    fn git(&self) -> Git {
+        let common = &self.repository.common;
+        Git::at(common).with("GIT_DIR", common)
+    }
+
+    fn branch(&self, fate: BranchFate, references: &References) -> Result<Option<GoingBranch>> {
         let (Some(name), Some(commit)) = (&self.worktree.branch, &self.worktree.head) else { return Ok(None) };
         if fate == BranchFate::Stays {
             return Ok(None);
         }
-        let common = &self.repository.common;
-        let git = Git::at(common).with("GIT_DIR", common);
-        let own = other_names(&git, name)?.into_iter().chain([format!("refs/heads/{name}")]);
-        let exclude = own.map(|own| format!("--exclude={own}")).collect::<Vec<_>>();
-        let asked = ["rev-list", "--count", "--ignore-missing", "--single-worktree", "--stdin", "--not"];
-        let asked: Vec<&str> = asked.into_iter().chain(exclude.iter().map(String::as_str)).chain(["--all"]).collect();
-        let mut tips = reflog::all(&common.join("logs/refs/heads").join(name));
+        let own = references.names_of(name);
+        let main = self.repository.worktrees.first().filter(|main| main.is_main).and_then(|main| main.head.as_deref());
+        let staying = references.all().filter(|one| !own.contains(one.name) && !one.is_of_one_worktree());
+        let staying: HashSet<&str> = staying.map(|one| one.oid).chain(main).collect();
+        let mut tips = reflog::all(&self.repository.common.join("logs/refs/heads").join(name));
         tips.push(commit.clone());
-        let counted = git.fed(&asked, tips.join("\n").as_bytes())?;
-        let own_commits = String::from_utf8_lossy(&counted).trim().parse().unwrap_or_default();
+        tips.retain(|tip| !staying.contains(tip.as_str()));
+        let own_commits = match tips.is_empty() {
+            // Mostly it has nothing of its own, and git need not be asked.
+            true => 0,
+            false => {
+                let staying = staying.iter().map(|oid| format!("^{oid}"));
+                let input = tips.iter().cloned().chain(staying).collect::<Vec<_>>().join("\n");
+                let counted =
+                    self.git().fed(&["rev-list", "--count", "--ignore-missing", "--stdin"], input.as_bytes())?;
+                String::from_utf8_lossy(&counted).trim().parse().unwrap_or_default()
+            }
+        };
         Ok(Some(GoingBranch { name: name.clone(), commit: commit.clone(), own_commits }))
+    }
+
+    /// Returns whether a branch is merged as `git branch -d` understands it: into its upstream, or else into the main worktree's HEAD.
+    fn is_merged(&self, branch: &GoingBranch, references: &References) -> Result<bool> {
+        let git = self.git();
+        let upstream = format!("{}@{{upstream}}", branch.name);
+        let into = git.answer(&["rev-parse", "--symbolic-full-name", "--end-of-options", &upstream])?;
+        let into = into.as_deref().and_then(|said| said.lines().last());
+        // Its upstream may be a symbolic reference to the branch itself.
+        let own = references.names_of(&branch.name);
+        let into = into.filter(|into| !own.contains(*into)).unwrap_or("HEAD");
+        git.succeeds(&["merge-base", "--is-ancestor", &branch.commit, into])
     }
 }
 
@@ -395,29 +431,9 @@ fn branch_of(entry: &Path) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Returns the symbolic references to a branch, which would dangle without it.
-fn other_names(git: &Git, branch: &str) -> Result<Vec<String>> {
-    let listed = git.run(&["for-each-ref", "--format=%(symref) %(refname)"])?;
-    let listed = String::from_utf8_lossy(&listed).into_owned();
-    let named = listed.lines().filter_map(|line| line.split_once(' '));
-    let leading = named.filter(|(to, _)| to.strip_prefix("refs/heads/") == Some(branch));
-    Ok(leading.map(|(_, name)| name.to_owned()).collect())
-}
-
-/// Returns whether a branch is merged as `git branch -d` understands it: into its upstream, or else into the main worktree's HEAD.
-fn is_merged(common: &Path, branch: &GoingBranch) -> Result<bool> {
-    let git = Git::at(common).with("GIT_DIR", common);
-    let upstream = format!("{}@{{upstream}}", branch.name);
-    let into = git.answer(&["rev-parse", "--symbolic-full-name", "--end-of-options", &upstream])?;
-    let into = into.as_deref().and_then(|said| said.lines().last());
-    // Its upstream may be a symbolic reference to the branch itself.
-    let others = other_names(&git, &branch.name)?;
-    let into = into.filter(|into| !others.iter().any(|other| other == into)).unwrap_or("HEAD");
-    git.succeeds(&["merge-base", "--is-ancestor", &branch.commit, into])
-}
-
-/// Returns whether another worktree has the branch checked out, or is in the middle of something that goes back to it.
-fn is_in_use(common: &Path, branch: &str) -> Result<bool> {
+/// Returns whether a worktree that git still lists has a branch with one of these names checked out, or is in the middle of something that
+/// goes back to it.
+fn is_in_use(common: &Path, names: &HashSet<String>) -> Result<bool> {
     const NAMING: [&str; 5] =
         ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
     let names_it = |entry: &Path| {
@@ -426,14 +442,11 @@ fn is_in_use(common: &Path, branch: &str) -> Result<bool> {
             let text = String::from_utf8_lossy(&text);
             text.lines().any(|line| {
                 let line = line.strip_prefix("ref: ").unwrap_or(line);
-                line.strip_prefix("refs/heads/").unwrap_or(line) == branch
+                names.contains(line) || names.contains(&format!("refs/heads/{line}"))
             })
         })
     };
-    let repository = Repository::open_again(common)?;
-    let entries = repository.worktrees.iter().filter_map(|worktree| worktree.entry.as_deref());
-    Ok(repository.worktrees.iter().any(|worktree| worktree.branch.as_deref() == Some(branch))
-        || entries.chain([common]).any(names_it))
+    Ok(names_it(common) || entries::by_worktree(common)?.iter().any(|(_, entry)| names_it(entry)))
 }
 
 fn ignored(items: &[UnsavedItem]) -> Vec<IgnoredFile> {
