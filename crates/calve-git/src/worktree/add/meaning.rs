@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::{RemoteBranch, Repository};
-use crate::worktree::add::revision::{commit, pull_request};
+use crate::worktree::add::revision::{branch_tip, commit, pull_request};
 
 #[derive(Debug)]
 pub(crate) enum Meaning<'n> {
@@ -49,7 +49,8 @@ impl<'n> Meaning<'n> {
             });
         }
         if let Some(oid) = commit(git, name)? {
-            return Ok(Meaning::Commit(oid));
+            // Since the references were listed, another process may have made the branch.
+            return Ok(branch_tip(git, name)?.map_or(Meaning::Commit(oid), |tip| Meaning::Local(name, tip)));
         }
         if is_tag {
             let reason = format!("the tag `{}` names no commit", ShownPath(name));

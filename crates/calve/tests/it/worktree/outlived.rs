@@ -209,3 +209,27 @@ fn a_branch_that_is_being_deleted_is_waited_for() {
     assert_eq!(repo.git(["branch", "--list", "y"]), "");
     is_clean(&repo.spot.join("proj.x"));
 }
+
+#[test]
+fn a_branch_that_another_process_makes_while_its_name_is_looked_up_is_a_branch() {
+    for is_checked_out in [false, true] {
+        let repo = Repo::anywhere();
+        let slow = SlowGit::new(&repo, "x^{commit}");
+        let running = slow.starts(&repo, &[]);
+        let other = repo.spot.join("other");
+        match is_checked_out {
+            true => repo.git(["worktree", "add", "-q", "-b", "x", other.to_str().unwrap()]),
+            false => repo.git(["branch", "x"]),
+        };
+        slow.go();
+        let ran = running.wait();
+        if is_checked_out {
+            ran.ended(1);
+            ran.says(&["the branch `x` is checked out in"]).hints();
+            assert_eq!(repo.worktrees(), [repo.path.clone(), other]);
+        } else {
+            ran.ended(0);
+            assert_eq!(git(&repo.spot.join("proj.x"), ["symbolic-ref", "HEAD"]).trim(), "refs/heads/x");
+        }
+    }
+}
