@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::git::Git;
 
 /// All references of a repository at one time, and those of the worktree that git was asked in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct References {
     /// An object, a name and, of a symbolic reference, the name that it leads to, on each line.
     listed: String,

@@ -1,5 +1,6 @@
 //! Removes a worktree.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind::NotFound;
@@ -297,19 +298,10 @@ impl<'r> Going<'r> {
         unsaved: Vec<UnsavedItem>,
         started: Instant,
     ) -> Result<WorktreeRemoveReport> {
-        let is_decided_by_commits = options.branch == BranchFate::DeletedIfMerged;
-        let since;
-        let references = match is_decided_by_commits {
-            // The checks and the hook may have taken a while.
-            true => {
-                since = References::list(&self.git())?;
-                &since
-            }
-            false => &self.repository.references,
-        };
-        let going_branch = self.branch(options.branch, references)?;
+        let references = self.references(options.branch)?;
+        let going_branch = self.branch(options.branch, &references)?;
         let may_go = match &going_branch {
-            Some(branch) if is_decided_by_commits => branch.own_commits == 0 && self.is_merged(branch, references)?,
+            Some(branch) if options.branch == BranchFate::DeletedIfMerged => self.is_merged(branch, &references)?,
             _ => true,
         };
         let remove = self.removal(options);
@@ -384,6 +376,14 @@ impl<'r> Going<'r> {
         Git::at(common).with("GIT_DIR", common)
     }
 
+    /// Returns the references that there are. The checks and the hook may have taken a while, which is of no account where none decides.
+    fn references(&self, fate: BranchFate) -> Result<Cow<'r, References>> {
+        Ok(match fate {
+            BranchFate::DeletedIfMerged => Cow::Owned(References::list(&self.git())?),
+            _ => Cow::Borrowed(&self.repository.references),
+        })
+    }
+
     fn branch(&self, fate: BranchFate, references: &References) -> Result<Option<GoingBranch>> {
         let (Some(name), Some(commit)) = (&self.worktree.branch, &self.worktree.head) else { return Ok(None) };
         if fate == BranchFate::Stays {
@@ -410,8 +410,12 @@ impl<'r> Going<'r> {
         Ok(Some(GoingBranch { name: name.clone(), commit: commit.clone(), own_commits }))
     }
 
-    /// Returns whether a branch is merged as `git branch -d` understands it: into its upstream, or else into the main worktree's HEAD.
+    /// Returns whether a branch is merged as `git branch -d` understands it: into its upstream, or else into the main worktree's HEAD. Its log, too,
+    /// leads to nothing else.
     fn is_merged(&self, branch: &GoingBranch, references: &References) -> Result<bool> {
+        if branch.own_commits > 0 {
+            return Ok(false);
+        }
         let git = self.git();
         let upstream = format!("{}@{{upstream}}", branch.name);
         let into = git.answer(&["rev-parse", "--symbolic-full-name", "--end-of-options", &upstream])?;
