@@ -51,7 +51,7 @@ pub use registry::{Ending, Home, LaunchReport, Log, Record, Server, endings, fin
 pub use server::baseline::{BaselineServer, BaselineServers, PreparedBaselineServer};
 pub use server::control::{ResetReport, StopReport, mark, reset, stop, unmark};
 pub use server::standby::{
-    Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool,
+    MOST_STANDBYS, Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool,
 };
 pub use server::start::{Ownership, StartOptions, start};
 pub use server::starter::{OwnedServer, first_process, memory_bytes};

@@ -28,7 +28,8 @@ mod unsaved_item;
 pub mod worktree;
 
 pub use config::{
-    Config, ENGINES, Hooks, SHARED as SHARED_CONFIG, Secrets, ServiceConfig, SparesRequest, TemplateRecipe,
+    Config, ENGINES, Hooks, MOST_STANDBYS, SHARED as SHARED_CONFIG, Secrets, ServiceConfig, SparesRequest,
+    TemplateRecipe,
 };
 pub use error::{Error, Result};
 pub use foreign_variables::configured_variables;

@@ -447,7 +447,7 @@ fn a_project_has_a_pool() {
         there(&["start", "t"]).fails(1, &[".calve.toml`, line 2, column 1", "did you mean `standby`?"]);
         fs::remove_file(project.join(".calve.local.toml")).unwrap();
         configure("[db.t]\nstandby = 65\n");
-        there(&["start", "t"]).fails(2, &["at most 64"]);
+        there(&["start", "t"]).fails(1, &[".calve.toml`, line 2, column 11", "`standby` is at most 64"]);
         end(&world);
     }
 }

@@ -30,6 +30,8 @@ pub(crate) use text::read_bytes;
 /// A pull request's file must not use up what all worktrees share.
 const MOST_PORTS: usize = 32;
 const MOST_SERVICES: usize = 8;
+/// The largest pool of `calve-db`.
+pub const MOST_STANDBYS: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -219,7 +221,12 @@ impl Config {
             for (key, value) in at.table(value, DATABASE)? {
                 match key.get_ref().as_ref() {
                     "standby" => {
-                        self.standbys.insert(name.get_ref().to_string(), at.number(value, "standby")?);
+                        let count = at.number(value, "standby")?;
+                        if count > MOST_STANDBYS {
+                            let reason = format!("`standby` is at most {MOST_STANDBYS}");
+                            return Err(at.error(Some(value.span()), &reason));
+                        }
+                        self.standbys.insert(name.get_ref().to_string(), count);
                     }
                     other => return Err(at.unknown_key(key.span(), DATABASE, other)),
                 }
@@ -413,6 +420,7 @@ mod tests {
             ("[db.shop]\nstandbys = 1", 2, 1, "did you mean `standby`?"),
             ("[db.shop]\nstandby = -1", 2, 11, "whole number"),
             ("[db.shop]\nstandby = '4'", 2, 11, "whole number"),
+            ("[db.shop]\nstandby = 65", 2, 11, "at most 64"),
             ("standby = 1", 1, 1, "below `[db.NAME]`"),
             ("services = 1", 1, 12, "table"),
             ("[services]\ndb = 'shop'", 2, 6, "table"),

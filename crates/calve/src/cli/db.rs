@@ -439,8 +439,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_may_name_every_engine() {
+    fn a_configuration_may_name_every_engine_and_the_largest_pool() {
         assert_eq!(EngineKind::NAMES, calve_git::ENGINES);
+        assert_eq!(calve_db::MOST_STANDBYS, calve_git::MOST_STANDBYS);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use calve_core::CancelToken;
 
 use super::room::{has_disk, has_room};
 use super::{
-    MOST, Pool, PoolLifetime, PoolLimit, PoolOptions, Settings, empty, end, lock, remove, settings, state, waiting,
+    MOST_STANDBYS, Pool, PoolLifetime, PoolLimit, PoolOptions, Settings, empty, end, lock, remove, settings, state,
+    waiting,
 };
 use crate::engine;
 use crate::error::{Error, Result};
@@ -66,14 +67,14 @@ pub fn want_pool(home: &Home, template: &str, size: usize) -> Result<()> {
     }
     template::load(home, template)?;
     match pool {
-        Some(pool) if size <= MOST => private::write_json(&home.pool(template), &Settings { size, ..pool }),
+        Some(pool) if size <= MOST_STANDBYS => private::write_json(&home.pool(template), &Settings { size, ..pool }),
         _ => write(home, template, &PoolOptions { size, ..PoolOptions::default() }).map(drop),
     }
 }
 
 fn write(home: &Home, template: &str, options: &PoolOptions) -> Result<Settings> {
-    if options.size > MOST {
-        return Err(Error::PoolSize { size: options.size, most: MOST });
+    if options.size > MOST_STANDBYS {
+        return Err(Error::PoolSize { size: options.size, most: MOST_STANDBYS });
     }
     let session = match options.lifetime {
         PoolLifetime::Session => sys::session(),

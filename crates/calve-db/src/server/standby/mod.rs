@@ -29,7 +29,7 @@ use crate::server::messages::Request;
 use crate::sys::{self, ProcessHandle};
 
 /// The greatest size of a pool.
-const MOST: usize = 64;
+pub const MOST_STANDBYS: usize = 64;
 
 /// How a pool is to be.
 #[derive(Debug, Clone, Copy)]
