@@ -40,8 +40,7 @@ fn main() -> ExitCode {
         parser = cli::with_all_commands(parser);
     }
     let line: Vec<_> = std::env::args_os().collect();
-    let matches = parser.try_get_matches_from_mut(&line);
-    let matches = matches.unwrap_or_else(|error| cli::habits::explain(error, &line).exit());
+    let matches = cli::habits::parse(&mut parser, &line).unwrap_or_else(|error| error.exit());
     wording::fitting::note_options(&parser, &matches);
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

@@ -1,12 +1,47 @@
-//! The words of `git worktree` that Calve does not have: its errors say how Calve does that.
+//! Parsing the command line, with better errors than clap's: for the words of `git worktree` that Calve does not have, and for numbers.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 
 use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Command};
+
+pub(crate) fn parse(parser: &mut Command, line: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    parser.try_get_matches_from_mut(line).map_err(|error| {
+        let joined = joined(&error, line).and_then(|joined| parser.try_get_matches_from_mut(joined).err());
+        let of_value = joined.filter(|error| error.kind() == ErrorKind::ValueValidation);
+        explain(in_words(of_value.unwrap_or(error)), line)
+    })
+}
+
+/// Joins an option to a value that clap takes for an option, `--ttl -5`, for the error about the value itself.
+fn joined(error: &clap::Error, line: &[OsString]) -> Option<Vec<OsString>> {
+    let unknown = error.get(ContextKind::InvalidArg)?.to_string();
+    let is_it = |word: &OsString| {
+        let word = word.to_string_lossy();
+        word.starts_with(&unknown) && word[1..].starts_with(|c: char| c.is_ascii_digit())
+    };
+    let at = line.iter().position(is_it).filter(|_| unknown.starts_with('-'))?;
+    let option = line[at - 1].to_str().filter(|option| option.starts_with("--") && !option.contains('='))?;
+    let mut value = OsString::from(format!("{option}="));
+    value.push(&line[at]);
+    Some([&line[..at - 1], &[value], &line[at + 1..]].concat())
+}
+
+/// Says what a number has to be, which the standard library does not.
+fn in_words(error: clap::Error) -> clap::Error {
+    if error.source().is_none_or(|source| source.to_string() != "invalid digit found in string") {
+        return error;
+    }
+    let said = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (value, option) = (said(ContextKind::InvalidValue), said(ContextKind::InvalidArg));
+    let text = format!("invalid value '{value}' for '{option}': it is a whole number without a sign\n");
+    clap::Error::raw(error.kind(), text)
+}
 
 /// Adds Calve's way to the error about a command line that `git worktree` would understand.
-pub(crate) fn explain(mut error: clap::Error, line: &[OsString]) -> clap::Error {
+fn explain(mut error: clap::Error, line: &[OsString]) -> clap::Error {
     let words = line.iter().skip(1).map(|word| word.to_string_lossy());
     let words: Vec<_> = words.filter(|word| !matches!(&**word, "-q" | "--quiet")).collect();
     let (["worktree" | "wt", command], rest) = (match &words[..] {

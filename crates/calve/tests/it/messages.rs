@@ -2,7 +2,7 @@
 
 use calve_testkit::{FileSystem, fingerprint, require_root};
 
-use crate::program::{Reachable, cp, probe, rm};
+use crate::program::{Reachable, calve, cp, probe, rm};
 use crate::spot::{Spot, names};
 
 #[test]
@@ -35,6 +35,27 @@ fn more_threads_than_there_can_be_are_refused() {
     spot.tree("").file("a", b"1");
     cp().args(["--threads", "65", "a", "new"]).within(&spot).fails(2).says(&["--threads", "1 to 64"]);
     cp().args(["--threads", "64", "a", "new"]).within(&spot).succeeds();
+}
+
+#[test]
+fn a_negative_value_is_refused_in_the_words_of_its_option() {
+    let number = |option: &str| format!("invalid value '-1' for '{option}': it is a whole number without a sign");
+    for (line, words) in [
+        ("db start t --ttl -5", "invalid value '-5' for '--ttl <DURATION>': a duration is a number and s, m, h or d"),
+        ("volume create x --size -1", "invalid value '-1' for '--size <SIZE>': a size is a number of bytes"),
+        (
+            "worktree prune --merged --older-than -5d",
+            "invalid value '-5d' for '--older-than <AGE>': a number with w, d, h or m",
+        ),
+        ("cp --threads -2 a b", "invalid value '-2' for '--threads <N>': the number of threads is 1 to 64"),
+        ("db pool t --size -1", &number("--size <N>")),
+        ("spares add --count=-1 x", &number("--count <N>")),
+        ("bench git --repo x --runs -1", "invalid value '-1' for '--runs <N>': -1 is not in 1.."),
+    ] {
+        let ran = calve(line.split(' ')).fails(2).says(&[words]);
+        assert!(!ran.stderr.contains("tip"), "{}", ran.stderr);
+    }
+    calve(["rm", "-5"]).fails(2).says(&["tip: to pass '-5' as a value, use '-- -5'"]);
 }
 
 #[test]
