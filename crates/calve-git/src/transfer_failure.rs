@@ -37,6 +37,9 @@ pub enum TransferFailure {
     SourceShallow,
     #[error("free some space; `--for ci` and `--sparse` need less")]
     DiskFull,
+    /// The same, for a clone that has no more than one commit.
+    #[error("free some space; `--sparse` with fewer directories needs less")]
+    DiskFullForCi,
     /// The server has answered, and something failed here, such as a hook.
     #[error("nothing was left behind; see what git, or a hook that it ran, says above")]
     Here,

@@ -80,6 +80,16 @@ impl RemoteError {
         Self::Url { url: Url::new(given).to_string(), why: why.into() }
     }
 
+    /// Returns the error of a clone for this purpose: its remedy is not what was asked for.
+    pub(crate) fn of_clone(self, purpose: Purpose) -> Self {
+        match self {
+            Self::Git { what, trouble: TransferFailure::DiskFull, said } if purpose == Purpose::Ci => {
+                Self::Git { what, trouble: TransferFailure::DiskFullForCi, said }
+            }
+            other => other,
+        }
+    }
+
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::Url { .. } => Remedy::GiveUrl,

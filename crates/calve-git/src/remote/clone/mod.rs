@@ -118,8 +118,8 @@ pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Re
     let started = Instant::now();
     let (recipe, features) = plan_clone(options)?;
     refuse_a_partial_source(&recipe)?;
-    let mut receipt =
-        build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, features, build, listener))?;
+    let built = build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, features, build, listener));
+    let mut receipt = built.map_err(|error: RemoteError| error.of_clone(options.purpose))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
