@@ -13,8 +13,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("cannot start {program} in `{}`: {source}", ShownPath(directory))]
-    Start { program: &'static str, directory: PathBuf, source: io::Error },
+    #[error("cannot find git in PATH")]
+    NoGit,
+    #[error("cannot start git in `{}`: {source}", ShownPath(directory))]
+    Start { directory: PathBuf, source: io::Error },
     #[error("{} failed in `{}`: {said}", spoken(arguments), ShownPath(directory))]
     Git {
         arguments: Vec<OsString>,
@@ -71,7 +73,8 @@ impl Error {
     /// Returns what makes the error of a git that could not be started in a directory, which may not be there.
     pub fn start(directory: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| match directory.is_dir() {
-            true => Error::Start { program: "git", directory: directory.to_path_buf(), source },
+            true if source.kind() == io::ErrorKind::NotFound => Error::NoGit,
+            true => Error::Start { directory: directory.to_path_buf(), source },
             false => Error::refused(format!("there is no directory `{}`", ShownPath(directory)), Remedy::CorrectPath),
         }
     }
@@ -93,7 +96,7 @@ impl Error {
     /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Error::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(Remedy::InstallGit),
+            Error::NoGit => Some(Remedy::InstallGit),
             Error::Start { source, .. } | Error::Io(source) if has_too_many_files(source) => {
                 Some(Remedy::RaiseOpenFiles)
             }
