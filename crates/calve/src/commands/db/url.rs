@@ -1,4 +1,4 @@
-use calve_db::Address;
+use calve_db::{Address, Record};
 
 use super::home::home;
 use crate::cli::db::UrlArguments;
@@ -7,7 +7,7 @@ use crate::output;
 use calve_receipt::DbServerReceipt;
 
 pub(crate) fn run(arguments: &UrlArguments) -> Result<(), Failure> {
-    let server = calve_db::find(&home()?, &arguments.name)?.server;
+    let Record { server, durable, .. } = calve_db::find(&home()?, &arguments.name)?;
     let address = &server.address;
     let line = match arguments.format.as_str() {
         "json" => return output::json(&DbServerReceipt { server }),
@@ -15,7 +15,11 @@ pub(crate) fn run(arguments: &UrlArguments) -> Result<(), Failure> {
         "dsn" => &address.dsn,
         "tcp" => address.tcp_url.as_ref().ok_or_else(|| {
             let text = format!("the server `{}` does not listen on a port", server.name);
-            Failure::stated(FAILED, text, "start it with --tcp")
+            let hint = match durable {
+                true => "services listen on sockets only; a server that `calve db start --tcp` starts has a port",
+                false => "start it with --tcp",
+            };
+            Failure::stated(FAILED, text, hint)
         })?,
         _ => &address.url,
     };

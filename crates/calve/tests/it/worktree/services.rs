@@ -184,6 +184,9 @@ fn a_worktree_has_data_of_its_own_until_it_is_removed() {
     shop.within(&one, &["up", "nosuch"]).fails(1).says(&["this worktree has no service `nosuch`"]).hints();
     shop.within(&one, &["up", "db"]).succeeds().says(&[&format!("started `db`: {url}")]);
     shop.within(&one, &["up"]).succeeds().says(&[&format!("`db` runs already: {url}")]);
+    let server = shop.servers().remove(0);
+    let port = shop.within(&one, &["db", "url", server["name"].as_str().unwrap(), "--format", "tcp"]).fails(1);
+    port.says(&["hint: services listen on sockets only"]);
     assert_eq!(shop.state(&one), "running");
     shop.sql(&one, "INSERT INTO t VALUES (4)");
     shop.sql(&two, "DELETE FROM t WHERE a = 1");
