@@ -88,6 +88,9 @@ fn a_branch_of_several_remotes_is_taken_from_the_preferred_one_or_refused() {
 #[test]
 fn what_reads_like_something_of_elsewhere_is_no_new_branch() {
     let (repo, server) = served();
+    repo.calve(["add", "origin/typo"])
+        .fails(1)
+        .says(&["there is no branch, tag or commit `origin/typo`", FETCH_OR_BASE]);
     repo.git(["remote", "add", "origin", server.to_str().unwrap()]);
     repo.git(["remote", "add", "deep/er", server.to_str().unwrap()]);
     repo.git(["tag", "t1"]);
