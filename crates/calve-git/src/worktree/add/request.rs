@@ -79,6 +79,11 @@ impl AddRequest {
         if fs_err::symlink_metadata(&path).is_ok() {
             return Err(taken(&repository, path));
         }
+        // Of a worktree that was moved, or is on a disk that is not mounted, git's entry would have a second one beside it.
+        let listed = path.parent().map(real).unwrap_or_default().join(path.file_name().unwrap_or_default());
+        if let Some(gone) = repository.worktrees.iter().find(|worktree| worktree.path == listed) {
+            return Err(gone.standing.refusal(&path));
+        }
         let of_commit = match options.trust {
             Trust::No => target::provenance(&repository, &target)?,
             Trust::Yes => Provenance::TrustedByUser,

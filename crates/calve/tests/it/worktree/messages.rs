@@ -204,3 +204,20 @@ fn a_file_of_variables_of_the_worktrees_own_was_not_left_out() {
     assert!(!from.stderr.contains("left out `.env.local`"), "{}", from.stderr);
     from.says(&["wrote the variables to `.env.local`"]);
 }
+
+#[test]
+fn the_place_of_a_worktree_that_was_moved_is_not_taken() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    let moved = repo.spot.join("moved");
+    fs_err::rename(&path, &moved).unwrap();
+    let shown = path.to_str().unwrap();
+    for words in [&["add", "--path", shown, "y"][..], &["add", "-n", "--path", shown, "y"]] {
+        let gone = format!("the worktree `{shown}` is gone");
+        repo.calve(words).fails(1).says(&[&gone, "if you moved the worktree, run `git worktree repair NEW-PATH`"]);
+    }
+    repo.git(["worktree", "repair", moved.to_str().unwrap()]);
+    assert_eq!(repo.worktrees().len(), 2);
+    is_clean(&moved);
+    repo.calve(["add", "--path", shown, "y"]).succeeds();
+}
