@@ -1,6 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
 use calve_core::report::SkipReason;
@@ -9,17 +10,19 @@ use rustix::io::Errno;
 
 use crate::config::{Config, SHARED, ServiceConfig};
 use crate::directory::LARGEST_BYTES;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::paths::path_of;
 use crate::repository::Repository;
 use crate::worktree::add::fill::source;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::options::{AddOptions, UncommittedChanges};
-use crate::worktree::add::report::{AddPlan, CarriedFiles, PlannedInputs};
+use crate::worktree::add::report::{AddPlan, CarriedFiles, PlanScratch};
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::survey::Survey;
 use crate::worktree::add::{inputs, intent, surveyed};
 use crate::worktree::registration::Registration;
+use crate::worktree::tracked::is_ignore_file;
 
 /// Plans [`add_after`](super::add_after). Makes nothing that lasts, but for what fetching a pull request makes.
 pub fn plan(options: &AddOptions) -> Result<AddPlan> {
@@ -31,8 +34,12 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     options.clone.spares = None;
     // Adding a worktree writes to the repository too.
     let scratch = tempfile::tempdir().or_else(|_| tempfile::tempdir_in(&request.repository.common))?;
-    let entry = Registration::planned(&request, scratch.path().join("entry"))?;
-    let survey = surveyed(&request, &options, &entry)?;
+    let scratch = PlanScratch::new(scratch);
+    let entry = Registration::planned(&request, scratch.directory.path().join("entry"))?;
+    let mut survey = surveyed(&request, &options, &entry)?;
+    if survey.may_show {
+        leave_shown(&mut survey, &request, &entry, &scratch.directory.path().join("rules"))?;
+    }
     let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);
     let secrets = survey.roots.iter().filter(|root| is_secret(&root.path, root.is_directory));
     let secrets = secrets.map(|root| root.path.clone()).collect();
@@ -42,14 +49,48 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let unreadable = carried.extract_if(.., |path| !may_read(&source(&request, dependencies, path)));
     left.extend(unreadable.map(|path| LeftEntry { path, reason: LeftBehindReason::Engine(SkipReason::Unreadable) }));
     untracked.sort();
-    let files = scratch.path().join("files");
     let has_files = match &services {
-        Ok(services) => inputs::make(&files, &request, &options, &entry, survey, services)?,
+        Ok(services) => inputs::make(&scratch.files, &request, &options, &entry, survey, services)?,
         Err(_) => false,
     };
-    let inputs = has_files.then_some(PlannedInputs { scratch, files });
+    let inputs = has_files.then_some(scratch);
     let worktree = request.into_new_worktree();
     Ok(AddPlan { worktree, intent, untracked, tracked_same, tracked_other, secrets, services, inputs })
+}
+
+/// Leaves the roots that the new worktree does not ignore, as [`stage::fill`](super::stage::fill) removes them. Makes `rules`: a tree of its
+/// `.gitignore` files, with an empty directory for each root that is one.
+fn leave_shown(survey: &mut Survey, request: &AddRequest, entry: &Registration, rules: &Path) -> Result<()> {
+    let directory = |path: &Path| fs_err::create_dir_all(path.parent().unwrap_or(rules));
+    let index = survey.tracked.index.entries.iter().filter(|file| is_ignore_file(&file.path));
+    let (paths, oids): (Vec<_>, Vec<_>) = index.map(|file| (path_of(&file.path), file.hex())).unzip();
+    for (path, text) in paths.iter().zip(request.repository.git().blobs(&oids, LARGEST_BYTES)?) {
+        directory(&rules.join(path))?;
+        fs_err::write(rules.join(path), text.unwrap_or_default())?;
+    }
+    for root in &survey.roots {
+        let (from, to) = (request.donor.join(&root.path), rules.join(&root.path));
+        directory(&to)?;
+        match root.is_directory {
+            true => fs_err::create_dir_all(to)?,
+            // git follows no link to rules, and what cannot be read is not carried.
+            false if is_ignore_file(root.path.as_os_str().as_bytes()) && !from.is_symlink() => {
+                let _ = fs_err::copy(from, to);
+            }
+            false => {}
+        }
+    }
+    fs_err::create_dir_all(rules)?;
+    let asked = survey.roots.iter().flat_map(|root| [root.path.as_os_str().as_bytes(), b"\0"].concat());
+    let ignored = match entry.git(rules).fed(&["check-ignore", "-z", "--stdin"], &asked.collect::<Vec<u8>>()) {
+        // None is ignored.
+        Err(Error::Git { code: Some(1), .. }) => Vec::new(),
+        answered => answered?,
+    };
+    let ignored: HashSet<PathBuf> = ignored.split(|&byte| byte == 0).map(path_of).collect();
+    let shown = survey.roots.extract_if(.., |root| !ignored.contains(&root.path));
+    survey.left.extend(shown.map(|root| LeftEntry { path: root.path, reason: LeftBehindReason::NotIgnored }));
+    Ok(())
 }
 
 /// Fails if this user may make nothing in the repository, or where the worktree would be.

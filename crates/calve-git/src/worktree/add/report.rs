@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calve_core::CloneReport;
+use calve_core::{CloneReport, RemovalWait, RemoveOptions, remove_tree};
 use tempfile::TempDir;
 
 use crate::config::{Hooks, ServiceConfig, SparesRequest};
@@ -102,7 +102,7 @@ pub struct AddPlan {
     pub services: Result<BTreeMap<String, ServiceConfig>>,
     /// The facts that [`add_after`](super::add_after) would ask about.
     pub intent: AddIntent,
-    pub(crate) inputs: Option<PlannedInputs>,
+    pub(crate) inputs: Option<PlanScratch>,
 }
 
 impl AddPlan {
@@ -112,12 +112,27 @@ impl AddPlan {
     }
 }
 
-/// Files that are there as long as this is.
+/// A directory for what a plan needs, removed when dropped, also where clones of read-only directories are in it.
 #[derive(Debug)]
-pub(crate) struct PlannedInputs {
-    #[expect(dead_code, reason = "dropping it removes the files")]
-    pub(crate) scratch: TempDir,
+pub(crate) struct PlanScratch {
+    pub(crate) directory: TempDir,
+    /// The place in it for clones.
     pub(crate) files: PathBuf,
+}
+
+impl PlanScratch {
+    pub(crate) fn new(directory: TempDir) -> Self {
+        Self { files: directory.path().join("files"), directory }
+    }
+}
+
+impl Drop for PlanScratch {
+    fn drop(&mut self) {
+        let mut options = RemoveOptions::default();
+        options.wait = RemovalWait::Yes;
+        // Nothing may have been made.
+        let _ = remove_tree(&self.files, &options);
+    }
 }
 
 /// A planned worktree, when nothing of it has been made.

@@ -42,7 +42,7 @@ pub(crate) fn fill(
     files.warnings.extend(files.tracked.said.clone().map(AddWarning::Git));
     let CarriedFiles { carried, left, .. } = &mut files.untracked;
     if survey.may_show {
-        remove_shown(staged, &git, left)?;
+        remove_shown(staged, &git, carried, left)?;
     }
     carried.retain(|path| !left.iter().any(|left| left.path == *path));
     files.untracked.sort();
@@ -180,10 +180,16 @@ pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>, clone: &C
 }
 
 /// Removes entries that the new commit's rules do not ignore, which would be in the way: `git status` is to be clean.
-fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<LeftEntry>) -> Result<()> {
+fn remove_shown(
+    staged: &StagedTree<'_>,
+    git: &Git,
+    carried: &mut Vec<PathBuf>,
+    left: &mut Vec<LeftEntry>,
+) -> Result<()> {
     for found in Status::read(git)?.untracked {
         let path = crate::paths::path_of(&found.path);
         staged.remove(&path)?;
+        carried.retain(|one| !one.starts_with(&path));
         left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
     }
     Ok(())

@@ -266,7 +266,7 @@ impl TrackedFiles {
     }
 }
 
-fn is_ignore_file(path: &[u8]) -> bool {
+pub(crate) fn is_ignore_file(path: &[u8]) -> bool {
     path == b".gitignore" || path.ends_with(b"/.gitignore")
 }
 

@@ -100,15 +100,20 @@ fn what_the_new_commit_does_not_ignore_does_not_make_it_dirty() {
     // One whose rules are not tracked.
     repo.write("scratch/.gitignore", "*.tmp\n");
     repo.write("scratch/x.tmp", "t\n");
-    let left = left(&repo, &["strict"]);
+    let plan = repo.calve(["add", "-n", "--json", "strict"]).succeeds().json();
+    let made = repo.calve(["add", "--json", "strict"]).succeeds().json();
     let path = repo.spot.join("proj.strict");
     is_clean(&path);
+    assert_eq!(plan["carried"], made["carried"]);
     assert!(path.join("node_modules/dep/index.js").exists());
     assert!(path.join(".venv/bin/python").exists());
     for gone in [".env", "target", "scratch"] {
         assert!(!path.join(gone).exists(), "{gone} is there");
     }
-    assert!(left.iter().any(|(path, reason)| path == ".env" && reason.starts_with("not ignored")), "{left:?}");
+    for report in [plan, made] {
+        let left = report["left"].as_array().unwrap().iter().find(|left| left["path"] == ".env");
+        assert!(left.is_some_and(|left| left["reason"].as_str().unwrap().starts_with("not ignored")), "{report}");
+    }
 }
 
 #[test]

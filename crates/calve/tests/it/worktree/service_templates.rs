@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_testkit::require_program;
+use calve_testkit::{require_program, require_root};
 
 use super::repo::{Repo, with_environment, write};
-use crate::program::{Calve, calve};
+use crate::program::{Calve, Reachable, calve};
+use crate::spot::names;
 
 /// A repository whose service `db` is filled from `schema/*.sql`. The command writes a line for each run.
 struct Recipe {
@@ -360,6 +361,28 @@ fn inputs_are_below_the_worktree() {
         recipe.repo.write(".calve.toml", &format!("[services.db]\n{text}\n"));
         recipe.within(main, &["up"]).fails(1).says(&[reason]);
     }
+}
+
+#[test]
+fn a_plan_leaves_no_copies_of_its_inputs_behind() {
+    if !require_root("an ordinary user") {
+        return;
+    }
+    let Some(recipe) = Recipe::new() else { return };
+    let repo = &recipe.repo;
+    recipe.configure(CREATE, "[\"gen/*.sql\"]");
+    repo.write(".gitignore", "gen/\n");
+    repo.write("gen/1.sql", "CREATE TABLE t (a int);\n");
+    repo.commit("generated");
+    write(&repo.spot.join("home/kept"), "");
+    write(&repo.spot.join("tmp/kept"), "");
+    rustix::fs::chmod(repo.join("gen"), 0o555.into()).unwrap();
+    repo.give_away();
+    let planned = recipe.add(&["-n", "x"]).env("TMPDIR", repo.spot.join("tmp"));
+    planned.by_somebody_else(&Reachable::new()).succeeds().says(&["`db`"]);
+    assert_eq!(names(repo.spot.join("tmp")), ["kept"]);
+    let back = std::process::Command::new("chown").args(["-hR", "0:0"]).arg(&*repo.spot).status();
+    assert!(back.unwrap().success());
 }
 
 #[test]
