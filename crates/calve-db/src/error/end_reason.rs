@@ -25,6 +25,9 @@ pub enum EndReason {
     /// The process that looks after it was killed.
     #[error("ended because its supervisor was killed")]
     SupervisorKilled,
+    /// Its files were moved, and its supervisor has ended since.
+    #[error("ended after CALVE_HOME was moved")]
+    HomeMoved,
 }
 
 impl EndReason {

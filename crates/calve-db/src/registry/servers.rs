@@ -2,10 +2,12 @@
 
 use super::ending::{self, Ending};
 use super::name;
-use super::record::{Record, read};
-use super::slots::{is_held, slot_of, slots};
+use super::record::{Record, Server, read};
+use super::slots::{is_held, signature, slot_of, slots};
+use super::sockets::SocketsNote;
 use crate::error::{Error, Result};
 use crate::files::home::Home;
+use crate::files::runtime;
 use crate::sys::ProcessHandle;
 
 /// Lists the running servers by name, without standbys that wait, and without those whose record cannot be read.
@@ -32,6 +34,20 @@ pub fn find(home: &Home, name: &str) -> Result<Record> {
     let slot = slot_of(home, name);
     let record = if is_held(&slot) { read(&slot)? } else { None };
     record.filter(|record| record.server.name == name && !record.waits).ok_or_else(|| ending::missing(home, name))
+}
+
+/// Returns a record in place of one that cannot be read, with no more than its supervisor: the process, and the socket for requests.
+pub(crate) fn without_record(home: &Home, name: &str) -> Record {
+    let slot = slot_of(home, name);
+    let control = SocketsNote::read(&slot).directory(home).map(|directory| runtime::control(&directory));
+    let (supervisor, supervisor_started) = signature(&slot).unzip();
+    Record {
+        server: Server { name: name.to_owned(), ..Server::default() },
+        control: control.unwrap_or_default(),
+        supervisor: supervisor.unwrap_or_default(),
+        supervisor_started,
+        ..Record::default()
+    }
 }
 
 /// The last lines of a server's log.

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::home::Home;
 use crate::files::private;
+use crate::registry::sockets::SOCKETS;
 use crate::sys;
 
 pub(crate) const LOCK: &str = "lock";
@@ -25,7 +26,7 @@ pub(crate) const RECORD: &str = "server.json";
 pub(crate) const HIDDEN: &str = "ending.json";
 pub(super) const BEGUN: &str = "begun.json";
 /// The entries in a slot beside the server's own files.
-const FILES: &[&str] = &[LOCK, RECORD, HIDDEN, BEGUN, "sockets", container::NOTE, "log"];
+const FILES: &[&str] = &[LOCK, RECORD, HIDDEN, BEGUN, SOCKETS, container::NOTE, "log"];
 /// Directories of templates that are being built. No server has such a name.
 pub(crate) const BUILDING: &str = ".building-";
 /// Directories of data that is only being cloned. No service has such a name.
@@ -118,12 +119,16 @@ pub(crate) fn sign(lock: impl AsFd) {
     let _ = rustix::io::pwrite(lock, text.as_bytes(), 0);
 }
 
+/// Returns the process that signed it, and when that started.
+pub(super) fn signature(slot: &Path) -> Option<(u32, u64)> {
+    let text = fs::read_to_string(slot.join(LOCK)).ok()?;
+    let (pid, started) = text.trim_end().split_once(' ')?;
+    Some((pid.parse().ok()?, started.parse().ok()?))
+}
+
 /// Returns whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.
 pub(crate) fn is_signed_by_the_dead(slot: &Path) -> bool {
-    let text = fs::read_to_string(slot.join(LOCK)).unwrap_or_default();
-    let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
-    let (Some(Ok(pid)), Some(Ok(started))) = (words.next(), words.next()) else { return false };
-    u32::try_from(pid).is_ok_and(|pid| sys::ProcessHandle::open(pid, Some(started)).is_none())
+    signature(slot).is_some_and(|(pid, started)| sys::ProcessHandle::open(pid, Some(started)).is_none())
 }
 
 /// Calls flock(2), again whenever a signal interrupts it.

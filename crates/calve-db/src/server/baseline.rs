@@ -80,7 +80,7 @@ impl<'a> BaselineServers<'a> {
         let spec = Spec { origin: Origin::Present, ..spec };
         let mut parts = ServerParts { engine, spec, address, is_removed: false, _slot: slot };
         let spec = &mut parts.spec;
-        sweep::note_sockets(&spec.slot, &spec.record.directory)?;
+        registry::SocketsNote::write(&spec.slot, &spec.record.directory)?;
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&spec.slot))?;
         registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, None))?;
         runtime::make(&spec.record.directory, spec.account)?;

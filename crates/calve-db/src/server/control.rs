@@ -34,14 +34,26 @@ pub fn stop(home: &Home, name: &str, cancel: &CancelToken) -> Result<StopReport>
 /// Ends a server like [`stop`], by this request.
 pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &CancelToken) -> Result<StopReport> {
     let started = Instant::now();
-    let record = registry::find(home, name)?;
+    let slot = registry::slot_of(home, name);
+    let (record, unreadable) = match registry::find(home, name) {
+        Err(error @ Error::RecordDamaged(_)) => (registry::without_record(home, name), Some(error)),
+        found => (found?, None),
+    };
     match change(home, &record, request, cancel) {
+        // In a home that was moved, its supervisor has not found the slot.
+        Ok(_) if slot.exists() => {
+            end(home, &record, cancel)?;
+            registry::forget_ending(home, name);
+        }
         Ok(_) => {}
         // The socket was removed and has no listener; or it ended in this moment.
         Err(Error::SupervisorGone(_) | Error::StoppedMeanwhile(_) | Error::ServerEnded { .. }) => {
             end(home, &record, cancel)?;
         }
         Err(error) => return Err(error),
+    }
+    if let Some(error) = unreadable.filter(|_| registry::is_held(&slot)) {
+        return Err(error);
     }
     Ok(StopReport { record, took: started.elapsed() })
 }

@@ -179,7 +179,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Runs a supervisor, and waits until its server is ready.
 pub(crate) fn run(home: &Home, spec: &mut Spec, slot: RegistrySlot, starter: &Starter<'_>) -> Result<OwnedServer> {
     spec.record.isolated = spec.container.as_ref().is_none_or(Container::may_isolate);
-    let made = sweep::note_sockets(&slot.path, &spec.record.directory).and_then(|()| {
+    let made = registry::SocketsNote::write(&slot.path, &spec.record.directory).and_then(|()| {
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&slot.path))?;
         if let Some(owned) = attempt(home, spec, &slot, starter)? {
             return Ok(owned);

@@ -15,14 +15,11 @@ use crate::error::end_reason::EndReason;
 use crate::error::operation::Operation;
 use crate::error::{Error, Result};
 use crate::files::runtime;
-use crate::files::{private, trash};
+use crate::files::trash;
 use crate::registry::Home;
 use crate::registry::template;
-use crate::registry::{self, EarlyRecord, Ending, Record, lock_all};
+use crate::registry::{self, EarlyRecord, Ending, Record, SOCKETS, SocketsNote, lock_all};
 use crate::sys;
-
-/// The file in a slot that names its directory of sockets, so that it can be found without a record, and on the next line the slot itself.
-const SOCKETS: &str = "sockets";
 
 /// A killed process ends at once, unless it has much to give back.
 const ENDING: Duration = Duration::from_secs(10);
@@ -86,7 +83,10 @@ impl ServerSweepReport {
     fn take_away(&mut self, home: &Home, slot: &Path) {
         let name = slot.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = registry::read(slot).ok().flatten().map_or(name, |record| record.server.name);
-        keep_ending(home, slot);
+        let note = SocketsNote::read(slot);
+        if let Some(reason) = note.end_reason(home, slot) {
+            keep_ending(home, slot, reason);
+        }
         match (take_away(home, slot, RemovalWait::No), registry::built_template(&name)) {
             (Err(error), _) => self.kept.push((format!("the container of `{name}`"), error.to_string())),
             (Ok(()), Some(template)) => self.builds.push(template.to_owned()),
@@ -106,10 +106,10 @@ fn remove_new_services(home: &Home) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the record of a server whose supervisor was killed.
-fn keep_ending(home: &Home, slot: &Path) {
+/// Keeps the record of a server that has ended for this reason.
+fn keep_ending(home: &Home, slot: &Path, reason: EndReason) {
     if let Some(record) = registry::read(slot).ok().flatten().filter(|record| !record.waits) {
-        let ending = Ending::new(&record.files(home), &record.server.name, EndReason::SupervisorKilled);
+        let ending = Ending::new(&record.files(home), &record.server.name, reason);
         ending.keep(&home.logs());
     }
 }
@@ -127,28 +127,16 @@ fn remove_dead_links(home: &Home) {
 /// Takes away a slot without a supervisor, and the rest of its server. Fails when its container cannot be removed: the slot,
 /// which stays, tells which one that is.
 pub(crate) fn take_away(home: &Home, slot: &Path, wait: RemovalWait) -> Result<()> {
-    let noted = fs::read_to_string(slot.join(SOCKETS)).unwrap_or_default();
-    let (directory, original) = noted.split_once('\n').unwrap_or((&noted, ""));
-    if is_copy(home, slot, Path::new(original)) {
+    let note = SocketsNote::read(slot);
+    if note.end_reason(home, slot).is_none() {
         return trash::remove(slot, wait);
     }
     end_leftovers(slot);
     remove_container(slot)?;
-    if !directory.is_empty() {
-        let directory = PathBuf::from(directory);
-        // It is a name in this user's own directory, whatever the file says.
-        if directory.parent() == Some(home.runtime()) {
-            runtime::remove(&directory, wait);
-        }
+    if let Some(directory) = note.directory(home) {
+        runtime::remove(&directory, wait);
     }
     trash::remove(slot, wait)
-}
-
-/// Returns whether a slot is in a copied home, and the one that it is a copy of is still there: what runs belongs to that.
-fn is_copy(home: &Home, slot: &Path, original: &Path) -> bool {
-    let identity = |path: &Path| rustix::fs::stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
-    let there = identity(original);
-    !original.starts_with(home.path()) && there.is_some() && there != identity(slot)
 }
 
 /// Moves templates that were replaced or removed, and that no server uses, to the trash.
@@ -193,12 +181,6 @@ fn try_lock(lock: &std::fs::File, slot: &Path) -> bool {
 /// Deletes the trash that was found, and returns when it is gone.
 pub fn delete_trash(swept: &ServerSweepReport, cancel: &CancelToken) -> Result<()> {
     swept.trash.iter().try_for_each(|directory| trash::reap_all(directory, cancel))
-}
-
-/// Writes down where the sockets of a slot will be.
-pub(crate) fn note_sockets(slot: &Path, directory: &Path) -> Result<()> {
-    let noted = [directory, slot].map(Path::to_string_lossy).join("\n");
-    private::replace(&slot.join(SOCKETS), noted.as_bytes())
 }
 
 /// Takes away the notes of a run that a template has no use for.

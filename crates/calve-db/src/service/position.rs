@@ -81,9 +81,14 @@ fn state(home: &Home, service: &Service) -> Result<DataState> {
     })
 }
 
-/// Returns the position now. `None`: it cannot be told, as after a crash, until a server has recovered the data.
+/// Returns the position now. `None`: it cannot be told, as after a crash, until a server has recovered the data, or of a server whose
+/// record cannot be read.
 pub(crate) fn position(home: &Home, service: &Service) -> Result<Option<String>> {
-    match service.server(home)? {
+    let server = match service.server(home) {
+        Err(Error::RecordDamaged(_)) => return Ok(None),
+        found => found?,
+    };
+    match server {
         None => Ok(service.engine()?.written(&service.data_directory(), None)),
         // Only its supervisor knows that it is this server which answers.
         Some(record) => match control::ask(&record, Request::Written, &CancelToken::default())? {

@@ -136,12 +136,12 @@ pub fn stop(home: &Home, name: &str, unsaved: UnsavedDataRule, cancel: &CancelTo
 
 /// Ends the server like [`stop`], for a caller that has the service's turn.
 pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<bool> {
-    let is_running = service.server(home)?.is_some();
-    if is_running {
-        let request = if unsaved == UnsavedDataRule::Lose { Request::StopAnyway } else { Request::Stop };
-        control::stop_by(home, &service.name, request, cancel)?;
+    let request = if unsaved == UnsavedDataRule::Lose { Request::StopAnyway } else { Request::Stop };
+    match control::stop_by(home, &service.name, request, cancel) {
+        Ok(_) => Ok(true),
+        Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
-    Ok(is_running)
 }
 
 /// Takes a slot in the registry. A present holder is ending, because no other process can start a server of this name now.

@@ -24,7 +24,7 @@ impl Supervisor<'_> {
             // The asking process takes the next one when this conversation ends without an answer.
             return Some(End::Unasked(EndReason::EndedByItself(ended)));
         }
-        let answer = match self.record.waits {
+        let answer = match self.record.waits && self.is_at_home() {
             false => Answer::Taken,
             true => match self.hand_over(&claim) {
                 Ok(()) => Answer::Ready(Box::new(self.record.clone())),

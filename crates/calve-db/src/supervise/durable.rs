@@ -31,7 +31,7 @@ impl Supervisor<'_> {
             self.kill();
             return Ok(());
         }
-        let error = log::added_to(error, self.spec.files());
+        let error = if self.is_at_home() { log::added_to(error, self.spec.files()) } else { self.home_moved() };
         if self.launched.server.ended().is_some() {
             return Err(error);
         }

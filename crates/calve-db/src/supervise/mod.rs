@@ -11,6 +11,7 @@ mod requests;
 mod reset;
 mod unseen;
 
+use std::fs::File;
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -72,8 +73,9 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
         }
     }
     sys::adopt_orphans();
+    let lock = File::from(lock);
     registry::sign(&lock);
-    let begun = Supervisor::begin(&spec, &talk, cancel);
+    let begun = Supervisor::begin(&spec, &lock, &talk, cancel);
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
         Err(error) => {
@@ -107,6 +109,8 @@ fn clear(spec: &Spec) {
 
 struct Supervisor<'a> {
     spec: &'a Spec,
+    /// That of its slot.
+    lock: &'a File,
     engine: &'static dyn Engine,
     launched: RunningServer,
     record: Record,
@@ -133,7 +137,7 @@ struct Supervisor<'a> {
     /// The process that claimed it just now.
     claimant: Option<UnixStream>,
     /// The lock on data that outlives it.
-    _held: Option<std::fs::File>,
+    _held: Option<File>,
 }
 
 /// Why a server could not be started again.
@@ -183,7 +187,7 @@ fn first_record(spec: &Spec, address: Address, template_identity: String) -> Rec
 }
 
 impl<'a> Supervisor<'a> {
-    fn begin(spec: &'a Spec, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, Record)> {
+    fn begin(spec: &'a Spec, lock: &'a File, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, Record)> {
         let engine = engine::named(&spec.record.server.engine)?;
         let watched = spec.owner.processes()?;
         let held = unless_left(&(Some(talk.as_fd()), Vec::new()), cancel, || service::hold(spec, engine, cancel))?;
@@ -213,6 +217,7 @@ impl<'a> Supervisor<'a> {
         let owner = spec.owner.clone();
         let mut supervisor = Self {
             spec,
+            lock,
             engine,
             launched,
             record,
@@ -334,16 +339,13 @@ impl<'a> Supervisor<'a> {
             // It was interrupted while this was busy with another one.
             return None;
         }
-        let needs_server = matches!(
-            request,
-            Request::Mark(_)
-                | Request::Copy(_)
-                | Request::Written
-                | Request::Keep
-                | Request::Finish
-                | Request::Claim(_)
-        );
-        if needs_server && let Some(down) = self.still_down(talk, cancel) {
+        if request.needs_home() && !self.is_at_home() {
+            let _ = send(&mut from, &Answer::failed(self.home_moved()));
+            return None;
+        }
+        if request.needs_server()
+            && let Some(down) = self.still_down(talk, cancel)
+        {
             let _ = send(&mut from, &Answer::failed(down));
             return None;
         }
@@ -400,6 +402,15 @@ impl<'a> Supervisor<'a> {
         };
         let _ = send(&mut from, &answer);
         None
+    }
+
+    /// Returns whether its slot is where it was: a path in a home that was moved, and maybe made anew, is not its own.
+    fn is_at_home(&self) -> bool {
+        registry::is_lock_of(self.lock, &self.spec.slot)
+    }
+
+    fn home_moved(&self) -> Error {
+        Error::HomeMoved { name: self.record.server.name.clone(), slot: self.spec.slot.clone() }
     }
 
     /// Leaves the server down: its marks and its template are there, for a reset. Returns the answer to the command that has failed.
@@ -502,6 +513,7 @@ impl<'a> Supervisor<'a> {
                 }
                 let removed = self.launched.server.check_removed();
                 match &removed {
+                    _ if !self.is_at_home() => {}
                     Ok(()) => _ = trash::remove(&self.spec.slot, RemovalWait::No),
                     // The slot tells the next sweep which container is left.
                     Err(_) => registry::forget(&self.spec.slot),

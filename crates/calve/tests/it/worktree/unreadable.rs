@@ -148,7 +148,7 @@ fn a_record_that_cannot_be_read_is_not_taken_for_a_missing_one() {
         &[&["up"], &["down"], &["status"], &["env", "--renew"], &["reset", "--yes"], &["exec", "true"]];
     kept.is_refused(&slot.join("service.json"), &to_slot, &[broken[0], broken[1], broken[2], None], ups);
     let server = kept.home().join("db/servers").join(name).join("server.json");
-    kept.is_refused(&server, restore, &broken, &[&["up"], &["down"], &["db", "stop", name], &["db", "url", name]]);
+    kept.is_refused(&server, restore, &broken, &[&["up"], &["status"], &["db", "url", name]]);
     let mark = kept.home().join("db/servers/s/marks/m/template.json");
     kept.is_refused(&mark, restore, &broken, &[&["db", "reset", "s", "--to", "m"]]);
     let id = kept.repo.join(".git/calve-services");
@@ -156,6 +156,31 @@ fn a_record_that_cannot_be_read_is_not_taken_for_a_missing_one() {
         format!("restore that file, or go on without the data or the approvals that belong to it: rm {}", id.display());
     kept.is_refused(&id, &rm, &broken, &[ups, &[&["env"]]].concat());
     assert!(kept.calve(&["status"]).succeeds().stdout.contains("running"));
+}
+
+#[test]
+fn a_server_with_a_damaged_record_can_still_be_ended() {
+    let Some(kept) = Kept::new() else { return };
+    kept.repo.commit("services");
+    kept.calve(&["worktree", "add", "one"]).succeeds();
+    let one = kept.repo.spot.join("proj.one");
+    let servers = kept.home().join("db/servers");
+    let damage = |name: &str| fs_err::write(servers.join(name).join("server.json"), "").unwrap();
+    damage("s");
+    // Nothing but its lock tells which process is its supervisor.
+    fs_err::remove_file(servers.join("s/sockets")).unwrap();
+    kept.calve(&["db", "stop", "s"]).succeeds().says(&["stopped `s`"]);
+    let name = |at: &str| format!("db-{}", fs_err::read_to_string(kept.repo.join(at)).unwrap());
+    let main = name(".git/calve-services");
+    damage(&main);
+    kept.calve(&["down"]).succeeds().says(&["stopped `db`"]);
+    assert!(kept.home().join("db/services").join(main).join("data").exists());
+    kept.calve(&["up"]).within(&one).succeeds();
+    let name = name(".git/worktrees/proj.one/calve-services");
+    damage(&name);
+    kept.calve(&["worktree", "remove", "one"]).fails(1).says(&["data of the service `db`, which may have changes"]);
+    kept.calve(&["worktree", "remove", "--force", "one"]).succeeds();
+    assert!(!one.exists() && !servers.join(&name).exists() && !kept.home().join("db/services").join(&name).exists());
 }
 
 #[test]
