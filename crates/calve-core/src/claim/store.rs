@@ -6,6 +6,7 @@
 //!     set                    what the set is: fields, each with a NUL behind it
 //!     paused                 there if no more are to be built
 //!     watched                there if clones start the watcher
+//!     mount                  where the file system of PLACE is mounted
 //!     TIME-RANDOM/           one spare, when the directory is HOME; locked by its builder or claimer
 //!       tree, record         the spare; it is ready when it has a record
 //! PLACE/.calve-spares-UID/   the spares of sets that need another file system
@@ -32,15 +33,16 @@ use crate::options::{CloneOptions, Mounts, UnreadableEntry};
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::DIRECTORY;
-use crate::tree::own::{self, make_directory, read_file};
+use crate::tree::mounted::is_mounted;
+use crate::tree::own::{self, NEW, make_directory, read_file, remove_files};
 use crate::vocabulary::operation::Operation;
 
 const SET: &CStr = c"set";
 const PAUSED: &CStr = c"paused";
 const WATCHED: &CStr = c"watched";
 const AWAITED: &CStr = c"awaited";
-/// The beginning of the names of files that are being written.
-const NEW: &[u8] = b".new-";
+/// The mount point of the file system that the spares are on, which tells spares that are gone from those that can be there again.
+const MOUNT: &CStr = c"mount";
 pub(super) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-3";
 /// The first version, without `staged`. The second had only absolute paths.
@@ -292,7 +294,7 @@ impl Home {
                 let _ = rustix::fs::unlinkat(CWD, &above, AtFlags::REMOVEDIR);
             }
         }
-        remove_files(set.directory.as_fd(), &set.path, &[PAUSED, WATCHED]);
+        remove_files(set.directory.as_fd(), &set.path, &[PAUSED, WATCHED, MOUNT]);
         let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::REMOVEDIR);
     }
 
@@ -407,6 +409,20 @@ impl Set {
         }
     }
 
+    /// Fails if the file system of the spares is not mounted.
+    pub(crate) fn check_mounted(&self) -> Result<(), Error> {
+        let point = read_file(self.directory.as_fd(), Path::new("mount"), &self.path.join("mount"))?;
+        let point = point.filter(|point| !point.is_empty() && matches!(self.open_directory(), Ok(None)));
+        let Some(point) = point.map(|point| PathBuf::from(OsString::from_vec(point))) else { return Ok(()) };
+        match is_mounted(&point)? {
+            true => Ok(()),
+            false => {
+                let (source, record) = (self.definition.source.name(), self.path.join("set"));
+                Err(Error::SparesNotMounted { source_path: source, path: point, record })
+            }
+        }
+    }
+
     pub(crate) fn create_directory(&self) -> Result<OwnedFd, Error> {
         let path = self.directory_path();
         if let Some(parent) = &self.definition.parent {
@@ -417,6 +433,8 @@ impl Set {
             // Spares do not show in `git status`.
             write_file(opened.as_fd(), crate::remove::trash::GITIGNORE, b"*\n", &above)?;
             make_directory(opened.as_fd(), Path::new(&self.id), &path)?;
+            let point = sys::mount_point(opened.as_fd()).unwrap_or_default();
+            write_file(self.directory.as_fd(), MOUNT, point.as_os_str().as_bytes(), &self.path)?;
         }
         self.open_directory()?.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))
     }
@@ -537,16 +555,6 @@ fn open_own(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Option<Owned
 
 fn names(directory: BorrowedFd<'_>, path: &Path) -> Result<Vec<CString>, Error> {
     own::names(directory, Path::new("."), path)
-}
-
-/// Removes the files of a directory in which there is nothing but `own` and what killed processes left while they wrote it.
-fn remove_files(directory: BorrowedFd<'_>, path: &Path, own: &[&CStr]) {
-    let Ok(names) = names(directory, path) else { return };
-    if names.iter().all(|name| own.contains(&name.as_c_str()) || name.to_bytes().starts_with(NEW)) {
-        for name in names {
-            let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
-        }
-    }
 }
 
 /// Writes a file that is there whole or not at all.

@@ -118,6 +118,15 @@ pub enum Error {
         path: PathBuf,
         reason: &'static str,
     },
+    /// The file system that spares are on is not mounted.
+    #[error("the spares of `{}` are on a file system that is not mounted: `{}`", ShownPath(.source_path), ShownPath(.path))]
+    SparesNotMounted {
+        source_path: PathBuf,
+        /// Where the file system was mounted.
+        path: PathBuf,
+        /// The record of the set of spares.
+        record: PathBuf,
+    },
     /// The caller cancelled. What had been made is gone.
     #[error("interrupted")]
     Interrupted,
@@ -180,6 +189,9 @@ impl Error {
             Self::Template(error) => error.remedy(),
             Self::Private(error) => error.remedy(),
             Self::NoSpare { .. } => Remedy::CloneWithoutSpare,
+            Self::SparesNotMounted { path, record, .. } => {
+                Remedy::MountPlace { mount_point: path.clone(), record: record.clone() }
+            }
             Self::Interrupted => return None,
         })
     }

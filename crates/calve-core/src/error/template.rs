@@ -101,7 +101,7 @@ impl TemplateError {
             Self::NotOwn(_) => Remedy::CheckPermissions,
             Self::Changed { name, .. } => Remedy::VerifyTemplate(name.clone()),
             Self::NotMounted { path, record, .. } => {
-                Remedy::MountTemplate { mount_point: path.clone(), record: record.clone() }
+                Remedy::MountPlace { mount_point: path.clone(), record: record.clone() }
             }
             Self::Gone { name, .. } => Remedy::RefreshTemplate(name.clone()),
             Self::Damaged { name, .. } => Remedy::RemoveTemplate(name.clone()),

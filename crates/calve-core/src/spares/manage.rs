@@ -215,6 +215,7 @@ impl Spares {
     pub fn remove(&self, source: &SpareSource, cancel: &CancelToken) -> Result<usize, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(0) };
         let sets = home.sets(Some(source))?;
+        sets.iter().try_for_each(Set::check_mounted)?;
         sets.iter().try_for_each(|set| set.pause(true))?;
         let _lock = home.lock_soon()?;
         let progress = Progress::default();

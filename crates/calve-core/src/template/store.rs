@@ -30,6 +30,7 @@ use crate::remove::remove_tree;
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::{DIRECTORY, identity};
+use crate::tree::mounted::is_mounted;
 use crate::tree::own;
 use crate::vocabulary::operation::Operation;
 
@@ -333,15 +334,7 @@ impl<'a> Whereabouts<'a> {
             return Ok(None);
         }
         let point = in_home(self.mount_point, home);
-        let is_mounted = match sys::open_at(CWD, &point, sys::PATH_ONLY | DIRECTORY, Mode::empty()) {
-            Ok(opened) => sys::is_mount_point(opened.as_fd()),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-            // Nothing tells.
-            Err(Errno::ACCESS) => Ok(true),
-            Err(errno) => Err(errno),
-        };
-        let is_mounted = is_mounted.map_err(|errno| Error::io(Operation::FindMounts, &point, errno))?;
-        Ok((!is_mounted).then_some(point))
+        Ok(if is_mounted(&point)? { None } else { Some(point) })
     }
 
     /// Returns whether another store still has the file `lock` is a copy of.

@@ -11,6 +11,7 @@ pub(crate) mod held_lock;
 pub(crate) mod held_times;
 pub(crate) mod location;
 pub(crate) mod lock;
+pub(crate) mod mounted;
 pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod own;

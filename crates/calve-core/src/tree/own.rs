@@ -6,13 +6,16 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::DIRECTORY;
 use crate::vocabulary::operation::Operation;
+
+/// The beginning of the names of files that are being written.
+pub(crate) const NEW: &[u8] = b".new-";
 
 /// Returns whether only this user, or root, can have made and changed an entry with this owner and mode.
 pub fn is_own(owner: u32, mode: impl Into<u32>) -> bool {
@@ -75,4 +78,14 @@ pub(crate) fn read_file(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<
     let read = File::from(file).read_to_end(&mut bytes);
     read.map_err(|source| Error::Io { operation: Operation::Read, path: path.to_path_buf(), source })?;
     Ok(Some(bytes))
+}
+
+/// Removes the files of a directory in which there is nothing but `own` and what killed processes left while they wrote it.
+pub(crate) fn remove_files(directory: BorrowedFd<'_>, path: &Path, own: &[&CStr]) {
+    let Ok(names) = names(directory, Path::new("."), path) else { return };
+    if names.iter().all(|name| own.contains(&name.as_c_str()) || name.to_bytes().starts_with(NEW)) {
+        for name in names {
+            let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
+        }
+    }
 }

@@ -89,8 +89,8 @@ pub enum Remedy {
     RefreshOrRemoveTemplate(String),
     #[error("refresh the template")]
     RefreshTemplate(String),
-    #[error("mount that file system again; if it is gone for good, delete the record of the template")]
-    MountTemplate { mount_point: PathBuf, record: PathBuf },
+    #[error("mount that file system again; if it is gone for good, delete its record")]
+    MountPlace { mount_point: PathBuf, record: PathBuf },
     #[error("remove the template, and create it again")]
     RemoveTemplate(String),
     #[error("verify the template to see what differs, or refresh it")]

@@ -27,9 +27,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::RefreshTemplate(name) => format!("make it anew: calve template refresh {name}"),
         Remedy::RemoveTemplate(name) => format!("remove it, and create it again: calve template remove {name}"),
-        Remedy::MountTemplate { mount_point, record } => match volume_at(mount_point) {
+        Remedy::MountPlace { mount_point, record } => match volume_at(mount_point) {
             Some(name) => format!("attach the volume: calve volume attach {name}"),
-            None => format!("mount it again; if it is gone for good, forget the template: rm {}", word(record)),
+            None => format!("mount it again; if it is gone for good, delete its record: rm {}", word(record)),
         },
         Remedy::VerifyTemplate(name) => {
             format!("`calve template verify {name}` shows what differs; `calve template refresh {name}` makes it again")

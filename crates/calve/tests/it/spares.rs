@@ -49,6 +49,10 @@ impl Place {
         self.with_home(cp().args(words))
     }
 
+    fn sets(&self) -> usize {
+        self.list()["sources"].as_array().unwrap().len()
+    }
+
     fn list(&self) -> Value {
         self.spares(&["list", "--json"]).succeeds().json()
     }
@@ -463,4 +467,26 @@ fn a_request_that_waits_for_room_is_kept() {
     place.spot.tree("src").file("large", vec![1; 20 << 20]).file("more", vec![1; 10 << 20]);
     place.spares(&["add", "src"]).fails(1).says(&["less than a fifth of the disk would stay free"]);
     assert_eq!(place.list()["sources"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn spares_on_a_file_system_that_is_not_mounted_are_not_forgotten() {
+    if !require_root("mounting") {
+        return;
+    }
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spot.tree("").dir("disk").dir("at");
+    let mounted = BindMount::new(place.spot.join("disk"), place.spot.join("at"));
+    place.spares(&["add", "--at", "at", "src"]).succeeds();
+    drop(mounted);
+    let at = place.spot.join("at");
+    let why = format!("are on a file system that is not mounted: `{}`", at.display());
+    let id = names(place.home().join("spares")).into_iter().find(|name| name.contains('-')).unwrap();
+    let set = place.home().join("spares").join(id).join("set");
+    let hint = format!("hint: mount it again; if it is gone for good, delete its record: rm {}\n", set.display());
+    place.spares(&["remove", "src"]).fails(1).says(&[&why, &hint]);
+    assert_eq!(place.sets(), 1);
+    let _mounted = BindMount::new(place.spot.join("disk"), place.spot.join("at"));
+    place.spares(&["remove", "src"]).succeeds();
+    assert_eq!((place.sets(), names(&at)), (0, Vec::new()));
 }

@@ -89,7 +89,7 @@ fn a_template_whose_file_system_is_not_mounted_is_not_forgotten() {
     }
     drop(mounted);
     let hint = format!(
-        "hint: mount it again; if it is gone for good, forget the template: rm {}\n",
+        "hint: mount it again; if it is gone for good, delete its record: rm {}\n",
         spot.join("home/templates/shop.template").display()
     );
     for command in [&["template", "remove", "shop"][..], &["template", "refresh", "shop"], &["cp", "@shop", "dst"]] {
