@@ -30,6 +30,8 @@ use crate::remove::trash::GITIGNORE;
 use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose, Reach, recognise};
+use crate::tree::own::remove_files;
+use crate::vocabulary::hidden_name::templates_directory;
 
 /// Removes whatever is at `path`.
 ///
@@ -288,5 +290,18 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
     }
     let progress = Progress::default();
     let deletion = Deletion::new(None, &progress, cancel);
-    reap_all(background, || sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion))
+    let report = reap_all(background, || sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion))?;
+    remove_templates_directory(parent.as_fd());
+    Ok(report)
+}
+
+/// Removes a directory for templates from which the last one has gone. Any other directory stays.
+pub(crate) fn remove_templates_directory(directory: BorrowedFd<'_>) {
+    let Ok(above) = crate::sys::open_at(directory, c"..", DIRECTORY, Mode::empty()) else { return };
+    let name = templates_directory();
+    let named = rustix::fs::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
+    if named.is_ok() && named == rustix::fs::fstat(directory).map(|stat| identity(&stat)) {
+        remove_files(directory, Path::new(&name), &[GITIGNORE]);
+        let _ = rustix::fs::unlinkat(&above, &name, AtFlags::REMOVEDIR);
+    }
 }

@@ -26,6 +26,7 @@ use crate::strategy::make_snapshotable_directory;
 use crate::sys;
 use crate::tree::location::{canonical, identity, is_inside};
 use crate::tree::stable::Moment;
+use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::Strategy;
 
@@ -158,9 +159,9 @@ impl Templates {
         let opened = open_tree(source)?;
         let own = self.store.trees();
         let directory = match &options.at {
-            Some(at) => canonical(at)?.join(store::directory_name()),
+            Some(at) => canonical(at)?.join(templates_directory()),
             None if is_same_file_system(source, &own)? => own,
-            None => source.parent().unwrap_or(source).join(store::directory_name()),
+            None => source.parent().unwrap_or(source).join(templates_directory()),
         };
         let above = directory.parent().unwrap_or(&directory);
         let inside = is_inside(open_tree(above)?.as_fd(), identity(&store::stat(opened.as_fd(), source)?));

@@ -24,6 +24,7 @@ use crate::sys;
 use crate::tree::location::canonical;
 use crate::tree::pool::joined;
 use crate::tree::stable::Moment;
+use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::Strategy;
 
@@ -106,7 +107,7 @@ impl Templates {
     ) -> Result<ReceivedTemplate, E> {
         name::check(name).map_err(Error::from)?;
         let directory = || {
-            let at = options.at.as_deref().map(|at| Ok::<_, Error>(canonical(at)?.join(store::directory_name())));
+            let at = options.at.as_deref().map(|at| Ok::<_, Error>(canonical(at)?.join(templates_directory())));
             let directory = at.transpose()?.unwrap_or_else(|| self.store.trees());
             self.make_directory(&directory)?;
             Ok(directory)

@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use super::record::{Template, from_home, in_home};
 use crate::error::{Error, TemplateError};
 use crate::options::RemoveOptions;
-use crate::remove::remove_tree;
+use crate::remove::{remove_templates_directory, remove_tree};
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::{DIRECTORY, identity};
@@ -295,6 +295,9 @@ impl ReservedVersion {
         match remove_tree(&self.directory, &options) {
             Ok(_) | Err(Error::Missing(_)) => {
                 let _ = rustix::fs::unlink(&self.path);
+                if let Some(Ok(Some(place))) = self.directory.parent().map(open_own) {
+                    remove_templates_directory(place.as_fd());
+                }
             }
             // The next command tries again.
             Err(_) => {}
@@ -341,11 +344,6 @@ impl<'a> Whereabouts<'a> {
     fn is_anothers(&self, lock: &HeldLock) -> bool {
         matches!(stat_of(self.claim), Ok(Some(_))) && !is_at(lock, self.claim)
     }
-}
-
-/// Returns the name of this user's directory for versions that are not below CALVE_HOME.
-pub(super) fn directory_name() -> String {
-    format!(".calve-templates-{}", rustix::process::geteuid().as_raw())
 }
 
 /// Makes a directory that only this user can enter, if it is not there.

@@ -52,6 +52,11 @@ pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, r
     format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word())
 }
 
+/// Returns the name of this user's directory for templates that are not below CALVE_HOME.
+pub(crate) fn templates_directory() -> String {
+    format!("{PREFIX}templates-{}", rustix::process::geteuid().as_raw())
+}
+
 /// Returns whether a name is Calve's own, of any user on any machine: no part of what a user wants cloned.
 pub(crate) fn is_calves_own(name: &[u8]) -> bool {
     const KINDS: [&[u8]; 5] = [b"staging-", b"trash-", b"overlay-", b"spares-", b"templates-"];

@@ -35,7 +35,11 @@ fn a_template_of_another_file_system_is_kept_beside_its_source() {
     let removed = templates.remove("shop").unwrap();
     assert_eq!(removed.trash, std::slice::from_ref(&beside));
     delete_trash(&removed.trash);
-    assert_eq!(names_in(&beside), [".gitignore"]);
+    assert_eq!(names_in(fixture.path("project")), ["node_modules"]);
+    let cancelled = TemplateOptions::default();
+    cancelled.cancel.cancel();
+    assert!(matches!(templates.create("shop", &source, &cancelled), Err(Error::Interrupted)));
+    assert_eq!(names_in(fixture.path("project")), ["node_modules"]);
 }
 
 #[test]
@@ -184,7 +188,7 @@ fn a_moved_home_removes_its_templates() {
         delete_trash(&moved.remove(name).unwrap().trash);
     }
     assert_eq!(names_in(fixture.path("moved/templates/versions")), [""; 0]);
-    delete_trash(&[fixture.path("moved/templates/trees"), fixture.path(&hidden())]);
+    delete_trash(&[fixture.path("moved/templates/trees")]);
     assert_eq!(names_in(fixture.path("moved/templates/trees")), [""; 0]);
-    assert_eq!(names_in(fixture.path(&hidden())), [".gitignore"]);
+    assert!(!fixture.path(&hidden()).exists());
 }
