@@ -54,6 +54,8 @@ pub enum TemplateState {
     Ready,
     /// Its files are not there.
     Gone,
+    /// Its files are on a file system that is not mounted.
+    Unmounted,
     /// Its root or its manifest was changed.
     Changed,
     /// Its record cannot be read, or another user could write to its files.
@@ -65,7 +67,8 @@ impl TemplateState {
     pub fn from_check(checked: &Result<(), Error>) -> Self {
         match checked {
             Ok(()) => Self::Ready,
-            Err(Error::Template(TemplateError::Gone { .. } | TemplateError::NotMounted { .. })) => Self::Gone,
+            Err(Error::Template(TemplateError::Gone { .. })) => Self::Gone,
+            Err(Error::Template(TemplateError::NotMounted { .. })) => Self::Unmounted,
             Err(Error::Template(TemplateError::Changed { .. })) => Self::Changed,
             Err(_) => Self::Damaged,
         }

@@ -51,7 +51,7 @@ pub(crate) struct MakeOptions {
 
 /// List the templates
 ///
-/// A template is ready, gone (its files are not there, or their disk is not mounted), changed (its root or its manifest was), or damaged (its record cannot be read).
+/// A template is ready, gone (its files are not there), unmounted (their disk is not mounted), changed (its root or its manifest was), or damaged (its record cannot be read).
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// Print the list as JSON on stdout (schema calve.templates/1)

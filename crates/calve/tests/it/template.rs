@@ -97,6 +97,8 @@ fn a_template_whose_file_system_is_not_mounted_is_not_forgotten() {
         kept(&spot, command.iter().copied()).fails(1).says(&[&why, &hint]);
     }
     assert_eq!(names(spot.join("at")), [""; 0]);
+    let listed = kept(&spot, ["template", "list"]).succeeds().stdout;
+    assert!(listed.contains("shop     unmounted  ") && listed.contains("deleted  ready      "), "{listed}");
     // Its place was deleted, on a file system that is there.
     fs_err::remove_dir_all(spot.join("elsewhere")).unwrap();
     kept(&spot, ["template", "remove", "deleted"]).succeeds();

@@ -107,7 +107,7 @@ fn list(templates: &Templates, arguments: &ListArguments) -> Result<(), Failure>
             let (entries, bytes) = (count(template.entries), size(template.bytes));
             format!("{entries} entries, {bytes}, of {}", ShownPath(&template.source))
         });
-        format!("{}\n", format!("{name:widest$}  {state:<7}  {what}").trim_end())
+        format!("{}\n", format!("{name:widest$}  {state:<9}  {what}").trim_end())
     };
     output::result(&listed.iter().map(line).collect::<String>())
 }
