@@ -117,7 +117,7 @@ export interface RemoveReceipt {
     path: ReceiptPath;
     /** The path at which the tree waits to be deleted. Null if it is deleted. */
     trash: ReceiptPath | null;
-    /** The number of entries that were deleted so far. */
+    /** The number of entries that were deleted so far. A btrfs subvolume is one, whatever is in it: it is deleted as a whole. */
     deleted_entries: number;
     /** Other facts that the user should know. */
     warnings: Warning[];

@@ -185,7 +185,7 @@ class RemoveReceipt(TypedDict):
     trash: Optional[ReceiptPath]
     """The path at which the tree waits to be deleted. Null if it is deleted."""
     deleted_entries: int
-    """The number of entries that were deleted so far."""
+    """The number of entries that were deleted so far. A btrfs subvolume is one, whatever is in it: it is deleted as a whole."""
     warnings: list[Warning]
     """Other facts that the user should know."""
     elapsed_ms: float

@@ -223,7 +223,7 @@ pub struct RemoveReport {
     /// The path at which the tree waits to be deleted. Null if it is deleted.
     #[serde(rename = "trash", with = "As::<Option<ReceiptPath>>")]
     pub trashed: Option<TrashedTree>,
-    /// The number of entries that were deleted so far.
+    /// The number of entries that were deleted so far. A btrfs subvolume is one, whatever is in it: it is deleted as a whole.
     #[serde(rename = "deleted_entries")]
     pub deleted: u64,
     /// Other facts that the user should know.
@@ -287,7 +287,7 @@ pub struct ProbeReport {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct ReapReport {
-    /// How many entries were deleted.
+    /// How many entries were deleted. A btrfs subvolume is one.
     pub deleted: u64,
     /// The first entries that could not be deleted, and why. They stay in the trash.
     pub failure: Option<Error>,
