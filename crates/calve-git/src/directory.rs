@@ -1,11 +1,13 @@
 //! A directory of a worktree, read without following a link. A repository or a package made its files: none is trusted to be small or regular.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, openat, statat};
 
 /// A lockfile of 20,000 packages has fewer.
 pub(crate) const LARGEST_BYTES: u64 = 16 * 1024 * 1024;
@@ -58,12 +60,6 @@ impl Directory {
         self.stat(path).map(|found| time(&found))
     }
 
-    /// Returns when the symlink at `path` was made; `None` if something else is there.
-    pub(crate) fn linked(&self, path: &str) -> Option<Time> {
-        let found = self.stat(path)?;
-        FileType::from_raw_mode(found.st_mode).is_symlink().then(|| time(&found))
-    }
-
     fn stat(&self, path: impl AsRef<Path>) -> Option<Stat> {
         statat(&self.directory, path.as_ref(), AtFlags::SYMLINK_NOFOLLOW).ok()
     }
@@ -75,10 +71,24 @@ impl Directory {
     }
 
     /// Returns whether all these directories are there and none was modified after `end`, at which an installer wrote that it had finished. One
-    /// that was killed later has moved a directory away or put another one in its place.
+    /// that was killed later has moved a directory away, put another one in its place, or begun to delete it.
     pub(crate) fn is_settled<'p>(&self, mut paths: impl Iterator<Item = &'p str>, end: Time) -> bool {
         let is_within = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        paths.all(|path| is_within(path) && self.changed(path).is_some_and(|changed| changed <= end))
+        paths.all(|path| {
+            let is_there = is_within(path) && self.changed(path).is_some_and(|changed| changed <= end);
+            is_there
+                && self.beginning(path).all(|directory| directory.changed(".").is_some_and(|changed| changed <= end))
+        })
+    }
+
+    /// Returns a directory, the first entry in it, and so on: where deleting the tree begins, in the order in which the file system lists names.
+    fn beginning(&self, path: &str) -> impl Iterator<Item = Directory> {
+        std::iter::successors(self.directory(path), |directory| {
+            let mut names =
+                Dir::read_from(&directory.directory).ok()?.map_while(|entry| Some(entry.ok()?.file_name().to_owned()));
+            let first = names.find(|name| ![c".", c".."].contains(&name.as_c_str()))?;
+            directory.directory(OsStr::from_bytes(first.as_bytes()))
+        })
     }
 }
 

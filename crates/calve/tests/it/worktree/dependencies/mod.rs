@@ -40,17 +40,19 @@ struct Packages(PathBuf);
 const MAKE: &str = r#"
 import io, json, os, sys, tarfile, zipfile
 where = sys.argv[1]
+inner = lambda at: 'lib/inner/' if at % 2 else ''
 for name in ['p%d' % number for number in range(10)]:
     for version in '1', '2':
         with tarfile.open('%s/%s-%s.0.0.tgz' % (where, name, version), 'w:gz') as archive:
             files = {'package.json': json.dumps({'name': name, 'version': version + '.0.0', 'main': 'f0.js'})}
-            files.update({'f%d.js' % at: 'module.exports = "%s %s"\n' % (name, version) for at in range(20)})
+            files.update({inner(at) + 'f%d.js' % at: 'module.exports = "%s %s"\n' % (name, version) for at in range(20)})
             for path, text in files.items():
                 entry = tarfile.TarInfo('package/' + path)
                 entry.size, entry.mode = len(text), 0o644
                 archive.addfile(entry, io.BytesIO(text.encode()))
         info = '%s-%s.0.0.dist-info/' % (name, version)
-        files = {'%s/f%d.py' % (name, at): 'version = "%s"\n' % version for at in range(20)}
+        files = {'%s/%sf%d.py' % (name, inner(at), at): 'version = "%s"\n' % version for at in range(20)}
+        files['_%s/__init__.py' % name] = 'version = "%s"\n' % version
         files[name + '/__init__.py'] = ''
         files[info + 'METADATA'] = 'Metadata-Version: 2.1\nName: %s\nVersion: %s.0.0\n' % (name, version)
         files[info + 'WHEEL'] = 'Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n'
@@ -233,10 +235,6 @@ impl Project {
     fn is_killed(&self) {
         let main = &self.repo.path;
         let installed = main.join(self.installer.directory);
-        let copy = |from: &Path, to: &Path| {
-            let _ = fs_err::remove_dir_all(to);
-            assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
-        };
         let (one, two) = (self.repo.spot.join("one"), self.repo.spot.join("two"));
         copy(&installed, &one);
         let started = Instant::now();
@@ -271,6 +269,35 @@ impl Project {
         assert_eq!(self.planned("main")["install_needed"], true);
     }
 
+    /// An upgrade has begun to delete a package, or has deleted it: the old version is not complete any more.
+    #[track_caller]
+    fn is_deleted(&self, package: &str) {
+        let main = &self.repo.path;
+        let (installed, whole) = (main.join(self.installer.directory), self.repo.spot.join("whole"));
+        self.repo.calve(["remove", "last"]).succeeds();
+        fs_err::remove_dir_all(&installed).unwrap();
+        self.change(main, 1);
+        self.install(main);
+        copy(&installed, &whole);
+        let names = crate::spot::paths_below(&installed);
+        let package = names.iter().find(|path| format!("/{path}").ends_with(package)).unwrap();
+        // The upgrade has written the lockfile.
+        self.repo.git(["checkout", "-q", "main", "--", "."]);
+        self.is_expected(&self.planned("main~1"), main, None);
+        let mut first = installed.join(package);
+        while first.is_dir() && !first.is_symlink() {
+            first = fs_err::read_dir(&first).unwrap().next().unwrap().unwrap().path();
+        }
+        fs_err::remove_file(&first).unwrap();
+        assert_eq!(self.planned("main~1")["install_needed"], true, "without {}", first.display());
+        copy(&whole, &installed);
+        self.is_expected(&self.planned("main~1"), main, None);
+        let path = installed.join(package);
+        if path.is_symlink() { fs_err::remove_file(path) } else { fs_err::remove_dir_all(path) }.unwrap();
+        assert_eq!(self.planned("main~1")["install_needed"], true, "without {package}");
+        copy(&whole, &installed);
+    }
+
     /// Returns whether a directory has all files of packages that another one has.
     fn has(&self, directory: &Path, reference: &Path) -> bool {
         let paths = crate::spot::paths_below(reference);
@@ -278,6 +305,11 @@ impl Project {
         assert!(files.len() >= 10, "{} has no packages", reference.display());
         files.iter().all(|path| fs_err::read(directory.join(path)).ok() == fs_err::read(reference.join(path)).ok())
     }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = fs_err::remove_dir_all(to);
+    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
 }
 
 fn is_code(path: &str) -> bool {
@@ -302,20 +334,42 @@ fn npm_installs_are_compared_with_the_lockfile() {
     let Some(project) = Project::of(npm()) else { return };
     project.is_upgraded();
     project.is_killed();
+    project.is_deleted("/p0");
+}
+
+fn pnpm(install: &'static [&'static str]) -> Installer {
+    Installer {
+        programs: &["node", "pnpm", "python3"],
+        lockfile: "pnpm-lock.yaml",
+        install,
+        command: "pnpm install --frozen-lockfile",
+        ..npm()
+    }
 }
 
 #[test]
 fn pnpm_installs_are_compared_with_the_lockfile() {
-    let installer = Installer {
-        programs: &["node", "pnpm", "python3"],
-        lockfile: "pnpm-lock.yaml",
-        install: &["pnpm", "install", "--offline", "--no-frozen-lockfile", "--store-dir=PACKAGES/store"],
-        command: "pnpm install --frozen-lockfile",
-        ..npm()
-    };
-    let Some(project) = Project::of(installer) else { return };
+    let install = &["pnpm", "install", "--offline", "--no-frozen-lockfile", "--store-dir=PACKAGES/store"];
+    let Some(project) = Project::of(pnpm(install)) else { return };
     project.is_upgraded();
     project.is_killed();
+    project.is_deleted("/p0");
+}
+
+#[test]
+fn pnpm_installs_without_links_are_compared_with_the_lockfile() {
+    let install = &[
+        "pnpm",
+        "install",
+        "--offline",
+        "--no-frozen-lockfile",
+        "--store-dir=PACKAGES/store",
+        "--config.node-linker=hoisted",
+    ];
+    let Some(project) = Project::of(pnpm(install)) else { return };
+    project.is_upgraded();
+    project.is_killed();
+    project.is_deleted("/p0");
 }
 
 #[test]

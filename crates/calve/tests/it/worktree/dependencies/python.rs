@@ -66,6 +66,7 @@ fn uv_installs_are_compared_with_the_lockfile() {
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
     project.is_killed();
+    project.is_deleted("/_p0");
 }
 
 #[test]
@@ -107,6 +108,7 @@ fn pip_installs_are_compared_with_the_requirements() {
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
     project.is_killed();
+    project.is_deleted("/_p0");
 }
 
 #[test]

@@ -2,21 +2,27 @@
 
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use super::{Installer, Packages, Project, npm};
 
 /// The same packages for PHP, and as a proxy of Go's modules.
 const MAKE: &str = r#"
-import io, json, os, sys, zipfile
+import io, json, os, sys, tarfile, zipfile
 where = sys.argv[1]
+inner = lambda at: 'lib/inner/' if at % 2 else ''
 for name in ['p%d' % number for number in range(10)]:
     for version in '1', '2':
         path = '%s/php/%s-%s/' % (where, name, version)
-        os.makedirs(path)
+        os.makedirs(path + 'lib/inner')
         with open(path + 'composer.json', 'w') as file:
             json.dump({'name': 'x/' + name, 'version': version + '.0.0'}, file)
         for at in range(20):
-            with open('%sf%d.php' % (path, at), 'w') as file:
+            with open('%s%sf%d.php' % (path, inner(at), at), 'w') as file:
                 file.write("<?php return '%s %s';\n" % (name, version))
+        with tarfile.open(path.rstrip('/') + '.tar', 'w') as archive:
+            for one in os.listdir(path):
+                archive.add(path + one, one)
         # https://go.dev/ref/mod#module-proxy; from the second major version on, a path would have that in it.
         module, tag = 'example.com/' + name, 'v1.%s.0' % version
         path = '%s/go/%s/@v/' % (where, module)
@@ -30,6 +36,8 @@ for name in ['p%d' % number for number in range(10)]:
         with zipfile.ZipFile(path + tag + '.zip', 'w') as archive:
             root = '%s@%s/' % (module, tag)
             archive.writestr(root + 'go.mod', 'module %s\n' % module)
+            archive.writestr(root + 'embedded.go', 'package %s\n\nimport "embed"\n\n//go:embed lib\nvar Lib embed.FS\n' % name)
+            archive.writestr(root + 'lib/inner/text.go', version)
             for at in range(20):
                 archive.writestr('%sf%d.go' % (root, at), 'package %s\n\nconst F%d = "%s"\n' % (name, at, version))
 "#;
@@ -44,8 +52,8 @@ Dir.chdir(where + '/gems') do
   10.times do |number|
     %w[1 2].each do |version|
       name = "p#{number}"
-      FileUtils.mkdir_p('lib')
-      files = (0...20).map { |at| "lib/f#{at}.rb" }
+      FileUtils.mkdir_p('lib/inner')
+      files = (0...20).map { |at| "lib/#{'inner/' if at.odd?}f#{at}.rb" }
       files.each { |file| File.write(file, "NAME = '#{name} #{version}'\n") }
       spec = Gem::Specification.new(name, version + '.0.0') do |made|
         made.summary = made.authors = name
@@ -73,10 +81,15 @@ impl Packages {
     fn composer_json(&self, version: u32) -> Vec<(&'static str, String)> {
         self.make_with("python3", MAKE, "php");
         let all = self.each(version, ",", |name, _| format!(r#""x/{name}":"{version}.0.0""#));
-        let from = format!(
-            r#"[{{"packagist.org":false}},{{"type":"path","url":"{}/php/*","options":{{"symlink":false}}}}]"#,
-            self.0.display()
-        );
+        let directories = json!({ "type": "path", "url": format!("{}/php/p[0-4]-?", self.0.display()), "options": { "symlink": false } });
+        let archive = |number: u32| {
+            let url = format!("file://{}/php/p{number}-{version}.tar", self.0.display());
+            let dist = json!({ "type": "tar", "url": url });
+            json!({ "type": "package", "package": { "name": format!("x/p{number}"), "version": format!("{version}.0.0"), "dist": dist } })
+        };
+        let from =
+            Vec::from_iter([json!({ "packagist.org": false }), directories].into_iter().chain((5..10).map(archive)));
+        let from = Value::from(from);
         vec![("composer.json", format!(r#"{{"name":"x/x","repositories":{from},"require":{{{all}}}}}"#))]
     }
 
@@ -120,6 +133,18 @@ fn composer_installs_are_compared_with_the_lockfile() {
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
     project.is_killed();
+    project.is_deleted("/x/p0");
+    let main = &project.repo.path;
+    project.repo.git(["checkout", "-q", "--detach", "main~1"]);
+    let is_current = || project.planned("main~1")["install_needed"] == false;
+    // Its list of packages is older than what it has put back, and than what a plugin has written.
+    fs_err::remove_dir_all(main.join("vendor/x/p0")).unwrap();
+    project.install(main);
+    fs_err::write(main.join("vendor/x/p1/configuration"), "").unwrap();
+    assert!(is_current());
+    // One that was killed before it wrote this for the first time has not finished.
+    fs_err::remove_file(main.join("vendor/autoload.php")).unwrap();
+    assert!(!is_current());
 }
 
 #[test]
@@ -128,7 +153,7 @@ fn bundler_installs_are_compared_with_the_lockfile() {
         programs: &["bundle", "ruby"],
         lockfile: "Gemfile.lock",
         files: Packages::gemfile,
-        install: &["sh", "-c", "export BUNDLE_PATH=vendor/bundle; exec bundle install --quiet"],
+        install: &["sh", "-c", "export BUNDLE_PATH=vendor/bundle BUNDLE_CLEAN=true; exec bundle install --quiet"],
         command: "bundle install",
         compared: |path| path.ends_with(".rb"),
         ..into_vendor()
@@ -136,6 +161,7 @@ fn bundler_installs_are_compared_with_the_lockfile() {
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
     project.is_killed();
+    project.is_deleted("/gems/p0-1.0.0");
 }
 
 #[test]
@@ -157,4 +183,5 @@ fn go_vendoring_is_compared_with_the_required_modules() {
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
     project.is_killed();
+    project.is_deleted("/p0");
 }

@@ -5,7 +5,7 @@ use crate::directory::{Directory, Time};
 
 pub(super) const WITNESS: &str = ".modules.yaml";
 
-/// Written after every link has been made.
+/// Written after every package is in its place.
 const COPY: &str = ".pnpm/lock.yaml";
 
 /// pnpm writes its copy to another name first, in the same directory: that is modified a little later than the copy.
@@ -17,23 +17,68 @@ pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
 }
 
 fn judge(directory: &Directory, wanted: &str) -> Fit {
-    if !directory.has(WITNESS) {
-        return Fit::No;
-    }
+    let Some(modules) = directory.read(WITNESS) else { return Fit::No };
     // A virtual store may be elsewhere.
     let (Some(end), Some(store)) = (directory.changed(COPY), directory.changed(".pnpm")) else { return Fit::Unsure };
     let Some(copy) = directory.read(COPY) else { return Fit::Unsure };
     let is_same = copy.lines().eq(wanted.lines());
     // One that was killed has added a version to the store, or has linked another one that was there already.
-    let is_whole = store <= end + RENAMES_WITHIN && links(directory).all(|made| made <= end);
-    (is_same && is_whole).into()
+    let is_whole = store <= end + RENAMES_WITHIN && directory.is_settled(direct(wanted).chain(hoisted(&modules)), end);
+    if !is_same || !is_whole {
+        return Fit::No;
+    }
+    // It may also have begun to delete from the store, but programs write there too.
+    let versions = directory.directory(".pnpm").map(|store| (store.names(), store));
+    let is_settled = versions.is_some_and(|(names, store)| {
+        store.is_settled(names.iter().map(String::as_str).filter(|name| name.contains('@')), end)
+    });
+    if is_settled { Fit::Yes } else { Fit::Unsure }
 }
 
-/// Returns when each of the project's own dependencies was linked.
-fn links(directory: &Directory) -> impl Iterator<Item = Time> {
-    let names = directory.names().into_iter().filter(|name| !name.starts_with('.'));
-    names.flat_map(|name| match directory.directory(&name).filter(|_| name.starts_with('@')) {
-        Some(scope) => scope.names().iter().filter_map(|inside| scope.linked(inside)).collect(),
-        None => Vec::from_iter(directory.linked(&name)),
+/// Returns the names of the packages that the project itself asks for.
+fn direct(lockfile: &str) -> impl Iterator<Item = &str> {
+    let (start, indentation) = if lockfile.contains("\nimporters:") { ("  .:", "    ") } else { ("", "") };
+    let lines = lockfile.lines().skip_while(move |line| *line != start).skip(1);
+    let mut group = "";
+    let lines = lines.map_while(move |line| line.strip_prefix(indentation).or_else(|| line.is_empty().then_some("")));
+    lines.filter_map(move |line| match line.strip_prefix("  ") {
+        None => {
+            group = line;
+            None
+        }
+        // Those in `optionalDependencies` may be for other platforms.
+        Some(name) if ["dependencies:", "devDependencies:"].contains(&group) && !name.starts_with(' ') => {
+            Some(name.split_once(':')?.0.trim_matches('\''))
+        }
+        Some(_) => None,
     })
+}
+
+/// Returns the places of the packages, if they are directories and no links into the store. The file is YAML, since version 10 also JSON.
+fn hoisted(modules: &str) -> impl Iterator<Item = &str> {
+    let words = modules.lines().map(|line| line.trim().trim_start_matches("- ").trim_matches(['"', '\'', ',']));
+    words.filter_map(|word| word.strip_prefix("node_modules/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_packages_at_the_top_are_read() {
+        let names = |text: &'static str| direct(text).collect::<Vec<_>>();
+        let group = "dependencies:\n      a:\n        specifier: 1\n        version: 1.0.0\n    devDependencies:\n      '@s/b':\n        version: 1.0.0\n    \
+            optionalDependencies:\n      c:\n        version: 1.0.0\n";
+        let of_one = format!(
+            "lockfileVersion: '9.0'\n\nimporters:\n\n  .:\n    {group}\n  packages/x:\n    {group}\npackages:\n\n  a@1.0.0:\n"
+        );
+        assert_eq!(names(of_one.leak()), ["a", "@s/b"]);
+        let old = "lockfileVersion: 5.4\n\nspecifiers:\n  a: ^1\n\ndependencies:\n  a: 1.0.0\n\ndevDependencies:\n  '@s/b': 1.0.0\n\npackages:\n\n  /a/1.0.0:\n    dev: false\n";
+        assert_eq!(names(old), ["a", "@s/b"]);
+        let yaml =
+            "hoistedLocations:\n  a@1.0.0:\n    - node_modules/a\n    - packages/x/node_modules/a\nstoreDir: /x\n";
+        assert_eq!(hoisted(yaml).collect::<Vec<_>>(), ["a"]);
+        let json = "{\n  \"hoistedLocations\": {\n    \"@s/a@1.0.0\": [\n      \"node_modules/@s/a\",\n      \"node_modules/b/node_modules/@s/a\"\n    ]";
+        assert_eq!(hoisted(json).collect::<Vec<_>>(), ["@s/a", "b/node_modules/@s/a"]);
+    }
 }

@@ -96,9 +96,15 @@ fn judge_composer(directory: &Directory, wanted: &ComposerLock) -> Fit {
     let found: HashSet<&ComposerPackage> = installed.packages.iter().map(|one| &one.package).collect();
     let dev = wanted.dev.iter().filter(|_| installed.dev);
     let directories = installed.packages.iter().filter_map(|one| one.path.as_deref()?.strip_prefix("../"));
-    let mut directories = directories.filter(|path| !path.starts_with(".."));
-    let is_complete = directories.all(|path| directory.is_settled(std::iter::once(path), Time::MAX));
-    (is_complete && wanted.packages.iter().chain(dev).all(|package| found.contains(package))).into()
+    let directories: Vec<&str> = directories.filter(|path| !path.starts_with("..")).collect();
+    let is_there = |end| directory.is_settled(directories.iter().copied(), end);
+    let is_complete = directory.has("autoload.php") && is_there(Time::MAX);
+    if !is_complete || !wanted.packages.iter().chain(dev).all(|package| found.contains(package)) {
+        return Fit::No;
+    }
+    // It deletes a package before it writes that. Plugins write into packages later, and an install of what was deleted does not renew the list.
+    let is_settled = directory.changed(COMPOSER[0]).is_some_and(is_there);
+    if is_settled { Fit::Yes } else { Fit::Unsure }
 }
 
 pub(super) fn bundler<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
@@ -108,11 +114,21 @@ pub(super) fn bundler<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     let gems = gems(text);
     Box::new(move |directory| {
         let Some(rubies) = directory.directory("bundle/ruby") else { return Fit::No };
-        let specifications =
-            rubies.names().into_iter().filter_map(|version| rubies.directory(version)?.directory("specifications"));
-        let installed = specifications.flat_map(|found| found.names()).collect();
+        let rubies = rubies.names().into_iter().filter_map(|version| rubies.directory(version));
+        let installed = rubies.flat_map(|ruby| specifications(&ruby)).collect();
         Fit::from(has_gems(&gems, &installed)).min(most)
     })
+}
+
+/// Returns the specifications of gems that are whole: each is written after the gem's files, and deleted after them.
+fn specifications(ruby: &Directory) -> Vec<String> {
+    let mut names = ruby.directory("specifications").map(|found| found.names()).unwrap_or_default();
+    names.retain(|name| {
+        let gem = format!("gems/{}", name.strip_suffix(".gemspec").unwrap_or_default());
+        let end = ruby.changed(format!("specifications/{name}"));
+        end.is_some_and(|end| ruby.is_settled(std::iter::once(&*gem), end))
+    });
+    names
 }
 
 /// The versions of each gem: a lockfile has one for each platform.
@@ -165,6 +181,8 @@ mod tests {
         let directory = Directory::open(folder.path(), std::path::Path::new("")).unwrap();
         assert_eq!(composer(&[lockfile])(&directory), Fit::No);
         fs_err::create_dir_all(folder.path().join("a/b")).unwrap();
+        fs_err::write(folder.path().join("autoload.php"), "").unwrap();
+        fs_err::write(folder.path().join(COMPOSER[0]), installed).unwrap();
         assert_eq!(composer(&[lockfile])(&directory), Fit::Yes);
         assert_eq!(composer(&[&lockfile.replace("1.0.0", "1.0.1")])(&directory), Fit::No);
     }

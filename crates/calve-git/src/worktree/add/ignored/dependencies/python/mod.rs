@@ -81,7 +81,7 @@ impl Venv {
             let package = InstalledPackage {
                 version: version.to_owned(),
                 // Every installer writes its name after the files.
-                is_whole: site.has(&format!("{entry}/INSTALLER")),
+                is_whole: site.has(&format!("{entry}/INSTALLER")) && has_recorded(&site, entry),
                 origin: site.read(format!("{entry}/direct_url.json")),
             };
             // pdm writes a new version over the old one, which it takes away last.
@@ -89,6 +89,18 @@ impl Venv {
         }
         Some(Venv { interpreter, packages, is_interrupted: names.iter().any(|name| name.starts_with('~')) })
     }
+}
+
+/// Returns whether all files that a package lists are there: while it is deleted, the list may be there longer than they.
+fn has_recorded(site: &Directory, entry: &str) -> bool {
+    let record = site.read(format!("{entry}/RECORD")).unwrap_or_default();
+    let paths = record.lines().filter_map(|line| match line.strip_prefix('"') {
+        Some(quoted) => quoted.split_once("\",").map(|(path, _)| path),
+        None => line.split(',').next(),
+    });
+    // Compiled files come and go, and programs are elsewhere.
+    let mut paths = paths.filter(|path| !path.ends_with(".pyc") && !path.starts_with("..") && !path.starts_with('/'));
+    paths.all(|path| site.has(path))
 }
 
 fn site_packages(directory: &Directory) -> Option<Directory> {
