@@ -1,6 +1,7 @@
 //! Reads in git's logs of references (git-reflog(1)) how they came to have their commits.
 
 use std::collections::HashSet;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -24,10 +25,14 @@ impl Log {
 
     /// Reads the logs of references, in their order. There may be one for each of a thousand branches, so all processors read them.
     pub(crate) fn of_each(directory: &Path, references: &[&str]) -> Vec<Log> {
-        let logs = directory.join("logs");
+        // Each of a thousand is found from here in a fraction of the time.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(logs) = rustix::fs::open(directory.join("logs"), flags, Mode::empty()) else {
+            return references.iter().map(|_| Log::default()).collect();
+        };
         let read_all = |references: &[&str]| -> Vec<Log> {
             let mut buffer = vec![0; 16_384];
-            references.iter().map(|name| Log::read(&logs.join(name), &mut buffer).unwrap_or_default()).collect()
+            references.iter().map(|name| Log::read(&logs, name, &mut buffer).unwrap_or_default()).collect()
         };
         const LEAST: usize = 64;
         let threads = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -42,8 +47,8 @@ impl Log {
     }
 
     /// Reads a log into its own memory by way of `buffer`: most have a few lines.
-    fn read(path: &Path, buffer: &mut [u8]) -> rustix::io::Result<Log> {
-        let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    fn read(logs: &OwnedFd, name: &str, buffer: &mut [u8]) -> rustix::io::Result<Log> {
+        let file = rustix::fs::openat(logs, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = Vec::new();
         loop {
             let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;

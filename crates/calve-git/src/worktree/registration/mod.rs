@@ -472,10 +472,19 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
     let name = format!("refs/heads/{branch}");
     let deleted = git.succeeds(&["update-ref", "--no-deref", "-d", &name, oid])?;
-    if deleted || !git.succeeds(&["show-ref", "--verify", "--quiet", &name])? {
+    if has_settings(common, branch) && (deleted || !git.succeeds(&["show-ref", "--verify", "--quiet", &name])?) {
         git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
     }
     Ok(deleted)
+}
+
+/// Returns whether a branch may have settings, by the text of the repository's own file: most have none, and git takes longer to start.
+fn has_settings(common: &Path, branch: &str) -> bool {
+    let Ok(text) = fs_err::read(common.join("config")) else { return true };
+    let (text, branch) = (text.to_ascii_lowercase(), branch.replace('"', "\\\"").to_ascii_lowercase());
+    // `[branch "x"]`, or `[branch.x]` as it was spelled long ago.
+    let spelled = [format!("\"{branch}\""), format!(".{branch}]")];
+    spelled.iter().any(|spelled| memchr::memmem::find(&text, spelled.as_bytes()).is_some())
 }
 
 /// Fails if this user may not remove an entry.

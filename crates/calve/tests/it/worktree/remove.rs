@@ -70,6 +70,25 @@ fn a_branch_goes_when_that_is_asked_for() {
 }
 
 #[test]
+fn the_settings_of_a_branch_go_with_it() {
+    let repo = Repo::anywhere();
+    let config = repo.join(".git/config");
+    for (name, section) in [
+        ("plain", "[branch \"plain\"]"),
+        ("Two/Words", "[branch  \"Two/Words\"]"),
+        ("quo\"ted", "[branch \"quo\\\"ted\"]"),
+        ("old", "[branch.old]"),
+    ] {
+        repo.add([name]);
+        let others = fs_err::read_to_string(&config).unwrap();
+        fs_err::write(&config, format!("{others}{section}\n\tdescription = x\n")).unwrap();
+        assert_eq!(repo.git(["config", &format!("branch.{name}.description")]), "x\n");
+        repo.calve(["remove", "-q", "-D", name]).succeeds();
+        assert_eq!(fs_err::read_to_string(&config).unwrap(), others);
+    }
+}
+
+#[test]
 fn the_list_tells_how_each_is() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
