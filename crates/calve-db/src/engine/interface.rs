@@ -97,7 +97,7 @@ pub(crate) trait Engine: Sync {
         Ok(false)
     }
 
-    /// Returns the room on the disk without which a server that is told to end by the signal may crash, or wait for some.
+    /// Returns the room on the disk without which a server that ends by the signal may crash, or wait for some.
     fn bytes_to_end(&self) -> u64 {
         log::LITTLE
     }

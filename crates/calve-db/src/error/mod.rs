@@ -312,9 +312,9 @@ pub enum Error {
     Strategy { strategy: Strategy, reason: String },
     #[error("the supervisor of the server `{0}` ended unexpectedly")]
     SupervisorGone(String),
-    /// What it needs to carry the request out is not where it knows it.
-    #[error("the server `{name}` was started in `{}`, which was moved since", ShownPath(.slot))]
-    HomeMoved { name: String, slot: PathBuf },
+    /// Its supervisor knows its files by their paths.
+    #[error("the server was started in `{}`, which was moved since", ShownPath(.0))]
+    HomeMoved(PathBuf),
     /// Another command has ended it before it could do what was asked.
     #[error("the server `{0}` was stopped meanwhile")]
     StoppedMeanwhile(String),
@@ -468,7 +468,7 @@ impl Error {
             Self::DataPath { .. } => Remedy::ShortenHome,
             Self::Strategy { .. } => Remedy::DropStrategy,
             Self::SupervisorGone(_) => Remedy::Sweep,
-            Self::HomeMoved { name, .. } => Remedy::MoveHomeBack(name.clone()),
+            Self::HomeMoved(_) => Remedy::MoveHomeBack,
             Self::OtherVersion(name) => Remedy::RestartServer(name.clone()),
             Self::Interrupted | Self::GoesOn(_) => return None,
         })

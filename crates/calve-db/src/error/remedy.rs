@@ -48,8 +48,8 @@ pub enum Remedy {
     ReadLog(String),
     #[error("save what you need of it, then stop it: calve db stop {0}")]
     RestartServer(String),
-    #[error("move CALVE_HOME back, or stop the server and start it again: calve db stop {0}")]
-    MoveHomeBack(String),
+    #[error("move CALVE_HOME back, or end the server: `calve db stop`, for a service `calve down --force`")]
+    MoveHomeBack,
     #[error("start a new server from a template, and stop this one")]
     StartNewServer,
     #[error("make that template again with the service's engine, or give the service another name")]

@@ -150,9 +150,10 @@ pub struct Record {
 impl Record {
     /// Returns the directory of the server's data, its temporary files and its log.
     pub(crate) fn files(&self, home: &Home) -> PathBuf {
-        match self.server.data_directory.parent() {
-            Some(files) if self.durable => files.to_path_buf(),
-            _ => slot_of(home, &self.server.name),
+        // The record's own path is another home's if this one was moved.
+        match self.durable {
+            true => home.services().join(&self.server.name),
+            false => slot_of(home, &self.server.name),
         }
     }
 

@@ -39,10 +39,11 @@ impl SocketsNote {
     /// copy of is still there: what runs, or has ended, belongs to that.
     pub(crate) fn end_reason(&self, home: &Home, slot: &Path) -> Option<EndReason> {
         let identity = |path: &Path| rustix::fs::stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
-        let there = identity(&self.slot);
-        if self.slot.as_os_str().is_empty() || self.slot.starts_with(home.path()) || there == identity(slot) {
+        let is_there = identity(&self.slot) == identity(slot);
+        if self.slot.as_os_str().is_empty() || self.slot.starts_with(home.path()) || is_there {
             return Some(EndReason::SupervisorKilled);
         }
-        there.is_none().then_some(EndReason::HomeMoved)
+        // The slot of another home in its place has other sockets.
+        (Self::read(&self.slot).directory != self.directory).then_some(EndReason::HomeMoved)
     }
 }

@@ -166,7 +166,7 @@ impl Request {
 
     /// Returns whether it is carried out in the slot, by its path.
     pub(crate) fn needs_home(&self) -> bool {
-        self.changes_data() || matches!(self, Self::Copy(_))
+        self.changes_data() || matches!(self, Self::Copy(_) | Self::Finish)
     }
 }
 

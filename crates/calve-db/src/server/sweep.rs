@@ -131,7 +131,7 @@ pub(crate) fn take_away(home: &Home, slot: &Path, wait: RemovalWait) -> Result<(
     if note.end_reason(home, slot).is_none() {
         return trash::remove(slot, wait);
     }
-    end_leftovers(slot);
+    end_leftovers(home, slot);
     remove_container(slot)?;
     if let Some(directory) = note.directory(home) {
         runtime::remove(&directory, wait);
@@ -215,9 +215,9 @@ pub(crate) fn remove_container(slot: &Path) -> Result<()> {
 
 /// Ends what a server of this process's may have left: without a process namespace its children are this process's now, and
 /// without one for memory that stays too.
-pub(crate) fn end_children(engine: &dyn Engine, slot: &Path, server: Option<u32>, isolated: bool) {
+pub(crate) fn end_children(engine: &dyn Engine, slot: Option<&Path>, server: Option<u32>, isolated: bool) {
     kill_children();
-    if !isolated {
+    if let Some(slot) = slot.filter(|_| !isolated) {
         memory::remove(engine, slot, server);
     }
 }
@@ -242,7 +242,7 @@ fn kill_children() {
 
 /// Ends the rest of a server whose supervisor was killed: where there are no namespaces, its children may live on, and its
 /// memory too.
-fn end_leftovers(slot: &Path) {
+fn end_leftovers(home: &Home, slot: &Path) {
     let record = registry::read(slot).ok().flatten().filter(|record| record.boot == sys::boot());
     if let Some(record) = &record {
         let family = family(record);
@@ -261,13 +261,10 @@ fn end_leftovers(slot: &Path) {
         end_session(&begun);
         // The slot of a container goes with it.
         if !container::is_noted(slot) {
-            let files = record
-                .as_ref()
-                .filter(|record| record.durable)
-                .and_then(|record| record.server.data_directory.parent());
+            let durable = record.as_ref().filter(|record| record.durable).map(|record| record.files(home));
             memory::remove(
                 engine,
-                files.unwrap_or(slot),
+                durable.as_deref().unwrap_or(slot),
                 record.as_ref().and_then(|record| record.server.pid).or(begun.server),
             );
         }

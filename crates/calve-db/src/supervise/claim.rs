@@ -15,7 +15,8 @@ use crate::server::standby;
 impl Supervisor<'_> {
     /// Returns whether it waits in a pool that is gone, or was not used for long.
     pub(super) fn is_idle(&self) -> bool {
-        self.record.waits && self.spec.pool.as_deref().is_none_or(standby::is_idle)
+        let pool = self.own.spec().ok().and_then(|spec| spec.pool.as_deref());
+        self.record.waits && pool.is_none_or(standby::is_idle)
     }
 
     /// Hands it over. A second caller hears that it is taken; if the first one has gone meanwhile, it ends.
@@ -24,7 +25,7 @@ impl Supervisor<'_> {
             // The asking process takes the next one when this conversation ends without an answer.
             return Some(End::Unasked(EndReason::EndedByItself(ended)));
         }
-        let answer = match self.record.waits && self.is_at_home() {
+        let answer = match self.record.waits && self.own.spec().is_ok() {
             false => Answer::Taken,
             true => match self.hand_over(&claim) {
                 Ok(()) => Answer::Ready(Box::new(self.record.clone())),
@@ -42,6 +43,7 @@ impl Supervisor<'_> {
 
     /// Makes the standby the claimed server. When this fails, it waits on.
     fn hand_over(&mut self, claim: &Claim) -> Result<()> {
+        let spec = self.own.spec()?;
         let watched = claim.owner.processes()?;
         let mut record = self.record.clone();
         let now = unix_now();
@@ -50,9 +52,9 @@ impl Supervisor<'_> {
         record.server.owner_pid = claim.owner.first_pid();
         (record.waits, record.server.standby) = (false, true);
         let mut link = None;
-        if let Some(name) = claim.name.as_ref().filter(|name| **name != self.spec.record.server.name) {
-            let at = self.spec.slot.with_file_name(name);
-            symlink(&self.spec.record.server.name, &at).map_err(|error| match error.kind() {
+        if let Some(name) = claim.name.as_ref().filter(|name| **name != spec.record.server.name) {
+            let at = spec.slot.with_file_name(name);
+            symlink(&spec.record.server.name, &at).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => Error::ServerExists(name.clone()),
                 _ => Error::io(Operation::Link, &at, error),
             })?;

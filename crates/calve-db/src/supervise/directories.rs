@@ -1,6 +1,6 @@
 //! The directories of servers, and the servers in those that are prepared for a reset.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use calve_core::RemovalWait;
@@ -8,19 +8,20 @@ use calve_core::RemovalWait;
 use crate::error::Result;
 use crate::files::trash;
 use crate::server::launch::RunningServer;
-use crate::server::messages::{Origin, Spec};
+use crate::server::messages::Origin;
+use crate::supervise::own::OwnSlot;
 
 /// The server prepared for the next reset, and the origin to prepare one from.
 #[derive(Default)]
-pub(super) struct Preparations {
+pub(super) struct Preparations<'a> {
     pub(super) wanted: Option<Origin>,
-    pub(super) next: Option<NextServer>,
+    pub(super) next: Option<NextServer<'a>>,
     /// How many there were: the names of their directories.
     count: u32,
 }
 
-pub(super) struct NextServer {
-    pub(super) server: PreparedServer,
+pub(super) struct NextServer<'a> {
+    pub(super) server: PreparedServer<'a>,
     pub(super) origin: Origin,
     /// The template's state when it was cloned.
     pub(super) identity: String,
@@ -28,42 +29,50 @@ pub(super) struct NextServer {
 }
 
 /// The directory of a server's files and its runtime directory, which change together: those of the first server hold all others.
-#[derive(PartialEq, Eq)]
-pub(super) struct ServerDirectories {
-    pub(super) files: PathBuf,
+pub(super) struct ServerDirectories<'a> {
+    own: OwnSlot<'a>,
+    /// Their name, if they are those of a server that was prepared.
+    prepared: Option<String>,
     pub(super) runtime: PathBuf,
 }
 
-impl ServerDirectories {
-    pub(super) fn first(spec: &Spec) -> Self {
-        Self { files: spec.files().to_path_buf(), runtime: spec.record.directory.clone() }
+impl<'a> ServerDirectories<'a> {
+    pub(super) fn first(own: OwnSlot<'a>, runtime: &Path) -> Self {
+        Self { own, prepared: None, runtime: runtime.to_path_buf() }
     }
 
-    /// Returns those of a server that is prepared, which have this name.
-    pub(super) fn prepared(spec: &Spec, name: &str) -> Self {
-        Self { files: spec.slot.join(name), runtime: spec.record.directory.join(name) }
+    /// Returns those of a server that is prepared, in the first ones.
+    pub(super) fn prepared(own: OwnSlot<'a>, first: &Path, name: &str) -> Self {
+        Self { own, prepared: Some(name.to_owned()), runtime: first.join(name) }
     }
 
-    pub(super) fn data(&self) -> PathBuf {
-        self.files.join("data")
+    pub(super) fn is_first(&self) -> bool {
+        self.prepared.is_none()
+    }
+
+    pub(super) fn files(&self) -> Result<PathBuf> {
+        let spec = self.own.spec()?;
+        Ok(self.prepared.as_ref().map_or_else(|| spec.files().to_path_buf(), |name| spec.slot.join(name)))
+    }
+
+    pub(super) fn data(&self) -> Result<PathBuf> {
+        Ok(self.files()?.join("data"))
     }
 
     pub(super) fn remove(&self) -> Result<()> {
-        let removed = [&self.runtime, &self.files].map(|path| trash::remove(path, RemovalWait::No));
-        removed.into_iter().collect()
+        let runtime = trash::remove(&self.runtime, RemovalWait::No);
+        self.files().and_then(|files| trash::remove(&files, RemovalWait::No)).and(runtime)
     }
 }
 
 /// A server with its directories, which go with it.
-pub(super) struct PreparedServer {
+pub(super) struct PreparedServer<'a> {
     /// `None` once another one has its place.
     pub(super) launched: Option<RunningServer>,
-    pub(super) directories: ServerDirectories,
-    /// The directories are those of the first server.
-    pub(super) is_first: bool,
+    pub(super) directories: ServerDirectories<'a>,
 }
 
-impl Drop for PreparedServer {
+impl Drop for PreparedServer<'_> {
     fn drop(&mut self) {
         let Some(mut launched) = self.launched.take() else { return };
         launched.server.kill();
@@ -73,17 +82,17 @@ impl Drop for PreparedServer {
             let _ = overlay.unmount();
         }
         drop(launched);
-        if !self.is_first {
+        if !self.directories.is_first() {
             let _ = self.directories.remove();
-            return;
-        }
-        for name in ["data", "tmp"] {
-            let _ = trash::remove(&self.directories.files.join(name), RemovalWait::No);
+        } else if let Ok(files) = self.directories.files() {
+            for name in ["data", "tmp"] {
+                let _ = trash::remove(&files.join(name), RemovalWait::No);
+            }
         }
     }
 }
 
-impl Preparations {
+impl Preparations<'_> {
     /// Expects the next reset to go to `origin` from now on.
     pub(super) fn want(&mut self, origin: Origin) {
         self.wanted = Some(origin);

@@ -3,7 +3,6 @@
 use super::Supervisor;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
-use crate::files::log;
 use crate::files::private;
 use crate::registry;
 use crate::service::UnsavedDataRule;
@@ -11,7 +10,7 @@ use crate::service::UnsavedDataRule;
 impl Supervisor<'_> {
     /// Ends the server; in order, if its data stays and that is possible.
     pub(super) fn shut_down(&mut self) {
-        if self.spec.durable.is_none() {
+        if !self.record.durable {
             return self.kill();
         }
         if self.launched.server.ended().is_none() && self.end_in_order(UnsavedDataRule::Lose).is_err() {
@@ -19,23 +18,23 @@ impl Supervisor<'_> {
         }
         self.end_children();
         // Not the account's any more.
-        let _ = Directory::open(self.spec.files()).and_then(|files| private::close(&files));
+        let _ = self.own.spec().and_then(|spec| private::close(&Directory::open(spec.files())?));
     }
 
     /// Ends the server in order. An error: it could not write its data. It goes on, unless it has ended without that.
     pub(super) fn end_in_order(&mut self, unsaved: UnsavedDataRule) -> Result<()> {
-        // It can take a while, in which it must not count as running.
-        registry::hide(&self.spec.slot);
+        // It can take a while, in which it must not count as running. PostgreSQL would write to another home in the place of this one.
+        registry::hide(&self.own.spec()?.slot);
         let Err(error) = self.ask_to_end(unsaved).and_then(|()| self.await_end(|_| None)) else { return Ok(()) };
         if unsaved == UnsavedDataRule::Lose {
             self.kill();
             return Ok(());
         }
-        let error = if self.is_at_home() { log::added_to(error, self.spec.files()) } else { self.home_moved() };
+        let error = self.with_log(error);
         if self.launched.server.ended().is_some() {
             return Err(error);
         }
-        registry::show(&self.spec.slot);
+        let _ = self.own.spec().map(|spec| registry::show(&spec.slot));
         Err(match error {
             Error::ServerFailed { how, log, .. } => {
                 Error::ServiceUnsaved { name: self.record.server.name.clone(), how, log }

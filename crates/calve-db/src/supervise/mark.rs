@@ -12,7 +12,6 @@ use calve_core::{CancelToken, RemovalWait};
 
 use super::requests::is_closed;
 use super::{END_ON_A_FULL_DISK, End, ORDERLY_END, PresentData, Supervisor};
-use crate::engine::Version;
 use crate::error::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -33,7 +32,7 @@ use crate::sys;
 impl Supervisor<'_> {
     /// Returns where a reset goes to.
     pub(super) fn origin_named(&self, mark: Option<&str>) -> Result<Origin> {
-        let Some(name) = mark else { return Ok(self.spec.origin.clone()) };
+        let Some(name) = mark else { return Ok(self.own.spec()?.origin.clone()) };
         let slot = self.mark_named(name)?;
         match template::read(&slot)? {
             Some(_) => Ok(Origin::Template(slot)),
@@ -43,7 +42,7 @@ impl Supervisor<'_> {
 
     fn mark_named(&self, name: &str) -> Result<PathBuf> {
         name::check(name)?;
-        Ok(mark::directory(&self.spec.slot).join(name))
+        Ok(mark::directory(&self.own.spec()?.slot).join(name))
     }
 
     /// Keeps the present state. The server goes on. If it cannot be started again it is down, and the mark that was made stays, and its data,
@@ -70,7 +69,7 @@ impl Supervisor<'_> {
             }
         };
         if let Err(error) = self.ask_to_end(UnsavedDataRule::Refuse) {
-            let _ = send(&mut from, &Answer::failed(log::added_to(error, self.spec.files())));
+            let _ = send(&mut from, &Answer::failed(self.with_log(error)));
             return None;
         }
         self.prepared.forget();
@@ -89,9 +88,9 @@ impl Supervisor<'_> {
             return Some(End::Unasked(EndReason::OwnerEnded));
         }
         // Said before a server writes to the log again.
-        let kept = kept.map_err(|error| log::added_to(error, self.spec.files()));
+        let kept = kept.map_err(|error| self.with_log(error));
         if let Err(error) = self.resume(talk, cancel) {
-            let down = self.go_down(log::added_to(error, self.spec.files()), PresentData::Whole);
+            let down = self.go_down(self.with_log(error), PresentData::Whole);
             let _ = send(&mut from, &down);
             return None;
         }
@@ -108,7 +107,7 @@ impl Supervisor<'_> {
 
     /// Clones the data directory of the server, which has ended.
     fn keep(&self, name: &str, at: &Path, cancel: &CancelToken) -> Result<DatabaseTemplate> {
-        let marks = mark::directory(&self.spec.slot);
+        let marks = mark::directory(&self.own.spec()?.slot);
         private::make_directory(&marks, CLOSED)?;
         let staged = marks.join(format!(".new-{}", random::letters(6)?));
         let made = self.keep_in(name, &staged, cancel).and_then(|mark| {
@@ -131,16 +130,18 @@ impl Supervisor<'_> {
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
         let data = staged.join("data");
-        clone_data(&self.directories.data(), &data, None, Mounts::None, cancel)?;
+        clone_data(&self.directories.data()?, &data, None, Mounts::None, cancel)?;
         self.engine.scrub(&data)?;
-        self.engine.examine(&data, &self.version()?)?;
+        let spec = self.own.spec()?;
+        let unknown = || Error::server_failed("is of an unknown version");
+        self.engine.examine(&data, &self.engine.version(&spec.version).ok_or_else(unknown)?)?;
         let size = manifest::write(staged)?;
-        let about = (&*self.spec.record.server.engine, &*self.spec.program, &*self.spec.version);
-        let mark = DatabaseTemplate::new(name, about, self.spec.account, staged)?;
+        let about = (&*spec.record.server.engine, &*spec.program, &*spec.version);
+        let mark = DatabaseTemplate::new(name, about, spec.account, staged)?;
         let mark = DatabaseTemplate {
-            image: self.spec.container.as_ref().map(|container| container.image.clone()),
+            image: spec.container.as_ref().map(|container| container.image.clone()),
             key: format!("mark {}", mark.id),
-            base: self.spec.record.server.template.clone(),
+            base: spec.record.server.template.clone(),
             files: size.files,
             bytes: size.bytes,
             notifies: self.record.notifies,
@@ -148,11 +149,6 @@ impl Supervisor<'_> {
         };
         template::write(&mark, staged)?;
         Ok(mark)
-    }
-
-    fn version(&self) -> Result<Version> {
-        let unknown = || Error::server_failed("is of an unknown version");
-        self.engine.version(&self.spec.version).ok_or_else(unknown)
     }
 
     /// Starts a server again on the data that is there.
@@ -183,19 +179,20 @@ impl Supervisor<'_> {
     /// Asks the server to shut down. After an error the server goes on as before.
     pub(super) fn ask_to_end(&self, unsaved: UnsavedDataRule) -> Result<()> {
         let address = &self.record.server.address;
-        if self.engine.ask_to_end(address, self.spec.purpose, &self.directories.data())? {
+        let purpose = self.own.spec()?.purpose;
+        if self.engine.ask_to_end(address, purpose, &self.directories.data()?)? {
             return Ok(());
         }
         if unsaved == UnsavedDataRule::Refuse {
             // Without room PostgreSQL crashes when it has to write, even for a checkpoint, and MariaDB waits for some.
-            let needs = if self.spec.purpose.is_on_a_template() { self.engine.bytes_to_end() } else { log::LITTLE };
+            let needs = if purpose.is_on_a_template() { self.engine.bytes_to_end() } else { log::LITTLE };
             self.check_room(needs)?;
         }
         self.launched.server.ask_to_end(self.engine.stop_signal())
     }
 
     fn check_room(&self, needs: u64) -> Result<()> {
-        let files = self.spec.files();
+        let files = self.own.spec()?.files();
         if !log::has_less_room(files, needs) {
             return Ok(());
         }
@@ -230,7 +227,7 @@ impl Supervisor<'_> {
     /// Forgets a mark. Its files stay as long as the server needs them.
     pub(super) fn unmark(&mut self, name: &str) -> Result<()> {
         let at = self.mark_named(name)?;
-        let marks = mark::directory(&self.spec.slot);
+        let marks = mark::directory(&self.own.spec()?.slot);
         match Directory::open(&at) {
             Ok(_) => {}
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {

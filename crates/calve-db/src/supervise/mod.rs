@@ -6,6 +6,7 @@ mod claim;
 mod directories;
 mod durable;
 mod mark;
+mod own;
 mod prepared;
 mod requests;
 mod reset;
@@ -36,6 +37,7 @@ use crate::server::messages::{Answer, Order, Origin, Owner, Request, Spec, recei
 use crate::server::sweep;
 use crate::service::{self, UnsavedDataRule};
 use crate::supervise::directories::{Preparations, ServerDirectories};
+use crate::supervise::own::OwnSlot;
 use crate::supervise::requests::{Requests, is_closed};
 use crate::sys::{self, Isolation, ProcessHandle};
 
@@ -91,14 +93,13 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
         Err(_) => End::Unasked(EndReason::OwnerEnded),
     };
     supervisor.end(end, &mut talk);
-    drop(lock);
     Ok(())
 }
 
 /// Removes what a start that failed has made.
 fn clear(spec: &Spec) {
     if let Ok(engine) = engine::named(&spec.record.server.engine) {
-        sweep::end_children(engine, spec.files(), None, spec.record.isolated);
+        sweep::end_children(engine, Some(spec.files()), None, spec.record.isolated);
     }
     runtime::remove(&spec.record.directory, RemovalWait::Yes);
     // Otherwise the slot tells the next sweep which container is left.
@@ -108,9 +109,7 @@ fn clear(spec: &Spec) {
 }
 
 struct Supervisor<'a> {
-    spec: &'a Spec,
-    /// That of its slot.
-    lock: &'a File,
+    own: OwnSlot<'a>,
     engine: &'static dyn Engine,
     launched: RunningServer,
     record: Record,
@@ -124,8 +123,8 @@ struct Supervisor<'a> {
     /// The template that the present data was cloned from.
     origin: Origin,
     /// The first ones, or those of a server that was prepared.
-    directories: ServerDirectories,
-    prepared: Preparations,
+    directories: ServerDirectories<'a>,
+    prepared: Preparations<'a>,
     /// Deletes what a reset has put out of sight.
     reaper: trash::Reaper,
     /// Its second name, which is a link: a standby keeps its slot when it is handed over.
@@ -215,9 +214,9 @@ impl<'a> Supervisor<'a> {
         let record = first_record(spec, address, template_identity);
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let owner = spec.owner.clone();
+        let own = OwnSlot::new(spec, lock);
         let mut supervisor = Self {
-            spec,
-            lock,
+            own,
             engine,
             launched,
             record,
@@ -228,7 +227,7 @@ impl<'a> Supervisor<'a> {
             deadline,
             port,
             origin: spec.origin.clone(),
-            directories: ServerDirectories::first(spec),
+            directories: ServerDirectories::first(own, &spec.record.directory),
             prepared: Preparations::default(),
             reaper: trash::Reaper::default(),
             link: None,
@@ -250,10 +249,12 @@ impl<'a> Supervisor<'a> {
         self.record.pid_started = pid.and_then(sys::start_time);
         let server = &mut self.record.server;
         (server.pid, server.is_down, server.launch) = (pid, pid.is_none(), launched.report.clone());
-        server.data_directory = self.directories.data();
+        if let Ok(data) = self.directories.data() {
+            server.data_directory = data;
+        }
         self.record.notifies = launched.notifies;
         self.record.prepared = self.prepared.is_ready();
-        let written = registry::write(&self.spec.slot, &self.record);
+        let written = self.own.spec().and_then(|spec| registry::write(&spec.slot, &self.record));
         self.is_record_old = written.is_err();
         written
     }
@@ -312,6 +313,9 @@ impl<'a> Supervisor<'a> {
         if self.watched.iter().any(|owner| !owner.lives()) {
             return Some(EndReason::OwnerEnded);
         }
+        if self.own.is_replaced() {
+            return Some(EndReason::HomeMoved);
+        }
         if self.down.is_some() {
             return None;
         }
@@ -339,31 +343,28 @@ impl<'a> Supervisor<'a> {
             // It was interrupted while this was busy with another one.
             return None;
         }
-        if request.needs_home() && !self.is_at_home() {
-            let _ = send(&mut from, &Answer::failed(self.home_moved()));
-            return None;
-        }
-        if request.needs_server()
-            && let Some(down) = self.still_down(talk, cancel)
-        {
-            let _ = send(&mut from, &Answer::failed(down));
+        if let Some(error) = self.refusal(&request, talk, cancel) {
+            let _ = send(&mut from, &Answer::failed(error));
             return None;
         }
         let answer = match request {
-            Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.spec.durable.is_some() => {
+            Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.record.durable => {
                 Answer::failed(Error::Durable(self.record.server.name.clone()))
             }
-            Request::Stop if self.spec.durable.is_some() => match self.end_in_order(UnsavedDataRule::Refuse) {
+            Request::Stop if self.record.durable => match self.end_in_order(UnsavedDataRule::Refuse) {
                 Ok(()) => return Some(End::Asked(from)),
                 Err(error) => Answer::failed(error),
             },
             Request::Stop | Request::StopAnyway => return Some(End::Asked(from)),
             Request::Dismiss if self.record.waits => return Some(End::Asked(from)),
             Request::Dismiss => Answer::Taken,
-            Request::Copy(to) => service::copy_running(self.spec, &self.record.server.address, &to, cancel)
-                .map_or_else(Answer::failed, Answer::Copied),
+            Request::Copy(to) => {
+                let copied = |spec| service::copy_running(spec, &self.record.server.address, &to, cancel);
+                self.own.spec().and_then(copied).map_or_else(Answer::failed, Answer::Copied)
+            }
             Request::Written => {
-                Answer::Written(self.engine.written(&self.directories.data(), Some(&self.record.server.address)))
+                let data = self.directories.data().ok();
+                Answer::Written(data.and_then(|data| self.engine.written(&data, Some(&self.record.server.address))))
             }
             // Only the starter has one.
             Request::Command(_) => return None,
@@ -379,7 +380,7 @@ impl<'a> Supervisor<'a> {
                 return Some(match self.finish(&from) {
                     Ok(None) => End::Leave(Answer::Done),
                     Ok(Some(end)) => end,
-                    Err(error) => End::Leave(Answer::failed(log::added_to(error, self.spec.files()))),
+                    Err(error) => End::Leave(Answer::failed(self.with_log(error))),
                 });
             }
             Request::Claim(claim) => return self.claim(claim, from),
@@ -396,7 +397,7 @@ impl<'a> Supervisor<'a> {
             Request::Reset(to) => {
                 let ended = self.put_back(to.as_deref(), from, talk, cancel);
                 self.reap();
-                self.delete_old_templates();
+                let _ = self.own.spec().map(|spec| self.delete_old_templates(spec));
                 return ended;
             }
         };
@@ -404,13 +405,18 @@ impl<'a> Supervisor<'a> {
         None
     }
 
-    /// Returns whether its slot is where it was: a path in a home that was moved, and maybe made anew, is not its own.
-    fn is_at_home(&self) -> bool {
-        registry::is_lock_of(self.lock, &self.spec.slot)
+    /// Returns why a request cannot be carried out now, if it cannot.
+    fn refusal(&mut self, request: &Request, talk: &UnixStream, cancel: &CancelToken) -> Option<Error> {
+        let moved = self.own.spec().err().filter(|_| request.needs_home());
+        moved.or_else(|| if request.needs_server() { self.still_down(talk, cancel) } else { None })
     }
 
-    fn home_moved(&self) -> Error {
-        Error::HomeMoved { name: self.record.server.name.clone(), slot: self.spec.slot.clone() }
+    /// Adds the log to the error of a server that failed.
+    fn with_log(&self, error: Error) -> Error {
+        match self.own.spec() {
+            Ok(spec) => log::added_to(error, spec.files()),
+            Err(_) => error,
+        }
     }
 
     /// Leaves the server down: its marks and its template are there, for a reset. Returns the answer to the command that has failed.
@@ -431,12 +437,14 @@ impl<'a> Supervisor<'a> {
 
     /// Deletes trash, beside other work.
     fn reap(&mut self) {
-        self.reaper.reap([self.spec.slot.clone(), self.spec.record.directory.clone()]);
+        if let Ok(spec) = self.own.spec() {
+            self.reaper.reap([spec.slot.clone(), spec.record.directory.clone()]);
+        }
     }
 
     /// Deletes templates and marks that were removed or made again while this server used them.
-    fn delete_old_templates(&self) {
-        for origin in [&self.spec.origin, &self.origin] {
+    fn delete_old_templates(&self, spec: &Spec) {
+        for origin in [&spec.origin, &self.origin] {
             if let Origin::Template(template) = origin
                 && let Some(templates) = template.parent()
             {
@@ -453,13 +461,14 @@ impl<'a> Supervisor<'a> {
         talk: &UnixStream,
         cancel: &CancelToken,
     ) -> Result<RunningServer> {
+        let spec = self.own.spec()?;
         launch(&LaunchRequest {
             origin,
-            files: &self.directories.files,
+            files: &self.directories.files()?,
             reset: Some(reset),
             port: self.port.as_ref(),
             owners: self.owners(talk),
-            ..LaunchRequest::new(self.spec, self.engine, &self.record.server.address, cancel)
+            ..LaunchRequest::new(spec, self.engine, &self.record.server.address, cancel)
         })
     }
 
@@ -478,13 +487,13 @@ impl<'a> Supervisor<'a> {
 
     fn end_children(&self) {
         let server = Some(self.launched.server.pid());
-        sweep::end_children(self.engine, &self.directories.files, server, self.spec.record.isolated);
+        sweep::end_children(self.engine, self.directories.files().ok().as_deref(), server, self.record.isolated);
     }
 
     fn end(&mut self, end: End, talk: &mut UnixStream) {
         self.prepared.forget();
         self.reaper = trash::Reaper::default();
-        if let Some(link) = self.link.take() {
+        if let (Some(link), Ok(_)) = (self.link.take(), self.own.spec()) {
             let _ = fs_err::remove_file(link);
         }
         match end {
@@ -492,8 +501,8 @@ impl<'a> Supervisor<'a> {
                 self.end_children();
                 self.launched.seen.hide();
                 // The files are not the account's any more.
-                let _ = Directory::open(&self.spec.slot).and_then(|slot| private::close(&slot));
-                runtime::remove(&self.spec.record.directory, RemovalWait::Yes);
+                let _ = self.own.spec().and_then(|spec| private::close(&Directory::open(&spec.slot)?));
+                runtime::remove(&self.record.directory, RemovalWait::Yes);
                 let _ = send(talk, &answer);
             }
             end => {
@@ -505,27 +514,39 @@ impl<'a> Supervisor<'a> {
                 // The process that waits for the answer may want to remove the template, or the port.
                 self.launched.template = None;
                 self.port = None;
-                runtime::remove(&self.spec.record.directory, RemovalWait::Yes);
-                if let (End::Unasked(reason), true) =
-                    (&end, self.spec.record.server.template.is_some() && !self.record.waits)
-                {
-                    Ending::new(self.spec.files(), &self.record.server.name, *reason).keep(&self.spec.logs);
-                }
+                runtime::remove(&self.record.directory, RemovalWait::Yes);
                 let removed = self.launched.server.check_removed();
-                match &removed {
-                    _ if !self.is_at_home() => {}
-                    Ok(()) => _ = trash::remove(&self.spec.slot, RemovalWait::No),
-                    // The slot tells the next sweep which container is left.
-                    Err(_) => registry::forget(&self.spec.slot),
+                // Otherwise the next sweep keeps the ending, and takes away the slot.
+                let spec = self.own.spec().ok();
+                if let Some(spec) = spec {
+                    self.leave_slot(spec, &end, removed.is_ok());
                 }
                 if let End::Asked(mut asked) = end {
                     let answer = removed.map_or_else(Answer::failed, |()| Answer::Stopped {});
                     let _ = send(&mut asked, &answer);
                     self.requests.refuse_changes(&self.record.server.name);
                 }
-                let _ = self.spec.slot.parent().map(trash::reap);
-                self.delete_old_templates();
+                if let Some(spec) = spec {
+                    let _ = spec.slot.parent().map(trash::reap);
+                    self.delete_old_templates(spec);
+                }
             }
+        }
+    }
+
+    /// Takes away its slot, and keeps why the server has ended.
+    fn leave_slot(&self, spec: &Spec, end: &End, is_removed: bool) {
+        if let End::Unasked(reason) = end
+            && self.record.server.template.is_some()
+            && !self.record.waits
+        {
+            Ending::new(spec.files(), &self.record.server.name, *reason).keep(&spec.logs);
+        }
+        if is_removed {
+            let _ = trash::remove(&spec.slot, RemovalWait::No);
+        } else {
+            // The slot tells the next sweep which container is left.
+            registry::forget(&spec.slot);
         }
     }
 }

@@ -21,17 +21,17 @@ use crate::server::launch::{LaunchRequest, launch};
 use crate::server::messages::Origin;
 use crate::server::standby;
 
-impl Supervisor<'_> {
+impl<'a> Supervisor<'a> {
     /// Prepares a server for the next reset if there is a pool and a clone takes up no space. Ends it when it was idle too long.
     pub(super) fn prepare_next(&mut self, talk: &UnixStream) {
-        let Some(pool) = self.spec.pool.as_deref().and_then(|pool| standby::settings(pool).ok().flatten()) else {
-            return self.prepared.forget();
-        };
+        let own = self.own.spec().ok();
+        let pool = own.and_then(|spec| standby::settings(spec.pool.as_deref()?).ok().flatten());
+        let Some(pool) = pool else { return self.prepared.forget() };
         match (&self.prepared.next, &self.prepared.wanted) {
             (Some(next), _) if pool.idle.is_some_and(|idle| next.since.elapsed() > idle) => self.prepared.forget(),
             (None, Some(origin)) => {
                 let origin = origin.clone();
-                let is_possible = self.record.can_prepare() && standby::has_room(self.engine, &self.directories.data());
+                let is_possible = self.record.can_prepare() && self.has_room_beside();
                 if is_possible {
                     self.prepared.next = self.prepare(origin, talk).ok();
                     let _ = self.write_record();
@@ -43,29 +43,36 @@ impl Supervisor<'_> {
         }
     }
 
-    fn prepare(&mut self, origin: Origin, talk: &UnixStream) -> Result<NextServer> {
+    /// Returns whether the data has room for a second server beside it.
+    fn has_room_beside(&self) -> bool {
+        self.directories.data().is_ok_and(|data| standby::has_room(self.engine, &data))
+    }
+
+    fn prepare(&mut self, origin: Origin, talk: &UnixStream) -> Result<NextServer<'a>> {
+        let spec = self.own.spec()?;
         let name = self.prepared.new_name();
-        let directories = ServerDirectories::prepared(self.spec, &name);
-        private::make_in(&Directory::open(&self.spec.slot)?, &name, CLOSED)?;
-        let made = runtime::make(&directories.runtime, self.spec.account).and_then(|()| {
+        let directories = ServerDirectories::prepared(self.own, &self.record.directory, &name);
+        let files = directories.files()?;
+        private::make_in(&Directory::open(&spec.slot)?, &name, CLOSED)?;
+        let made = runtime::make(&directories.runtime, spec.account).and_then(|()| {
             let identity = origin.template_identity();
             let address = self.engine.address(&directories.runtime, None, None);
             // The token is its own: that the owner has gone is no failure of this.
             let cancel = CancelToken::default();
             let launched = launch(&LaunchRequest {
                 origin: &origin,
-                files: &directories.files,
+                files: &files,
                 directory: &directories.runtime,
                 is_speculative: true,
                 owners: self.owners(talk),
-                ..LaunchRequest::new(self.spec, self.engine, &address, &cancel)
+                ..LaunchRequest::new(spec, self.engine, &address, &cancel)
             })?;
             self.engine.warm(&address, WARM_IN);
             Ok((identity, launched))
         });
         match made {
             Ok((identity, launched)) => {
-                let server = PreparedServer { launched: Some(launched), directories, is_first: false };
+                let server = PreparedServer { launched: Some(launched), directories };
                 Ok(NextServer { server, origin, identity, since: Instant::now() })
             }
             Err(error) => {
@@ -77,13 +84,13 @@ impl Supervisor<'_> {
 
     /// Puts the prepared server in the place of the one that runs, which is returned and ends. `None` if none is prepared from `origin` as
     /// it is now.
-    pub(super) fn swap(&mut self, origin: &Origin) -> Option<PreparedServer> {
+    pub(super) fn swap(&mut self, origin: &Origin) -> Option<PreparedServer<'a>> {
         let mut next = self.prepared.next.take_if(|next| next.origin == *origin)?;
         let mut launched = next.server.launched.take()?;
         let is_current = !next.identity.is_empty() && next.identity == origin.template_identity();
         if !is_current
             || launched.server.ended().is_some()
-            || exchange(&self.spec.record.directory, &next.server.directories.runtime).is_err()
+            || exchange(&self.record.directory, &next.server.directories.runtime).is_err()
         {
             next.server.launched = Some(launched);
             return None;
@@ -93,7 +100,6 @@ impl Supervisor<'_> {
         let mut old = next.server;
         std::mem::swap(&mut self.directories, &mut old.directories);
         old.launched = Some(launched);
-        old.is_first = old.directories == ServerDirectories::first(self.spec);
         // The old server's, since the exchange.
         let _ = trash::remove(&runtime::sockets(&self.directories.runtime), RemovalWait::No);
         self.origin = next.origin;
@@ -106,10 +112,9 @@ impl Supervisor<'_> {
 
     /// Goes back to the first directories, which a server prepared ahead had left.
     pub(super) fn move_back(&mut self) -> Result<()> {
-        let first = ServerDirectories::first(self.spec);
-        if self.directories != first {
+        if !self.directories.is_first() {
             self.directories.remove()?;
-            self.directories = first;
+            self.directories = ServerDirectories::first(self.own, &self.record.directory);
         }
         Ok(())
     }

@@ -9,7 +9,6 @@ use calve_core::{CancelToken, Choice, CloneOptions, RemovalWait, Strategy};
 use super::{End, PresentData, Supervisor};
 use crate::error::end_reason::EndReason;
 use crate::error::{Error, Result};
-use crate::files::log;
 use crate::files::trash;
 use crate::registry::template;
 use crate::server::launch::data::DataClone;
@@ -47,7 +46,7 @@ impl Supervisor<'_> {
                     let _ = send(&mut from, &Answer::failed(error));
                     return Some(End::Unasked(EndReason::OwnerEnded));
                 }
-                Err(error) => self.go_down(log::added_to(error, self.spec.files()), PresentData::Gone),
+                Err(error) => self.go_down(self.with_log(error), PresentData::Gone),
             },
         };
         let _ = send(&mut from, &answer);
@@ -57,7 +56,7 @@ impl Supervisor<'_> {
     /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
     fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
         match origin {
-            Origin::Template(template) => template::hold(template, self.engine, &self.spec.version),
+            Origin::Template(template) => template::hold(template, self.engine, &self.own.spec()?.version),
             _ => Err(Error::NothingToResetTo),
         }
     }
@@ -112,7 +111,8 @@ impl Supervisor<'_> {
         let mut options = CloneOptions::default();
         options.strategy = Choice::Only(placed.strategy);
         options.cancel = cancel.clone();
-        let work = || calve_core::internal::revert(&self.directories.data(), &template.join("data"), &state, &options);
+        let data = self.directories.data().ok()?;
+        let work = || calve_core::internal::revert(&data, &template.join("data"), &state, &options);
         let reverted = unless_left(&self.owners(talk), cancel, work).ok()??;
         // It may have been made again meanwhile.
         if origin.template_identity() != identity {
@@ -126,9 +126,9 @@ impl Supervisor<'_> {
         if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
             return Ok(overlay.unmount()?);
         }
-        trash::remove(&self.directories.data(), RemovalWait::No)?;
+        trash::remove(&self.directories.data()?, RemovalWait::No)?;
         if self.record.server.launch.strategy == Some(Strategy::Copy) {
-            let _ = trash::reap(&self.directories.files);
+            let _ = trash::reap(&self.directories.files()?);
         }
         Ok(())
     }

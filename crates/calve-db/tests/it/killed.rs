@@ -7,7 +7,7 @@ use std::time::Duration;
 use calve_testkit::{SplitMix64, copy_program, is_root, require_program, require_root, rounds, write_program};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, Postgres, Redis, World, data_of, eventually, names, ordinary, until, users};
+use crate::world::{Engine, Postgres, World, data_of, eventually, names, ordinary, until, users};
 
 fn kill(pid: u64) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
@@ -98,42 +98,6 @@ fn a_copied_home_leaves_the_servers_of_the_original_alone() {
     }
     assert!(!copy.join("db/servers/a").exists());
     assert_eq!(world.rows(Postgres, &server), "1000");
-    world.stop("a");
-    world.nothing_left();
-}
-
-#[test]
-fn a_moved_home_still_ends_its_servers_and_says_what_they_cannot_do_there() {
-    let Some(world) = World::new() else { return };
-    world.template(Redis);
-    let before = world.start("a");
-    let ended = world.start("b");
-    let moved = world.path().join("moved");
-    fs_err::rename(world.home(), &moved).unwrap();
-    let db = |words: &[&str]| world.db(words).env("CALVE_HOME", &moved);
-    assert!(db(&["list"]).succeeds().stdout().starts_with("a  "));
-    let was = format!(
-        "the server `a` was started in `{}`, which was moved since",
-        world.home().join("db/servers/a").display()
-    );
-    let hint = "hint: move CALVE_HOME back, or stop the server and start it again: calve db stop a\n";
-    for words in [&["reset", "a"][..], &["mark", "a", "m"]] {
-        db(words).fails(1, &[&was, hint]);
-    }
-    assert_eq!(world.rows(Redis, &before), "1000");
-    // Another home in its place has a server of that name.
-    fs_err::create_dir(world.home()).unwrap();
-    world.template(Redis);
-    let other = world.start("a");
-    db(&["stop", "a"]).succeeds();
-    kill(ended["pid"].as_u64().unwrap());
-    eventually(|| {
-        let listed = db(&["list"]).succeeds().stdout();
-        if listed == "b  ended after CALVE_HOME was moved\n" { Ok(()) } else { Err(listed) }
-    });
-    db(&["gc"]).succeeds();
-    assert_eq!(names(&moved.join("db/servers")), [".lock"]);
-    assert_eq!(world.rows(Redis, &other), "1000");
     world.stop("a");
     world.nothing_left();
 }

@@ -17,6 +17,7 @@ mod images;
 mod killed;
 mod lifetime;
 mod marks;
+mod moved;
 mod patience;
 mod resets;
 mod runtimes;

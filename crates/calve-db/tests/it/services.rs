@@ -13,13 +13,13 @@ use crate::marks::{ends, signal};
 use crate::world::{Engine, MUCH, Mariadb, Postgres, Redis, User, World, eventually, fill, names, ordinary};
 
 /// A repository with a service of the template `t`.
-struct Project {
-    world: World,
-    path: PathBuf,
+pub(crate) struct Project {
+    pub(crate) world: World,
+    pub(crate) path: PathBuf,
 }
 
 impl Project {
-    fn new(world: World, engine: Engine) -> Self {
+    pub(crate) fn new(world: World, engine: Engine) -> Self {
         world.template(engine);
         let path = world.path().join("proj");
         fs_err::create_dir(&path).unwrap();
