@@ -5,6 +5,7 @@ use super::name;
 use super::record::{Record, Server, read};
 use super::slots::{is_held, signature, slot_of, slots};
 use super::sockets::SocketsNote;
+use crate::engine::container;
 use crate::error::{Error, Result};
 use crate::files::home::Home;
 use crate::files::runtime;
@@ -40,7 +41,8 @@ pub fn find(home: &Home, name: &str) -> Result<Record> {
 pub(crate) fn without_record(home: &Home, name: &str) -> Record {
     let slot = slot_of(home, name);
     let control = SocketsNote::read(&slot).directory(home).map(|directory| runtime::control(&directory));
-    let (supervisor, supervisor_started) = signature(&slot).unzip();
+    // A sweep signs for the supervisor while it removes a container.
+    let (supervisor, supervisor_started) = signature(&slot).filter(|_| !container::is_noted(&slot)).unzip();
     Record {
         server: Server { name: name.to_owned(), ..Server::default() },
         control: control.unwrap_or_default(),

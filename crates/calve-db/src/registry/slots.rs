@@ -122,8 +122,9 @@ pub(crate) fn sign(lock: impl AsFd) {
 /// Returns the process that signed it, and when that started.
 pub(super) fn signature(slot: &Path) -> Option<(u32, u64)> {
     let text = fs::read_to_string(slot.join(LOCK)).ok()?;
-    let (pid, started) = text.trim_end().split_once(' ')?;
-    Some((pid.parse().ok()?, started.parse().ok()?))
+    // The end of a longer one may follow: a lock is written to, and not replaced.
+    let mut words = text.split_ascii_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
 }
 
 /// Returns whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.

@@ -2,9 +2,11 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use calve_testkit::{copy_program, require_root};
 use fs_err as fs;
+use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
@@ -239,4 +241,23 @@ fn nobody_is_told_of_the_servers_of_others() {
         let stderr = world.db(words).succeeds().stderr();
         assert!(!stderr.contains("`a`"), "{stderr}");
     }
+}
+
+#[test]
+fn a_stop_of_a_damaged_record_ends_no_command_that_removes_a_container() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let slot = world.home().join("db/servers/a");
+    fs::create_dir_all(&slot).unwrap();
+    fs::write(slot.join("server.json"), "").unwrap();
+    fs::write(slot.join("container.json"), "{}").unwrap();
+    let mut sweeping = Command::new("sleep").arg("1000").spawn().unwrap();
+    let started = crate::killed::started(&sweeping.id().to_string()).unwrap();
+    fs::write(slot.join("lock"), format!("{} {started}\n", sweeping.id())).unwrap();
+    let lock = fs::File::open(slot.join("lock")).unwrap();
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+    world.db(["stop", "a"]).fails(1, &["server.json` is damaged"]);
+    assert!(sweeping.try_wait().unwrap().is_none());
+    sweeping.kill().unwrap();
+    sweeping.wait().unwrap();
 }

@@ -52,7 +52,7 @@ fn namespaces_of(process: &str) -> Vec<PathBuf> {
 }
 
 /// When a process that has not ended started (proc_pid_stat(5)).
-fn started(process: &str) -> Option<String> {
+pub(crate) fn started(process: &str) -> Option<String> {
     let text = fs_err::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
     (!["Z", "X"].contains(&fields[0])).then(|| fields[19].to_owned())
