@@ -20,8 +20,8 @@ use crate::sys::ProcessHandle;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StopReport {
-    /// The server as it was.
-    pub record: Record,
+    /// The server as it was. `None` if its record could not be read.
+    pub record: Option<Record>,
     /// From the request to the answer.
     pub took: Duration,
 }
@@ -40,22 +40,20 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
         found => (found?, None),
     };
     match change(home, &record, request, cancel) {
-        // In a home that was moved, its supervisor has not found the slot.
-        Ok(_) if slot.exists() => {
+        Ok(_) if !slot.exists() => {}
+        // In a home that was moved, its supervisor has not found the slot; or its socket was removed and has no listener.
+        Ok(_) | Err(Error::SupervisorGone(_)) => {
             end(home, &record, cancel)?;
             registry::forget_ending(home, name);
         }
-        Ok(_) => {}
-        // The socket was removed and has no listener; or it ended in this moment.
-        Err(Error::SupervisorGone(_) | Error::StoppedMeanwhile(_) | Error::ServerEnded { .. }) => {
-            end(home, &record, cancel)?;
-        }
+        // It ended in this moment.
+        Err(Error::StoppedMeanwhile(_) | Error::ServerEnded { .. }) => end(home, &record, cancel)?,
         Err(error) => return Err(error),
     }
-    if let Some(error) = unreadable.filter(|_| registry::is_held(&slot)) {
-        return Err(error);
+    match unreadable {
+        Some(error) if registry::is_held(&slot) => Err(error),
+        unreadable => Ok(StopReport { record: unreadable.is_none().then_some(record), took: started.elapsed() }),
     }
-    Ok(StopReport { record, took: started.elapsed() })
 }
 
 /// A server that was put back.

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &StopArguments, cancel: &CancelToken) -> Result<(),
     let ended = operands::each(&names, |name| match calve_db::stop(&home, name, cancel) {
         Ok(stopped) => {
             output::note(&format!("stopped `{name}` in {}", duration(stopped.took)));
-            servers.push(stopped.record.server);
+            servers.extend(stopped.record.map(|record| record.server));
             Ok(())
         }
         // Its owner ended, or it got too old, in this moment.

@@ -169,7 +169,12 @@ fn a_server_with_a_damaged_record_can_still_be_ended() {
     damage("s");
     // Nothing but its lock tells which process is its supervisor.
     fs_err::remove_file(servers.join("s/sockets")).unwrap();
-    kept.calve(&["db", "stop", "s"]).succeeds().says(&["stopped `s`"]);
+    // A command that has started it, with a longer number, has signed it before.
+    let lock = fs_err::read_to_string(servers.join("s/lock")).unwrap();
+    fs_err::write(servers.join("s/lock"), lock + "0\n").unwrap();
+    let stopped = kept.calve(&["db", "stop", "s", "--json"]).succeeds().says(&["stopped `s`"]);
+    assert!(stopped.stdout.contains("\"servers\": []"), "{}", stopped.stdout);
+    assert!(!kept.calve(&["db", "list"]).succeeds().stdout.contains("ended"));
     let name = |at: &str| format!("db-{}", fs_err::read_to_string(kept.repo.join(at)).unwrap());
     let main = name(".git/calve-services");
     damage(&main);
