@@ -18,12 +18,12 @@ pub(crate) fn parse(parser: &mut Command, line: &[OsString]) -> Result<ArgMatche
 /// Joins an option to a value that clap takes for an option, `--ttl -5`, for the error about the value itself.
 fn joined(error: &clap::Error, line: &[OsString]) -> Option<Vec<OsString>> {
     let unknown = error.get(ContextKind::InvalidArg)?.to_string();
-    let is_it = |word: &OsString| {
-        let word = word.to_string_lossy();
-        word.starts_with(&unknown) && word[1..].starts_with(|c: char| c.is_ascii_digit())
-    };
-    let at = line.iter().position(is_it).filter(|_| unknown.starts_with('-'))?;
-    let option = line[at - 1].to_str().filter(|option| option.starts_with("--") && !option.contains('='))?;
+    let is_number = unknown.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
+    let at = line.iter().position(|word| is_number && word.to_string_lossy().starts_with(&unknown))?;
+    let option = line[at.checked_sub(1)?].to_str()?;
+    if !option.starts_with("--") || option.contains('=') {
+        return None;
+    }
     let mut value = OsString::from(format!("{option}="));
     value.push(&line[at]);
     Some([&line[..at - 1], &[value], &line[at + 1..]].concat())

@@ -56,6 +56,9 @@ fn a_negative_value_is_refused_in_the_words_of_its_option() {
         assert!(!ran.stderr.contains("tip"), "{}", ran.stderr);
     }
     calve(["rm", "-5"]).fails(2).says(&["tip: to pass '-5' as a value, use '-- -5'"]);
+    for word in ["é", ""] {
+        calve(["template", "list", word]).fails(2).says(&[&format!("unexpected argument '{word}' found")]);
+    }
 }
 
 #[test]
