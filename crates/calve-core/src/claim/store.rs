@@ -417,13 +417,14 @@ impl Set {
         match is_mounted(&point)? {
             true => Ok(()),
             false => {
-                let (source, record) = (self.definition.source.name(), self.path.join("set"));
+                let (source, record) = (self.definition.source.name(), self.path.join("mount"));
                 Err(Error::SparesNotMounted { source_path: source, path: point, record })
             }
         }
     }
 
     pub(crate) fn create_directory(&self) -> Result<OwnedFd, Error> {
+        self.check_mounted()?;
         let path = self.directory_path();
         if let Some(parent) = &self.definition.parent {
             let above = parent.join(directory_name());

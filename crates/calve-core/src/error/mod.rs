@@ -124,7 +124,7 @@ pub enum Error {
         source_path: PathBuf,
         /// Where the file system was mounted.
         path: PathBuf,
-        /// The record of the set of spares.
+        /// The file that says so.
         record: PathBuf,
     },
     /// The caller cancelled. What had been made is gone.

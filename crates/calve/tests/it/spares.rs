@@ -482,10 +482,12 @@ fn spares_on_a_file_system_that_is_not_mounted_are_not_forgotten() {
     let at = place.spot.join("at");
     let why = format!("are on a file system that is not mounted: `{}`", at.display());
     let id = names(place.home().join("spares")).into_iter().find(|name| name.contains('-')).unwrap();
-    let set = place.home().join("spares").join(id).join("set");
-    let hint = format!("hint: mount it again; if it is gone for good, delete its record: rm {}\n", set.display());
-    place.spares(&["remove", "src"]).fails(1).says(&[&why, &hint]);
-    assert_eq!(place.sets(), 1);
+    let record = place.home().join("spares").join(id).join("mount");
+    let hint = format!("hint: mount it again; if it is gone for good, delete its record: rm {}\n", record.display());
+    for line in [&["refill", "src"][..], &["add", "--at", "at", "src"], &["remove", "src"]] {
+        place.spares(line).fails(1).says(&[&why, &hint]);
+        assert_eq!((place.sets(), names(&at)), (1, Vec::new()), "{line:?}");
+    }
     let _mounted = BindMount::new(place.spot.join("disk"), place.spot.join("at"));
     place.spares(&["remove", "src"]).succeeds();
     assert_eq!((place.sets(), names(&at)), (0, Vec::new()));
