@@ -71,14 +71,17 @@ impl Directory {
     }
 
     /// Returns whether all these directories are there and none was modified after `end`, at which an installer wrote that it had finished. One
-    /// that was killed later has moved a directory away, put another one in its place, or begun to delete it.
+    /// that was killed later has moved a directory away, or put another one in its place.
     pub(crate) fn is_settled<'p>(&self, mut paths: impl Iterator<Item = &'p str>, end: Time) -> bool {
         let is_within = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        paths.all(|path| {
-            let is_there = is_within(path) && self.changed(path).is_some_and(|changed| changed <= end);
-            is_there
-                && self.beginning(path).all(|directory| directory.changed(".").is_some_and(|changed| changed <= end))
-        })
+        paths.all(|path| is_within(path) && self.changed(path).is_some_and(|changed| changed <= end))
+    }
+
+    /// Returns whether an installer that deletes in place, the depths first, has begun with none of these directories after `end`. Takes much
+    /// longer than [`Self::is_settled`].
+    pub(crate) fn is_undeleted<'p>(&self, mut paths: impl Iterator<Item = &'p str>, end: Time) -> bool {
+        let is_settled = |directory: Directory| directory.changed(".").is_some_and(|changed| changed <= end);
+        paths.all(|path| self.is_settled(std::iter::once(path), end) && self.beginning(path).all(is_settled))
     }
 
     /// Returns a directory, the first entry in it, and so on: where deleting the tree begins, in the order in which the file system lists names.

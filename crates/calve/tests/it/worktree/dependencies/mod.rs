@@ -285,6 +285,10 @@ impl Project {
         self.repo.git(["checkout", "-q", "main", "--", "."]);
         self.is_expected(&self.planned("main~1"), main, None);
         let mut first = installed.join(package);
+        // pnpm deletes all files of a directory before those below.
+        if first.join("package.json").exists() {
+            first.push("package.json");
+        }
         while first.is_dir() && !first.is_symlink() {
             first = fs_err::read_dir(&first).unwrap().next().unwrap().unwrap().path();
         }
@@ -334,7 +338,6 @@ fn npm_installs_are_compared_with_the_lockfile() {
     let Some(project) = Project::of(npm()) else { return };
     project.is_upgraded();
     project.is_killed();
-    project.is_deleted("/p0");
 }
 
 fn pnpm(install: &'static [&'static str]) -> Installer {

@@ -183,5 +183,5 @@ fn go_vendoring_is_compared_with_the_required_modules() {
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
     project.is_killed();
-    project.is_deleted("/p0");
+    project.is_deleted("/example.com");
 }

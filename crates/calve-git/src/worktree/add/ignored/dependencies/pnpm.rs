@@ -27,12 +27,19 @@ fn judge(directory: &Directory, wanted: &str) -> Fit {
     if !is_same || !is_whole {
         return Fit::No;
     }
-    // It may also have begun to delete from the store, but programs write there too.
-    let versions = directory.directory(".pnpm").map(|store| (store.names(), store));
-    let is_settled = versions.is_some_and(|(names, store)| {
-        store.is_settled(names.iter().map(String::as_str).filter(|name| name.contains('@')), end)
+    // It may also have begun to delete from the store, a package's own files before those below, but programs write there too.
+    let is_settled = directory.directory(".pnpm").is_some_and(|store| {
+        let names = store.names();
+        let packages: Vec<String> = names.iter().filter_map(|name| package(name)).collect();
+        store.is_settled(packages.iter().map(String::as_str), end)
     });
     if is_settled { Fit::Yes } else { Fit::Unsure }
+}
+
+/// Returns the directory of a package in the store: `@s/a` in `@s+a@1.0.0`.
+fn package(version: &str) -> Option<String> {
+    let end = 1 + version.get(1..)?.find('@')?;
+    Some(format!("{version}/node_modules/{}", version[..end].replace('+', "/")))
 }
 
 /// Returns the names of the packages that the project itself asks for.
@@ -73,6 +80,8 @@ mod tests {
             "lockfileVersion: '9.0'\n\nimporters:\n\n  .:\n    {group}\n  packages/x:\n    {group}\npackages:\n\n  a@1.0.0:\n"
         );
         assert_eq!(names(of_one.leak()), ["a", "@s/b"]);
+        assert_eq!(package("@s+a@1.0.0_b@1.0.0").unwrap(), "@s+a@1.0.0_b@1.0.0/node_modules/@s/a");
+        assert_eq!(package("node_modules"), None);
         let old = "lockfileVersion: 5.4\n\nspecifiers:\n  a: ^1\n\ndependencies:\n  a: 1.0.0\n\ndevDependencies:\n  '@s/b': 1.0.0\n\npackages:\n\n  /a/1.0.0:\n    dev: false\n";
         assert_eq!(names(old), ["a", "@s/b"]);
         let yaml =

@@ -18,8 +18,11 @@ pub(super) fn go<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
         let (Some(modules), Some(end)) = (directory.read(GO[0]), directory.changed(GO[0])) else { return Fit::No };
         // The go command takes everything away first, and writes the list of packages last.
         let packages = modules.lines().filter(|line| !line.starts_with('#'));
-        explicit(&modules)
-            .map_or(Fit::Unsure, |explicit| (required == explicit && directory.is_settled(packages, end)).into())
+        let is_settled = || {
+            directory.is_settled(packages, end)
+                && directory.is_undeleted(directory.names().iter().map(String::as_str), end)
+        };
+        explicit(&modules).map_or(Fit::Unsure, |explicit| (required == explicit && is_settled()).into())
     })
 }
 
@@ -97,13 +100,13 @@ fn judge_composer(directory: &Directory, wanted: &ComposerLock) -> Fit {
     let dev = wanted.dev.iter().filter(|_| installed.dev);
     let directories = installed.packages.iter().filter_map(|one| one.path.as_deref()?.strip_prefix("../"));
     let directories: Vec<&str> = directories.filter(|path| !path.starts_with("..")).collect();
-    let is_there = |end| directory.is_settled(directories.iter().copied(), end);
-    let is_complete = directory.has("autoload.php") && is_there(Time::MAX);
+    let directories = || directories.iter().copied();
+    let is_complete = directory.has("autoload.php") && directory.is_settled(directories(), Time::MAX);
     if !is_complete || !wanted.packages.iter().chain(dev).all(|package| found.contains(package)) {
         return Fit::No;
     }
     // It deletes a package before it writes that. Plugins write into packages later, and an install of what was deleted does not renew the list.
-    let is_settled = directory.changed(COMPOSER[0]).is_some_and(is_there);
+    let is_settled = directory.changed(COMPOSER[0]).is_some_and(|end| directory.is_undeleted(directories(), end));
     if is_settled { Fit::Yes } else { Fit::Unsure }
 }
 
@@ -126,7 +129,7 @@ fn specifications(ruby: &Directory) -> Vec<String> {
     names.retain(|name| {
         let gem = format!("gems/{}", name.strip_suffix(".gemspec").unwrap_or_default());
         let end = ruby.changed(format!("specifications/{name}"));
-        end.is_some_and(|end| ruby.is_settled(std::iter::once(&*gem), end))
+        end.is_some_and(|end| ruby.is_undeleted(std::iter::once(&*gem), end))
     });
     names
 }

@@ -91,7 +91,7 @@ impl Venv {
     }
 }
 
-/// Returns whether all files that a package lists are there: while it is deleted, the list may be there longer than they.
+/// Returns whether the first file that a package lists is there: installers delete in that order, and the list itself later.
 fn has_recorded(site: &Directory, entry: &str) -> bool {
     let record = site.read(format!("{entry}/RECORD")).unwrap_or_default();
     let paths = record.lines().filter_map(|line| match line.strip_prefix('"') {
@@ -100,7 +100,7 @@ fn has_recorded(site: &Directory, entry: &str) -> bool {
     });
     // Compiled files come and go, and programs are elsewhere.
     let mut paths = paths.filter(|path| !path.ends_with(".pyc") && !path.starts_with("..") && !path.starts_with('/'));
-    paths.all(|path| site.has(path))
+    paths.next().is_none_or(|path| site.has(path))
 }
 
 fn site_packages(directory: &Directory) -> Option<Directory> {
