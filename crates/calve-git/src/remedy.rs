@@ -66,6 +66,8 @@ pub enum Remedy {
         "`calve worktree prune` makes git forget it; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
     )]
     Prune,
+    #[error("if it is gone for good, `git worktree unlock` it, and `calve worktree prune` makes git forget it")]
+    UnlockAndPrune,
     #[error(
         "`calve worktree prune` makes git forget the entry and leaves the path alone; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
     )]

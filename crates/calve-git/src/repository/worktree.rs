@@ -3,7 +3,7 @@ use std::time::SystemTime;
 
 use calve_core::internal::ShownPath;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::standing::WorktreeState;
 use crate::trust::Provenance;
@@ -43,6 +43,12 @@ impl Worktree {
         let unfinished =
             || Error::refused(format!("`{}` is unfinished", ShownPath(&self.path)), Remedy::FinishWorktree);
         self.standing.problem(&self.path).or_else(|| self.is_unfinished.then(unfinished))
+    }
+
+    pub(crate) fn check_unlocked(&self, remedy: Remedy) -> Result<()> {
+        let Some(reason) = &self.locked else { return Ok(()) };
+        let why = if reason.is_empty() { String::new() } else { format!(": {}", ShownPath(reason)) };
+        Err(Error::refused(format!("the worktree `{}` is locked{why}", ShownPath(&self.path)), remedy))
     }
 
     /// Returns when git made it. `None` for a main one.

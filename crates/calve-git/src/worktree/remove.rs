@@ -189,7 +189,7 @@ impl<'r> Going<'r> {
         let mut worktree = repository.find(what)?.clone();
         check_linked(&worktree)?;
         if !options.is_forced {
-            check_unlocked(&worktree)?;
+            worktree.check_unlocked(Remedy::UnlockOrForce)?;
         }
         if let Some(named) = worktree.entry.as_deref().and_then(branch_of) {
             worktree.branch = Some(named);
@@ -487,10 +487,4 @@ fn removed_meanwhile(worktree: &Worktree) -> Error {
     let path = ShownPath(&worktree.path);
     let text = format!("the worktree `{path}` is gone: something else has removed it meanwhile");
     Error::refused(text, Remedy::NameListedWorktree)
-}
-
-fn check_unlocked(worktree: &Worktree) -> Result<()> {
-    let Some(reason) = &worktree.locked else { return Ok(()) };
-    let why = if reason.is_empty() { String::new() } else { format!(": {}", ShownPath(reason)) };
-    Err(Error::refused(format!("the worktree `{}` is locked{why}", ShownPath(&worktree.path)), Remedy::UnlockOrForce))
 }

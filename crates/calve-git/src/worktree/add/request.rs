@@ -82,6 +82,7 @@ impl AddRequest {
         // Of a worktree that was moved, or is on a disk that is not mounted, git's entry would have a second one beside it.
         let listed = path.parent().map(real).unwrap_or_default().join(path.file_name().unwrap_or_default());
         if let Some(gone) = repository.worktrees.iter().find(|worktree| worktree.path == listed) {
+            gone.check_unlocked(Remedy::UnlockAndPrune)?;
             return Err(gone.standing.refusal(&path));
         }
         let of_commit = match options.trust {

@@ -236,7 +236,7 @@ pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
                 ShownPath(name),
                 ShownPath(&other.path)
             ),
-            Remedy::Prune,
+            if other.locked.is_some() { Remedy::UnlockAndPrune } else { Remedy::Prune },
         )),
         Some(other) => {
             let (unfinished, remedy) = match other.is_unfinished {

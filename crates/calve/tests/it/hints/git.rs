@@ -61,6 +61,13 @@ pub(super) const CASES: &[Case] = &[
         "git worktree unlock ../r.new; calve worktree remove new",
     ),
     case(
+        "UnlockAndPrune",
+        "calve worktree add -q new; git worktree lock ../r.new; rm -r ../r.new",
+        "calve worktree add --path ../r.new other",
+        "if it is gone for good, `git worktree unlock` it, and `calve worktree prune` makes git forget it",
+        "git worktree unlock ../r.new; calve worktree prune; calve worktree add --path ../r.new other",
+    ),
+    case(
         "BranchOrForce",
         "calve worktree add -q --detach HEAD --path ../new; git -C ../new commit -q --allow-empty -m x",
         "calve worktree remove ../new",
