@@ -13,8 +13,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("cannot find git in PATH")]
-    NoGit,
+    /// There is none in PATH, or its interpreter is missing.
+    #[error("cannot run git: {0}")]
+    NoGit(io::Error),
     #[error("cannot start git in `{}`: {source}", ShownPath(directory))]
     Start { directory: PathBuf, source: io::Error },
     #[error("{} failed in `{}`: {said}", spoken(arguments), ShownPath(directory))]
@@ -73,7 +74,7 @@ impl Error {
     /// Returns what makes the error of a git that could not be started in a directory, which may not be there.
     pub fn start(directory: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| match directory.is_dir() {
-            true if source.kind() == io::ErrorKind::NotFound => Error::NoGit,
+            true if source.kind() == io::ErrorKind::NotFound => Error::NoGit(source),
             true => Error::Start { directory: directory.to_path_buf(), source },
             false => Error::refused(format!("there is no directory `{}`", ShownPath(directory)), Remedy::CorrectPath),
         }
@@ -96,7 +97,7 @@ impl Error {
     /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Error::NoGit => Some(Remedy::InstallGit),
+            Error::NoGit(_) => Some(Remedy::InstallGit),
             Error::Start { source, .. } | Error::Io(source) if has_too_many_files(source) => {
                 Some(Remedy::RaiseOpenFiles)
             }

@@ -19,10 +19,16 @@ fn a_directory_that_is_not_there_is_no_missing_git() {
             assert!(!ran.stderr.contains("install"), "{}", ran.stderr);
         }
     }
-    let mut missing = Command::new(PROGRAM);
-    missing.args(["worktree", "list"]).current_dir(&spot).env("PATH", spot.join("nothing"));
-    let said = String::from_utf8(missing.output().unwrap().stderr).unwrap();
-    assert_eq!(said, "error: cannot find git in PATH\nhint: install git, and check that it is in PATH\n");
+    write(&spot.join("broken/git"), "#!/missing\n");
+    fs_err::set_permissions(spot.join("broken/git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    for path in ["nothing", "broken"] {
+        let mut list = Command::new(PROGRAM);
+        list.args(["worktree", "list"]).current_dir(&spot).env("PATH", spot.join(path));
+        let said = String::from_utf8(list.output().unwrap().stderr).unwrap();
+        let (error, hint) = said.split_once('\n').unwrap();
+        assert_eq!(error, "error: cannot run git: No such file or directory (os error 2)");
+        assert_eq!(hint, "hint: install git, and check that it is in PATH\n");
+    }
 }
 
 #[test]
