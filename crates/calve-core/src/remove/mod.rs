@@ -26,7 +26,7 @@ use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::foreign::refuse_what_cannot_be_deleted;
 use crate::remove::reap::reap_all;
 use crate::remove::sweep::delete_protected;
-use crate::remove::trash::GITIGNORE;
+use crate::remove::trash::{GITIGNORE, hide_from_git};
 use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose, Reach, recognise};
@@ -302,6 +302,9 @@ pub(crate) fn remove_templates_directory(directory: BorrowedFd<'_>) {
     let named = rustix::fs::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
     if named.is_ok() && named == rustix::fs::fstat(directory).map(|stat| identity(&stat)) {
         remove_files(directory, Path::new(&name), &[GITIGNORE]);
-        let _ = rustix::fs::unlinkat(&above, &name, AtFlags::REMOVEDIR);
+        if rustix::fs::unlinkat(&above, &name, AtFlags::REMOVEDIR).is_err() {
+            // A new template may have come meanwhile.
+            hide_from_git(directory);
+        }
     }
 }

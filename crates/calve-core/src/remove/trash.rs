@@ -1,7 +1,7 @@
 //! Moving a tree out of sight in one step. Deleting it is the reaper's work.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -93,8 +93,13 @@ fn close(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
     let _ = rustix::fs::renameat(&root, c".git", &root, c".git.calve-trash");
     // The old file is unlinked, never written to: it may have another name in a tree that stays.
     let _ = rustix::fs::unlinkat(&root, GITIGNORE, AtFlags::empty());
+    hide_from_git(root.as_fd());
+}
+
+/// Writes rules that ignore all of a directory, if it has none.
+pub(super) fn hide_from_git(directory: BorrowedFd<'_>) {
     let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    if let Ok(file) = sys::open_at(&root, GITIGNORE, create, Mode::RUSR | Mode::WUSR) {
+    if let Ok(file) = sys::open_at(directory, GITIGNORE, create, Mode::RUSR | Mode::WUSR) {
         let _ = rustix::io::write(&file, b"*\n");
     }
 }
