@@ -9,6 +9,7 @@ use calve_core::internal::{FileSet, FileSetState, ShownPath};
 use calve_core::{UnreadableEntry, clone_tree};
 use fs_err::File;
 
+use crate::directory::Directory;
 use crate::environment::{is_ignored, is_own_env_file};
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditReport};
@@ -114,6 +115,9 @@ fn carry(
         env_files.extract_if(.., is_anothers).map(|path| LeftEntry { path, reason: LeftBehindReason::Collides }),
     );
     for (from, path) in parts {
+        let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
+        // By a path without a slash at its end, git asks for a file while there is no directory.
+        let asked = if is_directory { path.join("") } else { path.clone() };
         if !leads_through_no_link(here, &path, false)? {
             left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
         } else if is_own_env_file(here, &path) {
@@ -121,14 +125,13 @@ fn carry(
         } else if is_there(&path) {
             audited.push(path.clone());
             left.push(LeftEntry { path, reason: LeftBehindReason::Collides });
-        } else if survey.may_show && !is_ignored(git, &path)? {
+        } else if survey.may_show && !is_ignored(git, &asked)? && !ignores_itself(&from) {
             left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
         } else if !leads_through_no_link(here, &path, true)? {
             left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
         } else {
             let mut clone = options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;
-            let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
             clone.select = is_directory.then(|| rules_below(&survey.rules, &path));
             let mut report = clone_tree(&from, &here.join(&path), &clone)?;
             changed.extend(take_notes(&mut report, &path, left));
@@ -140,6 +143,13 @@ fn carry(
     dependencies.retain(|one| carried.iter().any(|path| one.path.starts_with(path)));
     untracked.sort();
     Ok(Filled { changed, audited })
+}
+
+/// Returns whether a directory has a rule that ignores all of it, as tools write into caches and virtual environments.
+pub(super) fn ignores_itself(path: &Path) -> bool {
+    let directory = path.parent().zip(path.file_name()).and_then(|(at, name)| Directory::open(at, Path::new(name)));
+    let rules = directory.and_then(|directory| directory.read(".gitignore"));
+    rules.is_some_and(|rules| rules.lines().any(|rule| rule == "*"))
 }
 
 /// Returns where an entry is carried from: the donor, or the worktree that a directory of dependencies comes from.

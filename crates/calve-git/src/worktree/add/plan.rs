@@ -13,7 +13,7 @@ use crate::directory::LARGEST_BYTES;
 use crate::error::{Error, Result};
 use crate::paths::path_of;
 use crate::repository::Repository;
-use crate::worktree::add::fill::source;
+use crate::worktree::add::fill::{ignores_itself, source};
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::options::{AddOptions, UncommittedChanges};
@@ -88,7 +88,8 @@ fn leave_shown(survey: &mut Survey, request: &AddRequest, entry: &Registration, 
         answered => answered?,
     };
     let ignored: HashSet<PathBuf> = ignored.split(|&byte| byte == 0).map(path_of).collect();
-    let shown = survey.roots.extract_if(.., |root| !ignored.contains(&root.path));
+    let is_shown = |path: &Path| !ignored.contains(path) && !ignores_itself(&request.donor.join(path));
+    let shown = survey.roots.extract_if(.., |root| is_shown(&root.path));
     survey.left.extend(shown.map(|root| LeftEntry { path: root.path, reason: LeftBehindReason::NotIgnored }));
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::os::unix::net::UnixListener;
 
 use calve_testkit::require_root;
 
-use super::repo::{Repo, git, is_clean, write};
-use crate::program::Reachable;
+use super::repo::{Repo, git, is_clean, with_environment, write};
+use crate::program::{Reachable, calve};
 
 /// The reasons by path, of the receipt of `calve worktree add --json`.
 fn left(repo: &Repo, arguments: &[&str]) -> Vec<(String, String)> {
@@ -94,21 +94,33 @@ fn what_the_new_commit_does_not_ignore_does_not_make_it_dirty() {
     repo.write(".gitignore", "node_modules/\n");
     repo.git(["commit", "-q", "-a", "-m", "ignores less"]);
     repo.git(["switch", "-q", "main"]);
-    // A directory that ignores itself, as virtual environments do.
+    // Directories that ignore themselves, as virtual environments do. The second is ignored by a tracked rule too.
+    let rules = fs_err::read_to_string(repo.join(".gitignore")).unwrap();
+    repo.write(".gitignore", &format!("{rules}.ruff_cache/\n"));
+    repo.commit("ignores more");
     repo.write(".venv/.gitignore", "*\n");
     repo.write(".venv/bin/python", "#!/bin/sh\n");
+    repo.write(".ruff_cache/.gitignore", "# Automatically created by ruff.\n*\n");
+    repo.write(".ruff_cache/x", "");
     // One whose rules are not tracked.
     repo.write("scratch/.gitignore", "*.tmp\n");
     repo.write("scratch/x.tmp", "t\n");
     let plan = repo.calve(["add", "-n", "--json", "strict"]).succeeds().json();
     let made = repo.calve(["add", "--json", "strict"]).succeeds().json();
-    let path = repo.spot.join("proj.strict");
-    is_clean(&path);
     assert_eq!(plan["carried"], made["carried"]);
-    assert!(path.join("node_modules/dep/index.js").exists());
-    assert!(path.join(".venv/bin/python").exists());
-    for gone in [".env", "target", "scratch"] {
-        assert!(!path.join(gone).exists(), "{gone} is there");
+    assert!(repo.spot.join("proj.strict/.venv/bin/python").exists());
+    // The hook that completes a worktree of git's.
+    let by_git = repo.spot.join("by-git");
+    repo.git(["worktree", "add", "-q", "--detach", by_git.to_str().unwrap(), "strict"]);
+    with_environment(calve(["hook", "worktree-setup"])).within(&by_git).succeeds();
+    for path in [repo.spot.join("proj.strict"), by_git] {
+        is_clean(&path);
+        for there in ["node_modules/dep/index.js", ".ruff_cache/x"] {
+            assert!(path.join(there).exists(), "{there} is missing in {}", path.display());
+        }
+        for gone in [".env", "target", "scratch"] {
+            assert!(!path.join(gone).exists(), "{gone} is there");
+        }
     }
     for report in [plan, made] {
         let left = report["left"].as_array().unwrap().iter().find(|left| left["path"] == ".env");
