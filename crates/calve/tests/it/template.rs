@@ -87,6 +87,8 @@ fn a_template_whose_file_system_is_not_mounted_is_not_forgotten() {
     for (name, at) in [("shop", "at"), ("deleted", "elsewhere")] {
         kept(&spot, ["template", "create", "-q", name, "src", "--at", at]).succeeds();
     }
+    kept(&spot, ["template", "create", "-q", "spared", "src"]).succeeds();
+    kept(&spot, ["spares", "add", "-q", "--at", "at", "@spared"]).succeeds();
     drop(mounted);
     let hint = format!(
         "hint: mount it again; if it is gone for good, delete its record: rm {}\n",
@@ -96,6 +98,8 @@ fn a_template_whose_file_system_is_not_mounted_is_not_forgotten() {
         let why = format!("on a file system that is not mounted: `{}`", spot.join("at").display());
         kept(&spot, command.iter().copied()).fails(1).says(&[&why, &hint]);
     }
+    // One whose spares are there is not forgotten either.
+    kept(&spot, ["template", "remove", "spared"]).fails(1).says(&["the spares of `@spared` are on a file system"]);
     assert_eq!(names(spot.join("at")), [""; 0]);
     let listed = kept(&spot, ["template", "list"]).succeeds().stdout;
     assert!(listed.contains("shop     unmounted  ") && listed.contains("deleted  ready      "), "{listed}");
@@ -103,7 +107,7 @@ fn a_template_whose_file_system_is_not_mounted_is_not_forgotten() {
     fs_err::remove_dir_all(spot.join("elsewhere")).unwrap();
     kept(&spot, ["template", "remove", "deleted"]).succeeds();
     let _mounted = BindMount::new(spot.join("disk"), spot.join("at"));
-    kept(&spot, ["template", "remove", "shop"]).succeeds();
+    kept(&spot, ["template", "remove", "shop", "spared"]).succeeds();
     eventually("its files are deleted", || names(spot.join("disk")).is_empty());
 }
 

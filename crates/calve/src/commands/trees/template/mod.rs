@@ -176,10 +176,11 @@ fn difference_line(difference: &Difference) -> String {
 fn remove(templates: &Templates, arguments: &RemoveArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut removed = TemplateRemoveReceipt { names: Vec::new() };
     let ended = operands::each(&arguments.names, |name| {
+        // They may be on a file system that is not mounted.
+        spares::store()?.remove(&SpareSource::Template(name.clone()), cancel)?;
         clear_away(&templates.remove(name)?);
         output::note(&format!("removed the template `{name}`"));
         removed.names.push(name.clone());
-        spares::store()?.remove(&SpareSource::Template(name.clone()), cancel)?;
         Ok(())
     })?;
     if arguments.json {
