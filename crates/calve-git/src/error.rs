@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is none in PATH, or its interpreter is missing.
+    /// PATH has none, or its interpreter is missing.
     #[error("cannot run git: {0}")]
     NoGit(io::Error),
     #[error("cannot start git in `{}`: {source}", ShownPath(directory))]

@@ -88,7 +88,7 @@ pub(crate) fn branch_name(asked: &str) -> &str {
 
 /// Returns whether a name that means nothing here reads like a reference or a commit of elsewhere, rather than like that of a new branch.
 fn is_reserved(repository: &Repository, name: &str) -> bool {
-    // `origin` is git's own name for a remote, also where there is none, or has another name.
+    // `origin` is git's own name for a remote, also without a remote, or if it has another name.
     let is_below = ["refs/", "heads/", "tags/", "remotes/", "origin/"].iter().any(|prefix| name.starts_with(prefix));
     is_id(name) || is_below || name.ends_with("_HEAD") || of_remote(repository, name).is_some()
 }
