@@ -77,7 +77,11 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     sys::adopt_orphans();
     let lock = File::from(lock);
     registry::sign(&lock);
-    let begun = Supervisor::begin(&spec, &lock, &talk, cancel);
+    let directory = Directory::open(&spec.slot);
+    let begun = match &directory {
+        Ok(directory) => Supervisor::begin(&spec, directory, &talk, cancel),
+        Err(_) => Err(Error::HomeMoved(spec.slot.clone())),
+    };
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
         Err(error) => {
@@ -186,7 +190,12 @@ fn first_record(spec: &Spec, address: Address, template_identity: String) -> Rec
 }
 
 impl<'a> Supervisor<'a> {
-    fn begin(spec: &'a Spec, lock: &'a File, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, Record)> {
+    fn begin(
+        spec: &'a Spec,
+        directory: &'a Directory,
+        talk: &UnixStream,
+        cancel: &CancelToken,
+    ) -> Result<(Self, Record)> {
         let engine = engine::named(&spec.record.server.engine)?;
         let watched = spec.owner.processes()?;
         let held = unless_left(&(Some(talk.as_fd()), Vec::new()), cancel, || service::hold(spec, engine, cancel))?;
@@ -214,7 +223,7 @@ impl<'a> Supervisor<'a> {
         let record = first_record(spec, address, template_identity);
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let owner = spec.owner.clone();
-        let own = OwnSlot::new(spec, lock);
+        let own = OwnSlot::new(spec, directory);
         let mut supervisor = Self {
             own,
             engine,

@@ -1,28 +1,29 @@
 //! The way from a supervisor to its home, which may be moved while it runs. Another home in its place is not its own.
 
-use std::fs::File;
-
 use crate::error::{Error, Result};
+use crate::files::directory::Directory;
 use crate::registry;
 use crate::server::messages::Spec;
 
-/// A slot with its specification, which has every path of the home. The lock, and not the path, tells which slot it is.
+/// A slot with its specification, which has every path of the home. The open directory tells which slot it is: the path may lead to another
+/// one, and the server may replace every file in it.
 #[derive(Clone, Copy)]
 pub(super) struct OwnSlot<'a> {
     spec: &'a Spec,
-    lock: &'a File,
+    directory: &'a Directory,
 }
 
 impl<'a> OwnSlot<'a> {
-    pub(super) fn new(spec: &'a Spec, lock: &'a File) -> Self {
-        Self { spec, lock }
+    pub(super) fn new(spec: &'a Spec, directory: &'a Directory) -> Self {
+        Self { spec, directory }
     }
 
     /// Returns the specification. Fails if the home was moved since.
     pub(super) fn spec(self) -> Result<&'a Spec> {
-        match registry::is_lock_of(self.lock, &self.spec.slot) {
-            true => Ok(self.spec),
-            false => Err(Error::HomeMoved(self.spec.slot.clone())),
+        let found = (rustix::fs::fstat(self.directory), rustix::fs::lstat(&self.spec.slot));
+        match found {
+            (Ok(own), Ok(there)) if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino) => Ok(self.spec),
+            _ => Err(Error::HomeMoved(self.spec.slot.clone())),
         }
     }
 
