@@ -112,7 +112,9 @@ fn a_worktree_that_was_moved_is_known_when_another_has_its_place() {
         // It has its branch.
         let refused = repo.adding(branch).fails(1);
         refused.says(&[&known, "`git worktree repair`"]).hints();
-        repo.adding(other).arg("--path").arg(&path).succeeds();
+        repo.adding(other).arg("--path").arg(&path).fails(1).says(&[&known]).hints();
+        fs_err::rename(repo.added(other), &path).unwrap();
+        repo.git(["worktree", "repair", path.to_str().unwrap()]);
         repo.calve(["remove", branch]).fails(1).says(&[&known]).hints();
         repo.calve(["remove"]).arg(&moved).fails(1).says(&[&known]).hints();
         assert!(moved.join("src/main.ts").exists());
