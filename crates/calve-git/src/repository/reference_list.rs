@@ -40,7 +40,8 @@ impl References {
     pub(crate) fn names_of(&self, branch: &str) -> HashSet<String> {
         let own = format!("refs/heads/{branch}");
         let others = self.all().filter(|one| one.leads_to == own).map(|one| one.name.to_owned());
-        let others: Vec<String> = others.collect();
-        others.into_iter().chain([own]).collect()
+        let mut names: HashSet<String> = others.collect();
+        names.insert(own);
+        names
     }
 }

@@ -15,14 +15,13 @@ use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Result};
 use crate::file_lock;
-use crate::git::Git;
 use crate::place::open_directory;
 use crate::remedy::Remedy;
 use crate::repository::entries;
 use crate::repository::reference_list::References;
 use crate::repository::standing::WorktreeState;
 use crate::repository::state::LinkedWorktree;
-use crate::repository::{Repository, Worktree};
+use crate::repository::{self, Repository, Worktree};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::registration;
 use crate::worktree::unsaved::{self, KeptFiles, Listing, reflog};
@@ -342,7 +341,7 @@ impl<'r> Going<'r> {
         unsaved::sweep_kept(&repository.common);
         let deleted = is_there.and_then(|()| match &going_branch {
             // The branch stays if it has new commits since.
-            Some(branch) if may_go && !is_in_use(&repository.common, &references.names_of(&branch.name))? => {
+            Some(branch) if may_go && !is_in_use(repository, &references.names_of(&branch.name))? => {
                 registration::delete_unmoved(&repository.common, &branch.name, &branch.commit)
             }
             _ => Ok(false),
@@ -371,15 +370,10 @@ impl<'r> Going<'r> {
         })
     }
 
-    fn git(&self) -> Git {
-        let common = &self.repository.common;
-        Git::at(common).with("GIT_DIR", common)
-    }
-
     /// Returns the references that there are. The checks and the hook may have taken a while, which is of no account where none decides.
     fn references(&self, fate: BranchFate) -> Result<Cow<'r, References>> {
         Ok(match fate {
-            BranchFate::DeletedIfMerged => Cow::Owned(References::list(&self.git())?),
+            BranchFate::DeletedIfMerged => Cow::Owned(References::list(&self.repository.git_to_ask())?),
             _ => Cow::Borrowed(&self.repository.references),
         })
     }
@@ -402,8 +396,10 @@ impl<'r> Going<'r> {
             false => {
                 let staying = staying.iter().map(|oid| format!("^{oid}"));
                 let input = tips.iter().cloned().chain(staying).collect::<Vec<_>>().join("\n");
-                let counted =
-                    self.git().fed(&["rev-list", "--count", "--ignore-missing", "--stdin"], input.as_bytes())?;
+                let counted = self
+                    .repository
+                    .git_to_ask()
+                    .fed(&["rev-list", "--count", "--ignore-missing", "--stdin"], input.as_bytes())?;
                 String::from_utf8_lossy(&counted).trim().parse().unwrap_or_default()
             }
         };
@@ -416,7 +412,7 @@ impl<'r> Going<'r> {
         if branch.own_commits > 0 {
             return Ok(false);
         }
-        let git = self.git();
+        let git = self.repository.git_to_ask();
         let upstream = format!("{}@{{upstream}}", branch.name);
         let into = git.answer(&["rev-parse", "--symbolic-full-name", "--end-of-options", &upstream])?;
         let into = into.as_deref().and_then(|said| said.lines().last());
@@ -437,7 +433,19 @@ fn branch_of(entry: &Path) -> Option<String> {
 
 /// Returns whether a worktree that git still lists has a branch with one of these names checked out, or is in the middle of something that
 /// goes back to it.
-fn is_in_use(common: &Path, names: &HashSet<String>) -> Result<bool> {
+fn is_in_use(repository: &Repository, names: &HashSet<String>) -> Result<bool> {
+    let common = &repository.common;
+    let branches: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("refs/heads/")).collect();
+    // Mostly no HEAD names it, and git need not be asked.
+    for branch in &branches {
+        if registration::may_be_checked_out(common, Path::new(""), branch)? {
+            let listed = repository::list(&repository.git_to_ask())?;
+            if listed.iter().any(|one| one.branch.as_deref().is_some_and(|branch| branches.contains(&branch))) {
+                return Ok(true);
+            }
+            break;
+        }
+    }
     const NAMING: [&str; 5] =
         ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
     let names_it = |entry: &Path| {

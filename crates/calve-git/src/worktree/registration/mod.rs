@@ -442,7 +442,7 @@ pub(crate) struct SweepReport {
 }
 
 /// Returns whether a worktree but that with the entry `own` may have a branch checked out, by its `HEAD`.
-fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Result<bool> {
+pub(crate) fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Result<bool> {
     let mut all = entries::all(common)?;
     all.retain(|directory| *directory != own);
     all.push(common.to_path_buf());

@@ -89,6 +89,24 @@ fn the_settings_of_a_branch_go_with_it() {
 }
 
 #[test]
+fn a_branch_that_another_worktree_has_checked_out_stays() {
+    let repo = Repo::anywhere();
+    let head = repo.join(".git/HEAD");
+    // As git writes it today, and as it once did (`core.preferSymlinkRefs`).
+    for is_link in [false, true] {
+        let path = repo.add(["x"]);
+        repo.git(["checkout", "-q", "--ignore-other-worktrees", "x"]);
+        if is_link {
+            fs_err::remove_file(&head).unwrap();
+            fs_err::os::unix::fs::symlink("refs/heads/x", &head).unwrap();
+        }
+        repo.calve(["remove", "-D"]).arg(&path).succeeds().says(&["is in use, and stays"]);
+        assert_eq!(repo.git(["symbolic-ref", "HEAD"]), "refs/heads/x\n");
+        repo.git(["checkout", "-q", "main"]);
+    }
+}
+
+#[test]
 fn the_list_tells_how_each_is() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
