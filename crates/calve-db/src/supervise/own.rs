@@ -20,15 +20,20 @@ impl<'a> OwnSlot<'a> {
 
     /// Returns the specification. Fails if the home was moved since.
     pub(super) fn spec(self) -> Result<&'a Spec> {
-        let found = (rustix::fs::fstat(self.directory), rustix::fs::lstat(&self.spec.slot));
-        match found {
-            (Ok(own), Ok(there)) if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino) => Ok(self.spec),
+        match self.is_there() {
+            Some(true) => Ok(self.spec),
             _ => Err(Error::HomeMoved(self.spec.slot.clone())),
         }
     }
 
+    /// Returns whether what is at the path is the slot; `None` if nothing is, or it cannot be told.
+    fn is_there(self) -> Option<bool> {
+        let (own, there) = (rustix::fs::fstat(self.directory).ok()?, rustix::fs::lstat(&self.spec.slot).ok()?);
+        Some((own.st_dev, own.st_ino) == (there.st_dev, there.st_ino))
+    }
+
     /// Returns whether another home has a slot in its place, whose files an engine would take for its own.
     pub(super) fn is_replaced(self) -> bool {
-        self.spec().is_err() && self.spec.slot.join(registry::LOCK).exists()
+        self.is_there() == Some(false) && self.spec.slot.join(registry::LOCK).exists()
     }
 }
