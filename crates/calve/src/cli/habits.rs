@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -31,7 +32,8 @@ fn joined(error: &clap::Error, line: &[OsString]) -> Option<Vec<OsString>> {
 
 /// Says what a number has to be, which the standard library does not.
 fn in_words(error: clap::Error) -> clap::Error {
-    if error.source().is_none_or(|source| source.to_string() != "invalid digit found in string") {
+    let number = error.source().and_then(|source| source.downcast_ref::<ParseIntError>());
+    if number.is_none_or(|number| *number.kind() != IntErrorKind::InvalidDigit) {
         return error;
     }
     let said = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
