@@ -152,7 +152,7 @@ pub struct CloneReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "SpareReport"))]
     pub spare: Option<SpareReport>,
-    /// Whether there is room for another spare of this source: work for [`crate::spares::Spares::refill`].
+    /// There is room for another spare of this source: work for [`crate::spares::Spares::refill`].
     #[serde(skip)]
     pub spares_wanted: bool,
     /// The entries of the clone. Null if the strategy did not walk the tree.

@@ -27,7 +27,7 @@ pub enum ExistingFile {
     Refuse,
 }
 
-/// Whether directories that are missing are made.
+/// The rule for missing directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Directory {
     /// A missing directory is an error.

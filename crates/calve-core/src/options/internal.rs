@@ -79,7 +79,7 @@ pub struct FrozenSince {
 pub struct PlainCopy {
     /// Which times are kept.
     pub times: KeptTimes,
-    /// Whether extended attributes are kept.
+    /// The rule for extended attributes.
     pub xattrs: KeptXattrs,
     /// The treatment of symlinks.
     pub links: KeptLinks,
@@ -96,7 +96,7 @@ pub enum KeptTimes {
     OfAll,
 }
 
-/// Whether extended attributes are kept.
+/// The rule for extended attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptXattrs {
     /// None.

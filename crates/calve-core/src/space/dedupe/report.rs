@@ -13,7 +13,7 @@ use crate::progress::{CancelToken, Progress};
 use crate::report::{SkippedEntry, Warning};
 use crate::vocabulary::reason::LeftReason;
 
-/// Whether to share, or only to find out what could be.
+/// Sharing, or only finding out what could be shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DedupeMode {
     /// Share them.
@@ -27,13 +27,13 @@ pub enum DedupeMode {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct DedupeOptions {
-    /// Whether to share at all.
+    /// Sharing, or only a plan.
     pub mode: DedupeMode,
     /// Trees to share with: nothing in them changes its place, and only what is also in one of them is shared.
     pub against: Vec<PathBuf>,
     /// A directory that caches the hashes of files for the next run.
     pub cache: Option<PathBuf>,
-    /// Whether to go into other file systems below a path.
+    /// The rule for other file systems below a path.
     pub mounts: Mounts,
     /// Worker threads; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,

@@ -16,7 +16,7 @@ use crate::report::{SkippedEntry, Warning};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct DiskUsageOptions {
-    /// Whether to go into other file systems below a path.
+    /// The rule for other file systems below a path.
     pub mounts: Mounts,
     /// Worker threads; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
