@@ -136,7 +136,6 @@ impl FromReport<TrashedTree> for ReceiptPath {
 /// The report of one clone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct CloneReport {
     /// The source as given.
     #[serde(with = "As::<ReceiptPath>")]
@@ -183,7 +182,6 @@ pub struct CloneReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename = "Spare")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SpareReport {
     /// When it was built, in seconds since 1970.
     #[serde(rename = "built_at", with = "As::<Seconds>")]
@@ -215,7 +213,6 @@ pub enum SpareCheck {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename = "RemoveReceipt")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct RemoveReport {
     /// The path as given.
     #[serde(with = "As::<ReceiptPath>")]
@@ -271,7 +268,6 @@ pub struct Offer {
 
 /// The strategies that can be used between two paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ProbeReport {
     /// The file system of the source.
     pub src: FileSystemReport,
@@ -285,7 +281,6 @@ pub struct ProbeReport {
 
 /// The result of [`crate::reap`].
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct ReapReport {
     /// How many entries were deleted. A btrfs subvolume is one.
     pub deleted: u64,

@@ -20,7 +20,6 @@ use crate::vocabulary::operation::Operation;
 
 /// How [`scan_tree`] goes through a tree.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct ScanOptions {
     /// Only these entries, by their paths below the root. Empty: everything.
     pub below: Vec<PathBuf>,

@@ -10,7 +10,6 @@ use crate::reference::Reference;
 use crate::registry::Registry;
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct ConnectionOptions {
     pub credentials: CredentialFiles,
     /// How long a connection may be silent before it counts as broken: a minute if not given.

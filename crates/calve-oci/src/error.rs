@@ -10,7 +10,6 @@ use crate::remedy::Remedy;
 
 /// Why a template was not pushed or pulled. Nothing was published under its name.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
     Core(#[from] calve_core::Error),

@@ -29,7 +29,6 @@ use crate::work::each;
 use crate::{layer, manifest};
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct PullOptions {
     /// Where to keep it, threads, progress and the token that ends it early.
     pub template: TemplateOptions,
@@ -38,7 +37,6 @@ pub struct PullOptions {
 
 /// A template that was received, or that was there.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct PullReport {
     pub template: Template,
     pub digest: String,

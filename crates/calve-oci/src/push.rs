@@ -23,7 +23,6 @@ use crate::spool::Spool;
 use crate::work::each;
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct PushOptions {
     /// Threads, progress and the token that ends it early.
     pub template: TemplateOptions,

@@ -20,7 +20,6 @@ pub(crate) struct SentLayer {
 }
 
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct PushReport {
     pub digest: String,
     pub layers: u64,

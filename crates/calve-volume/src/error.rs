@@ -13,7 +13,6 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// Why a volume was not made, mounted or removed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io { operation: Operation, path: PathBuf, source: io::Error },

@@ -8,7 +8,6 @@ use strum::IntoStaticStr;
 /// Something that is wrong with a volume.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum Problem {
     /// `volume.json` is missing, or another program changed it.
     #[error("its record is missing or damaged")]

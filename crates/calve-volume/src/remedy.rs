@@ -10,7 +10,6 @@ use strum::IntoStaticStr;
 /// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum Remedy {
     #[error("use at most 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit")]
     CorrectName,

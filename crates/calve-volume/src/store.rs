@@ -56,7 +56,6 @@ pub struct Volume {
 
 /// The volume to make.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct NewVolume {
     /// Its size; by default 20 GiB, or a quarter of the free space if that is less.
     pub bytes: Option<u64>,

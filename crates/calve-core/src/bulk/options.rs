@@ -72,7 +72,6 @@ pub enum OnError {
 
 /// How files are to be written.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct WriteOptions {
     /// Worker threads. By default as many as processors, at most 8; no more than two for each directory, and one for every 16 files.
     /// The first few thousand of many files are written with different numbers of threads, and the rest with the fewest that were
@@ -123,7 +122,6 @@ pub struct WriteFailure {
 
 /// The files that were written.
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct WriteReport {
     /// Files written. Of two entries with one path, where overwriting is permitted, only the later one of a batch is.
     pub files: u64,

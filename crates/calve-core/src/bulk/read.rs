@@ -18,7 +18,6 @@ use crate::vocabulary::operation::Operation;
 
 /// How files are to be read.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ReadOptions {
     /// Worker threads. By default as many as processors, at most 8, and one for every 16 files.
     pub threads: Option<NonZeroUsize>,

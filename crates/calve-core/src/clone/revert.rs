@@ -61,7 +61,6 @@ impl CloneState {
 
 /// The result of a [`revert`].
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct RevertReport {
     /// The number of entries that differed.
     pub entries: u64,

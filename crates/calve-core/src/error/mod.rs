@@ -18,7 +18,6 @@ pub use template::TemplateError;
 /// Why an operation failed. The source was not written, and nothing was published: but for one case, a clone whose directory could
 /// not be synced ([`Operation::SyncName`]), which is in place and may not survive a power failure.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     #[error("{operation} `{}`: {source}", ShownPath(.path))]
     Io {
@@ -199,7 +198,6 @@ impl Error {
 
 /// Why a path is not removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Protection {
     #[error("it is the root of the file system")]
     Root,

@@ -9,7 +9,6 @@ use crate::vocabulary::remedy::Remedy;
 
 /// Why a command does not run in a private copy of a directory. It has not been started.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum PrivateError {
     /// Something is mounted in the directory, which an overlay would hide.
     #[error("something is mounted at `{}`, which the command would not see", ShownPath(.0))]

@@ -7,7 +7,6 @@ use crate::vocabulary::remedy::Remedy;
 
 /// Why a template cannot be made or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum TemplateError {
     #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", ShownPath(.name))]
     BadName { name: String, longest: usize },

@@ -63,7 +63,6 @@ pub enum UnreadableEntry {
 
 /// The options of a clone. `CloneOptions::default()` suits most callers.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct CloneOptions {
     /// Which strategies may be used.
     pub strategy: Choice,

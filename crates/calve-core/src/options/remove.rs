@@ -8,7 +8,6 @@ use crate::progress::{CancelToken, Progress};
 
 /// The options of a removal.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct RemoveOptions {
     /// Return at once, or when everything is gone.
     pub wait: RemovalWait,

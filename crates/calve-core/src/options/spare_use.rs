@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 /// The spares that a clone may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SpareUse {
     /// Where they are kept.
     pub home: PathBuf,

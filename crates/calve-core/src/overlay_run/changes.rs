@@ -31,7 +31,6 @@ use crate::vocabulary::operation::Operation;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename = "ChangeReceipt")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Change {
     /// The path below the tree; `.` for the tree itself.
     #[serde(with = "As::<ReceiptPath>")]

@@ -18,7 +18,6 @@ pub struct Spares {
 
 /// A request for spares: see [`Spares::add`].
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct SpareOptions {
     /// How many to keep ready; by default one.
     pub count: Option<usize>,
@@ -48,7 +47,6 @@ pub enum WatcherStart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename = "SpareSetReceipt")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SpareSet {
     /// The directory without links, or the name of the template with an `@` before it.
     #[serde(with = "As::<ReceiptPath>")]
@@ -79,7 +77,6 @@ pub struct SpareSet {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename = "SpareReceipt")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct SpareState {
     /// Its name.
     pub id: String,

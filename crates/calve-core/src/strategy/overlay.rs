@@ -51,7 +51,6 @@ impl Method for Overlay {
 
 /// How an overlay is to be mounted.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct OverlayOptions {
     /// Where the changes are kept, on a file system that can be an upper layer; by default a hidden sibling of the mount point.
     /// Where it shares extents with the source, the first write to a file costs no copy of it.

@@ -32,7 +32,6 @@ use crate::vocabulary::strategy::Strategy;
 
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct TemplateOptions {
     /// Patterns of entries to leave out, as for a clone. A refresh keeps those that it was made with, if there are none here.
     pub exclude: Vec<String>,
@@ -48,7 +47,6 @@ pub struct TemplateOptions {
 
 /// A template that was made.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct CreatedTemplate {
     /// The template.
     pub template: Template,

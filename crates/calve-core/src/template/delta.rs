@@ -13,7 +13,6 @@ const REMOVED: &str = "removed";
 
 /// The difference between a template and another one, its base.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct PortableDelta {
     /// The key of the base.
     pub base: String,

@@ -13,7 +13,6 @@ const SET_GROUP_ID: u32 = 0o2000;
 
 /// The part of a template that is equal on every machine.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct PortableTemplate {
     /// The manifest: sorted, so that the entries of a directory follow it.
     pub text: String,
@@ -23,7 +22,6 @@ pub struct PortableTemplate {
 
 /// One entry of a template that travels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PortableEntry {
     /// Its names below the root, with `/` between them; empty for the root. No name is `.` or `..`.
     pub path: Vec<u8>,

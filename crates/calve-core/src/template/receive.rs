@@ -33,7 +33,6 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// A template that was received.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct ReceivedTemplate {
     /// The template.
     pub template: Template,

@@ -21,7 +21,6 @@ const VERSION: &[u8] = b"calve-template-1";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename = "TemplateFields")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Template {
     /// The name.
     pub name: String,

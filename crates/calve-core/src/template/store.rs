@@ -36,7 +36,6 @@ use crate::vocabulary::operation::Operation;
 
 /// The result of a sweep.
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct SweptTemplates {
     /// Directories in which there is trash for [`crate::reap`].
     pub trash: Vec<PathBuf>,

@@ -21,7 +21,6 @@ use crate::tree::walk::reason;
 
 /// The result of [`Templates::verify`].
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Verification {
     /// The template.
     pub template: Template,
@@ -35,7 +34,6 @@ pub struct Verification {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename = "TemplateDifference")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Difference {
     /// The path below the root.
     #[serde(with = "As::<ReceiptPath>")]
@@ -69,7 +67,6 @@ impl FromReport<DifferenceKind> for DifferenceFields {
 /// How an entry differs from the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum DifferenceKind {
     /// It is not there.
     Missing,

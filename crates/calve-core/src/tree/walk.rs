@@ -92,7 +92,6 @@ impl Folder<'_> {
 
 /// The result of [`crate::internal::scan_tree`].
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct ScanReport<V> {
     /// The workers' visitors, as they ended.
     pub visitors: Vec<V>,

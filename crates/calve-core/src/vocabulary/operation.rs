@@ -22,7 +22,6 @@ macro_rules! operations {
     ($(#[$attribute:meta])* pub enum $name:ident { $($variant:ident = $text:literal,)* $(; $other:ident($inner:ty))? }) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[non_exhaustive]
         pub enum $name { $($variant,)* $($other($inner))? }
 
         impl $name {

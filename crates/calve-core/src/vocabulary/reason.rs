@@ -7,7 +7,6 @@ use strum::{Display, IntoStaticStr, VariantNames};
 /// Which warning it is. Its code is its name in snake case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum WarningCode {
     /// macOS: the flags of a file could not be set.
     AttributeNotKept,
@@ -73,7 +72,6 @@ impl fmt::Display for LeftReason {
 
 /// Why a file shares nothing after the fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
-#[non_exhaustive]
 pub enum LeftReason {
     #[strum(serialize = "on a file system that cannot share blocks after the fact")]
     FileSystem,
@@ -113,7 +111,6 @@ impl LeftReason {
 
 /// Why an entry was left out, or could not be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum SkipReason {
     /// An exclude pattern matches it.
     Excluded,

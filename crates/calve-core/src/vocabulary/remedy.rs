@@ -7,7 +7,6 @@ use strum::IntoStaticStr;
 /// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, serde::Serialize, serde::Deserialize)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum Remedy {
     #[error("name the directory itself, from outside of it: `/`, `.` and `..` cannot be replaced or removed")]
     NameDirectoryFromOutside,

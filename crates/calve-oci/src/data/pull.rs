@@ -55,7 +55,6 @@ pub struct OldData<'a> {
 
 /// The origin of the bytes of a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct ReceivedData {
     pub fetched_bytes: u64,
     /// The bytes that came from the version that was here before.

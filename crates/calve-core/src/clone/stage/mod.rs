@@ -46,7 +46,6 @@ pub use supersede::supersede;
 
 /// The report of [`stage`] and [`supersede`].
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct StageReport {
     /// The entry that [`ExistingDestination::Replace`] moved away.
     pub trashed: Option<TrashedTree>,

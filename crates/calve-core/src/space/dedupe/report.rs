@@ -25,7 +25,6 @@ pub enum DedupeMode {
 
 /// How to share. `DedupeOptions::default()` is what most callers want.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct DedupeOptions {
     /// Sharing, or only a plan.
     pub mode: DedupeMode,
@@ -83,7 +82,6 @@ pub struct SharedFiles {
 /// The files that were shared, and those that were not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct DedupeReport {
     /// The number of files that were compared.
     pub files: u64,

@@ -14,7 +14,6 @@ use crate::report::{SkippedEntry, Warning};
 
 /// How to look at trees. `DiskUsageOptions::default()` is what most callers want.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct DiskUsageOptions {
     /// The rule for other file systems below a path.
     pub mounts: Mounts,
@@ -32,7 +31,6 @@ pub struct DiskUsageOptions {
 /// Space in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct Usage {
     /// The number of entries.
     pub entries: UsageEntries,
@@ -91,7 +89,6 @@ pub struct PathUsage {
 /// The answer of [`disk_usage`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct DiskUsage {
     /// Each path by itself.
     pub paths: Vec<PathUsage>,

@@ -35,7 +35,6 @@ pub struct RefillOptions {
 
 /// The result of [`Spares::refill`].
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct RefillReport {
     /// How many spares were built.
     pub built: u64,

@@ -52,7 +52,6 @@ pub enum WatchEnd {
 
 /// The messages of the watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum WatchNote<'a> {
     /// It answers questions from now on.
     Listening,

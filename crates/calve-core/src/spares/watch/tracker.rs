@@ -30,7 +30,6 @@ use crate::vocabulary::hidden_name::is_calves_own;
 
 /// Why nothing is known about a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum UntrackedReason {
     /// More watches are needed than a quarter of what the user has.
     TooManyDirectories,

@@ -48,6 +48,5 @@ fn reason(why: UntrackedReason) -> &'static str {
         UntrackedReason::Mounted => "not watched, as another file system is mounted in it",
         UntrackedReason::FileSystem => "not watched, as not every change on its file system is told",
         UntrackedReason::Unreadable => "not watched, as a directory in it cannot be read",
-        _ => "not watched",
     }
 }
