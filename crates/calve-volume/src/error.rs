@@ -85,6 +85,17 @@ pub enum Error {
     Failed { command: String, said: String },
 }
 
+/// Says of a failed call what it was for.
+pub(crate) trait IoContext<T> {
+    fn io(self, operation: Operation, path: impl AsRef<Path>) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> IoContext<T> for std::result::Result<T, E> {
+    fn io(self, operation: Operation, path: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|error| Error::io(operation, path, error))
+    }
+}
+
 fn by(processes: &[String]) -> String {
     if processes.is_empty() { String::new() } else { format!(" by {}", processes.join(", ")) }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use calve_core::internal::unescape;
 use fs_err as fs;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext as _, Result};
 use crate::operation::Operation;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     let wanted = identity(image);
     let block = Path::new("/sys/block");
     let mut loops = Vec::new();
-    for entry in fs::read_dir(block).map_err(|error| Error::io(Operation::List, block, error))? {
-        let name = entry.map_err(|error| Error::io(Operation::List, block, error))?.file_name();
+    for entry in fs::read_dir(block).io(Operation::List, block)? {
+        let name = entry.io(Operation::List, block)?.file_name();
         if !name.as_bytes().starts_with(b"loop") {
             continue;
         }
@@ -89,7 +89,7 @@ pub(crate) fn unused(name: &str, image: &Path) -> Result<Vec<PathBuf>> {
 /// Returns all mounts, in the order of mounting.
 pub(crate) fn mounts() -> Result<Vec<Mount>> {
     let path = Path::new("/proc/self/mountinfo");
-    let table = fs::read(path).map_err(|error| Error::io(Operation::Read, path, error))?;
+    let table = fs::read(path).io(Operation::Read, path)?;
     Ok(table.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 

@@ -1,6 +1,6 @@
 //! Where volumes are kept: `volumes/NAME` with the image, its record, and the directory that it is mounted on by default.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use rustix::fs::{FallocateFlags, FlockOperation, OFlags, flock, statvfs};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext as _, Result};
 use crate::mounted::{Mount, identity, loops_of, mounts, unused};
 use crate::operation::Operation;
 use crate::problem::Problem;
@@ -121,14 +121,14 @@ impl Volumes {
     /// every program that is given it.
     pub(crate) fn lock(&self) -> Result<OwnedFd> {
         let home = self.directory.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(home).map_err(|error| Error::io(Operation::Create, home, error))?;
+        fs::create_dir_all(home).io(Operation::Create, home)?;
         make_directory(&self.directory)?;
         self.check_own()?;
         let path = self.directory.join(".lock");
         let mut options = fs::OpenOptions::new();
         options.read(true).write(true).create(true).mode(0o600).custom_flags(no_follow());
-        let file = options.open(&path).map_err(|error| Error::io(Operation::Open, &path, error))?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io(Operation::Lock, &path, errno))?;
+        let file = options.open(&path).io(Operation::Open, &path)?;
+        flock(&file, FlockOperation::LockExclusive).io(Operation::Lock, &path)?;
         for name in [NEW, REMOVED] {
             self.clear_away(name)?;
         }
@@ -140,9 +140,8 @@ impl Volumes {
     fn check_own(&self) -> Result<()> {
         let home = self.directory.parent().filter(|_| rustix::process::geteuid().is_root());
         for directory in [home, Some(&*self.directory)].into_iter().flatten() {
-            match fs::metadata(directory) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                found => own(directory, found)?,
+            if let Some(found) = if_found(fs::metadata(directory)).io(Operation::Stat, directory)? {
+                own(directory, &found)?;
             }
         }
         Ok(())
@@ -151,10 +150,11 @@ impl Volumes {
     fn clear_away(&self, name: &str) -> Result<()> {
         let directory = self.directory.join(name);
         for file in [IMAGE, RECORD, NEXT_RECORD] {
-            gone(Operation::Delete, &directory.join(file), |path| fs::remove_file(path))?;
+            let file = directory.join(file);
+            if_found(fs::remove_file(&file)).io(Operation::Delete, &file)?;
         }
         for directory in [&directory.join(TREE), &directory] {
-            gone(Operation::Delete, directory, |path| fs::remove_dir(path))?;
+            if_found(fs::remove_dir(directory)).io(Operation::Delete, directory)?;
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Volumes {
         let place = self.directory_of(name)?;
         let mkfs = Program::Mkfs.find()?;
         let lock = self.lock()?;
-        if exists(&place)? {
+        if existing(&place)?.is_some() {
             return Err(Error::Taken(name.into()));
         }
         let free = free_bytes(&self.directory)?;
@@ -175,9 +175,7 @@ impl Volumes {
         self.demand(bytes)?;
         let owner = match &new.at {
             Some(at) => mount_point(at)?,
-            None => {
-                fs::metadata(&self.directory).map_err(|error| Error::io(Operation::Stat, &self.directory, error))?
-            }
+            None => fs::metadata(&self.directory).io(Operation::Stat, &self.directory)?,
         };
         let mode = if new.at.is_some() { owner.mode() & 0o7777 } else { 0o700 };
         let record = Record {
@@ -192,7 +190,7 @@ impl Volumes {
         let made = self.fill(&staged, &mkfs, bytes, &record, &lock).and_then(|()| {
             // An empty directory would be replaced, which loses nothing. This process holds the lock.
             #[expect(clippy::disallowed_methods, reason = "a directory with entries is never replaced by a directory")]
-            std::fs::rename(&staged, &place).map_err(|error| Error::io(Operation::RenameTo, &place, error))?;
+            std::fs::rename(&staged, &place).io(Operation::RenameTo, &place)?;
             sync(&self.directory)
         });
         if let Err(error) = made {
@@ -209,7 +207,7 @@ impl Volumes {
         let image = staged.join(IMAGE);
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
-        let file = options.open(&image).map_err(|error| Error::io(Operation::Create, &image, error))?;
+        let file = options.open(&image).io(Operation::Create, &image)?;
         self.set_size(file.file(), &image, record, bytes)?;
         let mut command = Command::new(mkfs);
         command
@@ -221,7 +219,7 @@ impl Volumes {
             Error::Failed { said, .. } if said.contains("check mount status") => Error::HiddenImage,
             other => other,
         })?;
-        file.sync_all().map_err(|error| Error::io(Operation::Sync, &image, error))?;
+        file.sync_all().io(Operation::Sync, &image)?;
         write_record(staged, record)?;
         sync(staged)
     }
@@ -230,10 +228,7 @@ impl Volumes {
     pub fn find(&self, name: &str) -> Result<Volume> {
         let place = self.directory_of(name)?;
         self.check_own()?;
-        if !exists(&place)? {
-            return Err(Error::NotFound(name.into()));
-        }
-        own(&place, fs::symlink_metadata(&place))?;
+        own(&place, &existing(&place)?.ok_or_else(|| Error::NotFound(name.into()))?)?;
         let path = place.join(RECORD);
         let damaged = || Error::Unusable { name: name.into(), problem: Problem::RecordDamaged };
         let text = read_record(&path)?.ok_or_else(damaged)?;
@@ -242,7 +237,7 @@ impl Volumes {
             return Err(damaged());
         }
         // The kernel names files without links.
-        let real = fs::canonicalize(&place).map_err(|error| Error::io(Operation::Resolve, &place, error))?;
+        let real = fs::canonicalize(&place).io(Operation::Resolve, &place)?;
         Ok(Volume {
             name: name.into(),
             image: real.join(IMAGE),
@@ -257,15 +252,9 @@ impl Volumes {
 
     /// Returns the names of all volumes, sorted.
     pub fn names(&self) -> Result<Vec<String>> {
-        let entries = match fs::read_dir(&self.directory) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(|error| Error::io(Operation::List, &self.directory, error))?,
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(|error| Error::io(Operation::List, &self.directory, error))?.file_name();
-            names.extend(name.to_str().filter(|name| is_name(name)).map(str::to_owned));
-        }
+        let entries = entries(&self.directory)?;
+        let names = entries.iter().filter_map(|name| name.to_str().filter(|name| is_name(name)));
+        let mut names: Vec<_> = names.map(str::to_owned).collect();
         names.sort();
         Ok(names)
     }
@@ -290,7 +279,7 @@ impl Volumes {
         let _lock = self.lock()?;
         let volume = self.find(name)?;
         let file = volume.open(true)?;
-        let now = file.metadata().map_err(|error| Error::io(Operation::Stat, &volume.image, error))?;
+        let now = file.metadata().io(Operation::Stat, &volume.image)?;
         let bytes = bytes & !0xfff;
         let is_half_done = bytes == now.len() && volume.is_to_be_resized()?;
         if bytes <= now.len() && !is_half_done {
@@ -309,16 +298,15 @@ impl Volumes {
             return Ok(());
         }
         let file = volume.open(true)?;
-        let bytes = file.metadata().map_err(|error| Error::io(Operation::Stat, &volume.image, error))?.len();
+        let bytes = file.metadata().io(Operation::Stat, &volume.image)?.len();
         self.set_size(&file, &volume.image, &volume.record, bytes)
     }
 
     fn set_size(&self, file: &File, image: &Path, record: &Record, bytes: u64) -> Result<()> {
-        let failed = |error| Error::io(Operation::SetSize, image, error);
         if !record.is_preallocated {
-            return file.set_len(bytes).map_err(failed);
+            return file.set_len(bytes).io(Operation::SetSize, image);
         }
-        let host = rustix::fs::fstatfs(file).map_err(|errno| failed(errno.into()))?;
+        let host = rustix::fs::fstatfs(file).io(Operation::SetSize, image)?;
         if COPYING_ON_WRITE.contains(&(i128::from(host.f_type) & 0xffff_ffff)) {
             return Err(Error::NoPreallocation(self.directory.clone()));
         }
@@ -329,7 +317,7 @@ impl Volumes {
                 Err(Error::HostFull { path: self.directory.clone(), free: free_bytes(&self.directory)?, demand })
             }
             Err(Errno::OPNOTSUPP) => Err(Error::NoPreallocation(self.directory.clone())),
-            done => done.map_err(|errno| failed(errno.into())),
+            done => done.io(Operation::SetSize, image),
         }
     }
 
@@ -337,10 +325,10 @@ impl Volumes {
     pub fn remove(&self, name: &str) -> Result<VolumeRemoval> {
         let _lock = self.lock()?;
         let place = self.directory_of(name)?;
-        if !exists(&place)? {
+        if existing(&place)?.is_none() {
             return Err(Error::NotFound(name.into()));
         }
-        let real = fs::canonicalize(&place).map_err(|error| Error::io(Operation::Resolve, &place, error))?;
+        let real = fs::canonicalize(&place).io(Operation::Resolve, &place)?;
         let image = real.join(IMAGE);
         let devices = loops_of(&image)?;
         let is_mounted = mounts()?.iter().any(|mount| mount.at.starts_with(&real) || devices.contains(&mount.device));
@@ -353,7 +341,7 @@ impl Volumes {
         let image = fs::symlink_metadata(place.join(IMAGE)).ok();
         let removed = self.directory.join(REMOVED);
         #[expect(clippy::disallowed_methods, reason = "whoever has the lock has cleared that name away")]
-        std::fs::rename(&place, &removed).map_err(|error| Error::io(Operation::Rename, &place, error))?;
+        std::fs::rename(&place, &removed).io(Operation::Rename, &place)?;
         sync(&self.directory)?;
         self.clear_away(REMOVED)?;
         Ok(VolumeRemoval { freed_bytes: image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512) })
@@ -397,14 +385,14 @@ impl Volume {
             Err(error) if is_link(&self.image) || error.kind() == ErrorKind::IsADirectory => {
                 return Err(unusable(Problem::ImageNotAFile));
             }
-            file => File::from(file.map_err(|error| Error::io(Operation::Open, &self.image, error))?),
+            file => File::from(file.io(Operation::Open, &self.image)?),
         };
-        let metadata = file.metadata().map_err(|error| Error::io(Operation::Stat, &self.image, error))?;
+        let metadata = file.metadata().io(Operation::Stat, &self.image)?;
         if !metadata.is_file() {
             return Err(unusable(Problem::ImageNotAFile));
         }
-        own(&self.image, Ok(metadata.clone()))?;
-        let read = superblock::read(&file).map_err(|error| Error::io(Operation::Read, &self.image, error))?;
+        own(&self.image, &metadata)?;
+        let read = superblock::read(&file).io(Operation::Read, &self.image)?;
         match read {
             None => Err(unusable(Problem::NoFileSystem)),
             Some(found) if found.uuid != self.uuid => Err(unusable(Problem::AnotherFileSystem)),
@@ -433,23 +421,22 @@ impl Volume {
         if self.record.is_handed_over || self.mount()?.is_none() {
             return Ok(self.record.is_handed_over);
         }
-        let top =
-            fs::metadata(&self.mount_point).map_err(|error| Error::io(Operation::Stat, &self.mount_point, error))?;
+        let top = fs::metadata(&self.mount_point).io(Operation::Stat, &self.mount_point)?;
         Ok((top.uid(), top.gid()) == self.record.owner && top.mode() & 0o7777 == self.record.mode)
     }
 
     /// Returns whether a preallocated image has lost blocks by a trim, which `nodiscard` does not forbid.
     pub(crate) fn is_trimmed(&self) -> Result<bool> {
         let file = self.open(false)?;
-        let metadata = file.metadata().map_err(|error| Error::io(Operation::Stat, &self.image, error))?;
+        let metadata = file.metadata().io(Operation::Stat, &self.image)?;
         Ok(self.record.is_preallocated && metadata.blocks() * 512 < metadata.len())
     }
 
     /// Returns whether the file system does not use all of the image yet.
     pub(crate) fn is_to_be_resized(&self) -> Result<bool> {
         let file = self.open(false)?;
-        let metadata = file.metadata().map_err(|error| Error::io(Operation::Stat, &self.image, error))?;
-        let used = superblock::read(&file).map_err(|error| Error::io(Operation::Read, &self.image, error))?;
+        let metadata = file.metadata().io(Operation::Stat, &self.image)?;
+        let used = superblock::read(&file).io(Operation::Read, &self.image)?;
         Ok(used.is_some_and(|used| used.total_bytes < metadata.len()))
     }
 }
@@ -470,33 +457,39 @@ fn is_name(name: &str) -> bool {
 /// Returns what an empty directory is, that can be mounted on.
 pub(crate) fn mount_point(at: &Path) -> Result<Metadata> {
     let refused = |why| Err(Error::MountPoint { path: at.into(), why });
-    let metadata = match fs::symlink_metadata(at) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return refused("there is no such directory"),
-        metadata => metadata.map_err(|error| Error::io(Operation::Stat, at, error))?,
-    };
+    let Some(metadata) = existing(at)? else { return refused("there is no such directory") };
     if !metadata.is_dir() {
         return refused("it is not a directory");
     }
-    let real = fs::canonicalize(at).map_err(|error| Error::io(Operation::Resolve, at, error))?;
+    let real = fs::canonicalize(at).io(Operation::Resolve, at)?;
     if mounts()?.iter().any(|mount| mount.at == real) {
         return refused("something is mounted there");
     }
-    let mut entries = fs::read_dir(at).map_err(|error| Error::io(Operation::List, at, error))?;
-    if entries.next().is_some() { refused("it is not empty") } else { Ok(metadata) }
+    if entries(at)?.is_empty() { Ok(metadata) } else { refused("it is not empty") }
 }
 
 fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|error| Error::io(Operation::List, directory, error))?,
-    };
-    for entry in entries {
-        let entry = entry.map_err(|error| Error::io(Operation::List, directory, error))?;
-        if !known.iter().any(|known| entry.file_name() == OsStr::new(known)) {
-            return Err(Error::Foreign(entry.path()));
-        }
+    match entries(directory)?.iter().find(|name| !known.iter().any(|known| name.as_os_str() == *known)) {
+        Some(foreign) => Err(Error::Foreign(directory.join(foreign))),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Returns the names in a directory; none if it is missing.
+fn entries(directory: &Path) -> Result<Vec<OsString>> {
+    let entries = if_found(fs::read_dir(directory)).io(Operation::List, directory)?.into_iter().flatten();
+    entries.map(|entry| Ok(entry.io(Operation::List, directory)?.file_name())).collect()
+}
+
+fn existing(path: &Path) -> Result<Option<Metadata>> {
+    if_found(fs::symlink_metadata(path)).io(Operation::Stat, path)
+}
+
+fn if_found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 /// Makes a directory that other users may search, but not list. mkfs.btrfs of another user has to find out whether his
@@ -504,67 +497,49 @@ fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
 fn make_directory(directory: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o711).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(|error| Error::io(Operation::Create, directory, error)),
+        made => made.io(Operation::Create, directory),
     }
 }
 
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
-    let failed = |error| Error::io(Operation::Read, path, error);
-    let file = match fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(failed)?,
-    };
-    own(path, file.metadata())?;
+    let file = if_found(fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path));
+    let Some(file) = file.io(Operation::Read, path)? else { return Ok(None) };
+    own(path, &file.metadata().io(Operation::Stat, path)?)?;
     let mut text = Vec::new();
-    file.take(1 << 16).read_to_end(&mut text).map_err(failed)?;
+    file.take(1 << 16).read_to_end(&mut text).io(Operation::Read, path)?;
     Ok(Some(text))
 }
 
 /// Fails if another user may have made or changed the entry.
-fn own(path: &Path, found: std::io::Result<Metadata>) -> Result<()> {
-    let found = found.map_err(|error| Error::io(Operation::Stat, path, error))?;
+fn own(path: &Path, found: &Metadata) -> Result<()> {
     if calve_core::internal::is_own(found.uid(), found.mode()) { Ok(()) } else { Err(Error::NotOwn(path.into())) }
 }
 
 /// Replaces the record at once, so that a killed process leaves the old one or the new one.
 fn write_record(directory: &Path, record: &Record) -> Result<()> {
     let path = directory.join(RECORD);
-    let text = serde_json::to_vec(record).map_err(|error| Error::io(Operation::Write, &path, error))?;
+    let text = serde_json::to_vec(record).io(Operation::Write, &path)?;
     let next = directory.join(NEXT_RECORD);
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_follow());
-    let mut file = options.open(&next).map_err(|error| Error::io(Operation::Create, &next, error))?;
+    let mut file = options.open(&next).io(Operation::Create, &next)?;
     let written = file.write_all(&text).and_then(|()| file.sync_all());
-    written.map_err(|error| Error::io(Operation::Write, &next, error))?;
+    written.io(Operation::Write, &next)?;
     #[expect(clippy::disallowed_methods, reason = "the record is to be replaced")]
-    std::fs::rename(&next, &path).map_err(|error| Error::io(Operation::RenameTo, &path, error))
+    std::fs::rename(&next, &path).io(Operation::RenameTo, &path)
 }
 
 fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
-fn exists(path: &Path) -> Result<bool> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        found => found.map(|_| true).map_err(|error| Error::io(Operation::Stat, path, error)),
-    }
-}
-
-fn gone(operation: Operation, path: &Path, remove: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
-    match remove(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(|error| Error::io(operation, path, error)),
-    }
-}
-
 fn sync(directory: &Path) -> Result<()> {
     let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| Error::io(Operation::Sync, directory, error))
+    synced.io(Operation::Sync, directory)
 }
 
 pub(crate) fn clone(lock: &OwnedFd, path: &Path) -> Result<OwnedFd> {
-    lock.try_clone().map_err(|error| Error::io(Operation::ShareLock, path, error))
+    lock.try_clone().io(Operation::ShareLock, path)
 }
 
 pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
@@ -573,7 +548,7 @@ pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
         match statvfs(place) {
             Err(rustix::io::Errno::NOENT) => place = place.parent().unwrap_or(Path::new("/")),
             found => {
-                let found = found.map_err(|errno| Error::io(Operation::StatFileSystem, place, errno))?;
+                let found = found.io(Operation::StatFileSystem, place)?;
                 return Ok(found.f_bavail * found.f_frsize);
             }
         }
@@ -582,7 +557,7 @@ pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
 
 fn new_uuid() -> Result<String> {
     let path = Path::new("/proc/sys/kernel/random/uuid");
-    let uuid = fs::read_to_string(path).map_err(|error| Error::io(Operation::Read, path, error))?;
+    let uuid = fs::read_to_string(path).io(Operation::Read, path)?;
     Ok(uuid.trim().to_owned())
 }
 
