@@ -4,15 +4,14 @@ use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, OFlags};
 
 use crate::sys::open_at;
 
 /// Starts `program __reap` in the background, which is expected to call [`reap`](crate::reap) with its standard input: the directory
 /// `parent`, open, so that nothing can be put in its place. A caller that runs for long waits for the child when it has ended.
 pub fn start_reaper(program: &Path, parent: &Path) -> io::Result<Child> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = open_at(CWD, parent, flags, Mode::empty())?;
+    let directory = open_at(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY)?;
     start(program, "__reap", directory.into())
 }
 

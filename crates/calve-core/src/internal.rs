@@ -7,7 +7,7 @@ pub use crate::clone::build::{BuildPaths, build_tree, check_buildable};
 pub use crate::clone::follow::FollowedSource;
 pub use crate::clone::merge::{OverwriteRule, merge_tree};
 pub use crate::clone::revert::{CloneState, RevertReport, revert};
-pub use crate::clone::stage::{StageReport, StagedTree, is_subvolume, stage, stage_in, supersede};
+pub use crate::clone::stage::{StageReport, StagedTree, is_subvolume, stage_in, supersede};
 pub use crate::error::{ShownPath, without_path};
 pub use crate::home::home_directory;
 pub use crate::options::internal::{
@@ -23,7 +23,7 @@ pub use crate::strategy::{OverlayMount, OverlayOptions, make_snapshotable_direct
 pub use crate::sys::unescape;
 pub use crate::template::delta::PortableDelta;
 pub use crate::template::portable::{PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate, split_name};
-pub use crate::template::receive::{CheckedFiles, ReceivedTemplate, sync_during};
+pub use crate::template::receive::{CheckedFiles, sync_during};
 pub use crate::template::templates::with_source;
 pub use crate::tree::file_set::FileSet;
 pub use crate::tree::fill::room::NewEntries;

@@ -38,7 +38,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     };
     let criteria = Criteria::new(&CloneOptions::default());
     let chosen = match unwritable {
-        None => Some(choose(&facts, &criteria, &[])?.0.strategy()),
+        None => Some(choose(&facts, &criteria, &[])?.0.strategy),
         Some(_) => None,
     };
     if let Some(reason) = &unwritable {
@@ -46,9 +46,9 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         facts.reflink = Err(reason.clone());
     }
     let offers = IN_ORDER.map(|method| {
-        let own = method.accepts(&facts, &criteria).err();
-        let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(method.strategy()));
-        Offer { strategy: method.strategy(), refused }
+        let own = (method.accepts)(&facts, &criteria).err();
+        let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(method.strategy));
+        Offer { strategy: method.strategy, refused }
     });
     Ok(ProbeReport {
         src: file_system_report(src, source.directory(), source.identity().0),
@@ -62,7 +62,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
 fn location_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
-        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
+        .is_ok_and(|stat| sys::kind(stat) == rustix::fs::FileType::Directory);
     let target = if is_directory { inside.as_path() } else { dst };
     let location = Location::open(target)?.ok_or_else(|| Error::io(Operation::Open, dst, Errno::INVAL))?;
     Ok((location, is_directory))

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::claim::names::SpareNames;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::progress::CancelToken;
 use crate::report::SkippedEntry;
 use crate::sys;
@@ -38,9 +38,8 @@ pub fn scan_tree<V: Visitor>(
     options: &ScanOptions,
     visitor: impl Fn() -> V + Sync,
 ) -> Result<ScanReport<V>, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = sys::open_at(CWD, root, flags, Mode::empty());
-    let root = opened.map_err(|errno| Error::io(Operation::OpenDirectory, root, errno))?;
+    let opened = sys::open_at(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY);
+    let root = opened.io(Operation::OpenDirectory, root)?;
     let mut scanned = ScanReport { visitors: Vec::new(), entries: 0, skipped: Vec::new() };
     let starts_at = |below: &[PathBuf]| below.iter().filter_map(|path| start_at(root.as_fd(), path)).collect();
     let starts = match (options.below.as_slice(), &options.names) {

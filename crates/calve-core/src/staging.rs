@@ -8,19 +8,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::ExistingDestination;
-use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete_directory};
 use crate::remove::guard;
 use crate::remove::sweep::delete_protected;
 use crate::remove::trash;
 use crate::report::TrashedTree;
 use crate::sys;
-use crate::tree::location::{DIRECTORY, Location, identity};
+use crate::tree::location::{DIRECTORY, Location, identity, is_at};
 use crate::tree::lock::{Lock, Purpose};
 use crate::vocabulary::operation::Operation;
 
@@ -49,8 +48,8 @@ pub(crate) struct Staging<'p> {
 impl<'p> Staging<'p> {
     /// Reserves a name. Nothing but its lock is made yet.
     pub(crate) fn reserve(location: &'p Location) -> Result<Self, Error> {
-        let lock = Lock::reserve(location.parent(), Purpose::Staging)
-            .map_err(|errno| Error::io(Operation::CreateStaging, location.parent_path(), errno))?;
+        let lock =
+            Lock::reserve(location.parent(), Purpose::Staging).io(Operation::CreateStaging, location.parent_path())?;
         Ok(Self { location, lock: Some(lock), root: None, inside: None })
     }
 
@@ -70,26 +69,22 @@ impl<'p> Staging<'p> {
     pub(crate) fn make_root(&mut self, kind: RootKind) -> Result<bool, Error> {
         let parent_path = self.location.parent_path();
         if kind == RootKind::Subvolume && sys::magic(self.parent()) == Ok(sys::BTRFS_MAGIC) {
-            let failed = |errno| Error::io(Operation::CreateSubvolume, parent_path, errno);
-            self.expect_subvolume().map_err(failed)?;
+            self.expect_subvolume().io(Operation::CreateSubvolume, parent_path)?;
             match sys::create_subvolume(self.parent(), self.name()) {
                 Ok(()) => {
-                    self.adopt_directory()?;
-                    self.root().map_or(Ok(()), inherit_nothing).map_err(failed)?;
+                    self.adopt_directory(Operation::OpenStagedTree)?;
+                    self.root().map_or(Ok(()), inherit_nothing).io(Operation::CreateSubvolume, parent_path)?;
                     return Ok(true);
                 }
                 Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOTTY) => {}
-                Err(errno) => return Err(failed(errno)),
+                Err(errno) => return Err(Error::io(Operation::CreateSubvolume, parent_path, errno)),
             }
         }
-        let failed = |errno| Error::io(Operation::CreateStaging, parent_path, errno);
-        rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).map_err(failed)?;
-        let root = self.open_root().map_err(|errno| self.lost_or(errno, failed))?;
-        self.record(&root).map_err(failed)?;
+        rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).io(Operation::CreateStaging, parent_path)?;
+        self.adopt_directory(Operation::CreateStaging)?;
         if kind != RootKind::Inheriting {
-            inherit_nothing(root.as_fd()).map_err(failed)?;
+            self.root().map_or(Ok(()), inherit_nothing).io(Operation::CreateStaging, parent_path)?;
         }
-        self.root = Some(root);
         Ok(false)
     }
 
@@ -104,11 +99,12 @@ impl<'p> Staging<'p> {
         self.lock.as_ref().map_or(Ok(()), |lock| lock.record(identity(&stat)))
     }
 
-    /// Takes note of a directory that a strategy has made under the reserved name by itself.
-    pub(crate) fn adopt_directory(&mut self) -> Result<(), Error> {
-        let failed = |errno| Error::io(Operation::OpenStagedTree, self.location.parent_path(), errno);
-        let root = self.open_root().map_err(|errno| self.lost_or(errno, failed))?;
-        self.record(&root).map_err(failed)?;
+    /// Takes note of a directory that was made under the reserved name.
+    pub(crate) fn adopt_directory(&mut self, operation: Operation) -> Result<(), Error> {
+        let path = self.location.parent_path();
+        let root = sys::open_at(self.parent(), self.name(), DIRECTORY);
+        let root = root.map_err(|errno| self.lost_or(errno, operation, path))?;
+        self.record(&root).io(operation, path)?;
         self.root = Some(root);
         Ok(())
     }
@@ -122,17 +118,13 @@ impl<'p> Staging<'p> {
     }
 
     /// Deletes the staged directory: another one will be made.
-    pub(crate) fn empty(&mut self, deletion: &Deletion<'_>) -> Result<(), Error> {
+    pub(crate) fn empty(&mut self, deletion: &Deletion) -> Result<(), Error> {
         if let Some(root) = self.root.take() {
             let path = self.location.path();
-            let stat = rustix::fs::fstat(&root).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+            let stat = rustix::fs::fstat(&root).io(Operation::Stat, path)?;
             delete_directory(self.parent(), self.name(), path, identity(&stat), deletion)?;
         }
         Ok(())
-    }
-
-    fn open_root(&self) -> sys::Result<OwnedFd> {
-        sys::open_at(self.parent(), self.name(), DIRECTORY, Mode::empty())
     }
 
     fn lost(&self) -> Error {
@@ -140,8 +132,8 @@ impl<'p> Staging<'p> {
     }
 
     /// Returns `StagingLost` for ENOENT: another process has removed the staged entry.
-    fn lost_or(&self, errno: Errno, failed: impl FnOnce(Errno) -> Error) -> Error {
-        if errno == Errno::NOENT { self.lost() } else { failed(errno) }
+    fn lost_or(&self, errno: Errno, operation: Operation, path: &Path) -> Error {
+        if errno == Errno::NOENT { self.lost() } else { Error::io(operation, path, errno) }
     }
 
     pub(crate) fn root(&self) -> Option<BorrowedFd<'_>> {
@@ -159,7 +151,7 @@ impl<'p> Staging<'p> {
         let parent = self.location.parent();
         let lost = || self.lost();
         let lock = self.lock.as_ref().filter(|lock| lock.is_held(parent)).ok_or_else(lost)?;
-        let root = self.root().filter(|root| names(parent, lock.name(), *root)).ok_or_else(lost)?;
+        let root = self.root().filter(|root| is_at(root, parent, lock.name())).ok_or_else(lost)?;
         let (from, from_name) = match &self.inside {
             Some(inside) => (root, inside.as_c_str()),
             None => (parent, lock.name()),
@@ -177,7 +169,6 @@ impl<'p> Staging<'p> {
     fn decide(mut self, oversight: Oversight<'_>) -> Result<Publication, Error> {
         let location = self.location;
         let (parent, dst) = (location.parent(), location.name());
-        let failed = |errno| Error::io(Operation::ExchangeBack, location.path(), errno);
         let verdict = (oversight.judge)(self.name());
         if verdict == Verdict::Settle {
             return Ok(self.finish(true));
@@ -199,12 +190,12 @@ impl<'p> Staging<'p> {
                 Err(Errno::EXIST) => {}
                 Err(errno) => {
                     lock.leave();
-                    return Err(failed(errno));
+                    return Err(Error::io(Operation::ExchangeBack, location.path(), errno));
                 }
             }
         }
         lock.leave();
-        Err(failed(Errno::EXIST))
+        Err(Error::io(Operation::ExchangeBack, location.path(), Errno::EXIST))
     }
 
     /// Returns whether something was exchanged. Before that, `noted_on` gets the identity of what will be under the hidden name.
@@ -216,9 +207,8 @@ impl<'p> Staging<'p> {
         protect: &[PathBuf],
         noted_on: Option<&Lock>,
     ) -> Result<bool, Error> {
-        let (parent, dst) = (self.location.parent(), self.location.name());
-        let failed = |errno| Error::io(Operation::Publish, self.location.path(), errno);
-        let exists = || Error::DestinationExists(self.location.path().to_path_buf());
+        let (parent, dst, path) = (self.location.parent(), self.location.name(), self.location.path());
+        let exists = || Error::DestinationExists(path.to_path_buf());
         // A destination that comes and goes between the two calls is met again in the next round.
         for _ in 0..16 {
             match sys::rename_no_replace(from, name, parent, dst) {
@@ -228,20 +218,20 @@ impl<'p> Staging<'p> {
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     return self.rename_without_flags(from, name, existing);
                 }
-                Err(errno) => return Err(self.lost_or(errno, failed)),
+                Err(errno) => return Err(self.lost_or(errno, Operation::Publish, path)),
             }
             // It may have come since the clone began.
             let Some(stat) = self.location.stat()? else { continue };
-            noted_on.map_or(Ok(()), |lock| lock.record(identity(&stat))).map_err(failed)?;
+            noted_on.map_or(Ok(()), |lock| lock.record(identity(&stat))).io(Operation::Publish, path)?;
             guard::check(self.location, protect)?;
             match sys::rename_exchange(from, name, parent, dst) {
                 Ok(()) => return Ok(true),
                 Err(Errno::NOENT) => {}
                 // EXDEV: an overlay moves no directory that a lower layer has.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::XDEV) => {
-                    return Err(Error::ReplaceUnsupported(self.location.path().to_path_buf()));
+                    return Err(Error::ReplaceUnsupported(path.to_path_buf()));
                 }
-                Err(errno) => return Err(failed(errno)),
+                Err(errno) => return Err(Error::io(Operation::Publish, path, errno)),
             }
         }
         Err(exists())
@@ -255,16 +245,14 @@ impl<'p> Staging<'p> {
         name: &CStr,
         existing: ExistingDestination,
     ) -> Result<bool, Error> {
-        let (parent, dst) = (self.location.parent(), self.location.name());
-        let path = self.location.path();
-        let failed = |errno| Error::io(Operation::Publish, path, errno);
+        let (parent, dst, path) = (self.location.parent(), self.location.name(), self.location.path());
         if self.location.stat()?.is_some() {
             return Err(match existing {
                 ExistingDestination::Refuse => Error::DestinationExists(path.to_path_buf()),
                 ExistingDestination::Replace => Error::ReplaceUnsupported(path.to_path_buf()),
             });
         }
-        let renamed = match is_directory(from, name) {
+        let renamed = match sys::stat_at(from, name).is_ok_and(sys::is_directory) {
             true => rustix::fs::renameat(from, name, parent, dst),
             false => rustix::fs::linkat(from, name, parent, dst, AtFlags::empty())
                 .and_then(|()| rustix::fs::unlinkat(from, name, AtFlags::empty())),
@@ -272,7 +260,7 @@ impl<'p> Staging<'p> {
         match renamed {
             Ok(()) => Ok(false),
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Err(Error::DestinationExists(path.to_path_buf())),
-            Err(errno) => Err(self.lost_or(errno, failed)),
+            Err(errno) => Err(self.lost_or(errno, Operation::Publish, path)),
         }
     }
 
@@ -354,30 +342,16 @@ pub(crate) enum Verdict {
     Keep,
 }
 
-/// Returns whether `name` in `parent` is still the directory that is open as `root`.
-fn names(parent: BorrowedFd<'_>, name: &CStr, root: BorrowedFd<'_>) -> bool {
-    let named = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
-    let open = rustix::fs::fstat(root);
-    matches!((named, open), (Ok(a), Ok(b)) if identity(&a) == identity(&b)
-        && FileType::from_raw_mode(a.st_mode) == FileType::Directory)
-}
-
-fn is_directory(parent: BorrowedFd<'_>, name: &CStr) -> bool {
-    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
-}
-
 /// Deletes what a lock protects in the foreground, whatever the caller's wish to stop: nothing is to be left behind.
 fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Error> {
-    let (progress, cancel) = (Progress::default(), CancelToken::default());
-    delete_protected(parent, lock, path, &Deletion::new(None, &progress, &cancel)).map(|_| ())
+    delete_protected(parent, lock, path, &Deletion::uncancelled()).map(|_| ())
 }
 
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         let Some(lock) = self.lock.take() else { return };
         self.root = None;
-        let staged = self.parent_path().join(OsStr::from_bytes(lock.name().to_bytes()));
+        let staged = self.parent_path().join(sys::path(lock.name()));
         match remove_now(self.parent(), &lock, &staged) {
             Ok(()) => lock.remove(self.parent()),
             // The next run in this directory tries again.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calve_core::error::TemplateError;
-use calve_core::internal::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate};
+use calve_core::internal::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate};
 use calve_core::template::{HeldTemplate, SweptTemplates, Template, TemplateOptions, Templates};
 
 use crate::address::Transport;
@@ -136,7 +136,7 @@ fn receive(
         // The version before is let go when the tree is filled: comparing it takes the most memory.
         pull.fill(root, reference, all, checked)
     });
-    let ReceivedTemplate { template, swept, .. } = match made {
+    let (template, swept) = match made {
         Ok(received) => received,
         Err(error) => {
             return made_meanwhile(templates, name, &sent.key, error)

@@ -85,7 +85,7 @@ pub enum Error {
     Failed { command: String, said: String },
 }
 
-/// Says of a failed call what it was for.
+/// Names the operation and the path of a failed call.
 pub(crate) trait IoContext<T> {
     fn io(self, operation: Operation, path: impl AsRef<Path>) -> Result<T>;
 }

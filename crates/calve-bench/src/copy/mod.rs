@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use calve_core::internal::{ShownPath, stage};
+use calve_core::internal::{ShownPath, stage_in};
 use calve_core::{CancelToken, CloneOptions, Error, ProbeReport, Strategy, clone_tree, probe};
 use calve_receipt::bench::{NotRun, PlacesFact, TreeFact};
 use calve_receipt::human::{entries, size};
@@ -225,7 +225,7 @@ fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, 
 fn copy_to_subvolume(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
     let mut options = CloneOptions::default();
     options.cancel = cancel.clone();
-    stage(dst, &options, |staged| staged.clone_root(src, &options))?;
+    stage_in(None, dst, &options, |staged| staged.clone_root(src, &options))?;
     Ok(())
 }
 

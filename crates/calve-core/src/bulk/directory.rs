@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::options::Directory;
@@ -63,14 +63,12 @@ impl<'a> Directories<'a> {
 }
 
 fn enter(above: BorrowedFd<'_>, name: &[u8]) -> sys::Result<OwnedFd> {
-    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    sys::open_at(above, name, flags, Mode::empty())
+    sys::open_at(above, name, sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)
 }
 
 fn refused(above: BorrowedFd<'_>, name: &[u8], errno: Errno, path: &Path) -> Error {
     let is_symlink = matches!(errno, Errno::NOTDIR | Errno::LOOP)
-        && rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+        && sys::stat_at(above, name).is_ok_and(|stat| sys::kind(stat) == FileType::Symlink);
     if is_symlink {
         return Error::OutsideRoot { path: path.to_path_buf(), reason: "it is a symlink, which is not followed" };
     }

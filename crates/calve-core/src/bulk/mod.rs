@@ -23,13 +23,14 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use self::directory::Directories;
+use self::file::FileToWrite;
 use self::gain::Gain;
 pub use self::options::{
     Directory, ExistingFile, Flush, OnError, Placement, WriteEntry, WriteFailure, WriteOptions, WriteReport,
 };
 use self::plan::{Unit, WritePlan, plan};
 pub use self::read::{ReadOptions, read_files};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::sys::{self, CreationPattern};
 use crate::tree::pool::thread_count;
 use crate::vocabulary::operation::Operation;
@@ -50,8 +51,7 @@ impl Writer {
     /// Opens the root. It may be reached through symlinks; entries below it may not.
     pub fn open(root: &Path, options: WriteOptions) -> Result<Self, Error> {
         let started = Instant::now();
-        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = || sys::open_at(CWD, root, flags, Mode::empty());
+        let open = || sys::open_at(CWD, root, sys::PATH_ONLY | OFlags::DIRECTORY);
         let mut report = WriteReport::default();
         let opened = match open() {
             Err(Errno::NOENT) if options.directory == Directory::Make => {
@@ -133,10 +133,9 @@ impl Writer {
     /// Flushes where that was asked for, and returns the report.
     pub fn finish(mut self) -> Result<WriteReport, Error> {
         if self.options.flush == Flush::AtEnd && self.report.files > 0 {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            sys::open_at(&self.root, c".", flags, Mode::empty())
+            sys::open_at(&self.root, c".", OFlags::RDONLY | OFlags::DIRECTORY)
                 .and_then(|root| sys::sync_file_system(root.as_fd()))
-                .map_err(|errno| Error::io(Operation::Sync, &self.root_path, errno))?;
+                .io(Operation::Sync, &self.root_path)?;
         }
         self.report.elapsed = self.started.elapsed();
         Ok(self.report)
@@ -207,7 +206,7 @@ impl Run<'_> {
             if self.stopped() {
                 break;
             }
-            match file::write(directory, item, self.options, expect_existing, &path) {
+            match (FileToWrite { directory, item, options: self.options, path: &path }).write(expect_existing) {
                 Ok(()) => {
                     files += 1;
                     bytes += item.contents.len() as u64;
@@ -216,8 +215,8 @@ impl Run<'_> {
             }
         }
         if self.options.flush == Flush::EachFile && files > 0 {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let synced = sys::open_at(directory, c".", flags, Mode::empty()).and_then(|fd| sys::sync_file(fd.as_fd()));
+            let synced = sys::open_at(directory, c".", OFlags::RDONLY | OFlags::DIRECTORY)
+                .and_then(|fd| sys::sync_file(fd.as_fd()));
             if let Err(errno) = synced {
                 let index = unit.items.first().map_or(0, |item| item.index);
                 self.failed(index, Error::io(Operation::Sync, path(b""), errno));

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, OFlags};
 use rustix::io::Errno;
 
 use super::on_threads;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::pool::thread_count;
@@ -70,36 +70,33 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
 }
 
 fn read_file(path: &Path) -> Contents {
-    let failed = |operation| move |errno| Error::io(operation, path, errno);
     // A FIFO without a writer would otherwise be waited for.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match sys::open_at(CWD, path, flags, Mode::empty()) {
+    let file = match sys::open_at(CWD, path, OFlags::RDONLY | OFlags::NONBLOCK) {
         Err(Errno::NOENT) => return Err(Error::Missing(path.to_path_buf())),
-        other => other.map_err(failed(Operation::Open))?,
+        other => other.io(Operation::Open, path)?,
     };
-    let stat = rustix::fs::fstat(&file).map_err(failed(Operation::Stat))?;
-    match FileType::from_raw_mode(stat.st_mode) {
+    let stat = rustix::fs::fstat(&file).io(Operation::Stat, path)?;
+    match sys::kind(stat) {
         FileType::RegularFile => {}
-        FileType::Directory => return Err(failed(Operation::Read)(Errno::ISDIR)),
+        FileType::Directory => return Err(Error::io(Operation::Read, path, Errno::ISDIR)),
         _ => {
             let kind = "FIFO, socket or device";
             return Err(Error::NotAFile { operation: Operation::Read, path: path.to_path_buf(), kind });
         }
     }
-    let size = usize::try_from(stat.st_size).map_err(|_| failed(Operation::Read)(Errno::FBIG))?;
+    let size = usize::try_from(stat.st_size).map_err(|_| Error::io(Operation::Read, path, Errno::FBIG))?;
     let mut contents = Vec::new();
     // The kernel says of files that it makes up (/proc) that they are empty.
     contents
         .try_reserve_exact(if size == 0 { 4096 } else { size })
-        .map_err(|_| failed(Operation::Read)(Errno::NOMEM))?;
+        .map_err(|_| Error::io(Operation::Read, path, Errno::NOMEM))?;
     loop {
-        let read =
-            sys::retry(|| rustix::io::read(&file, spare_capacity(&mut contents))).map_err(failed(Operation::Read))?;
+        let read = sys::retry(|| rustix::io::read(&file, spare_capacity(&mut contents))).io(Operation::Read, path)?;
         if read == 0 || (size > 0 && contents.len() >= size) {
             return Ok(contents);
         }
         if contents.len() == contents.capacity() {
-            contents.try_reserve(contents.len()).map_err(|_| failed(Operation::Read)(Errno::NOMEM))?;
+            contents.try_reserve(contents.len()).map_err(|_| Error::io(Operation::Read, path, Errno::NOMEM))?;
         }
     }
 }

@@ -6,8 +6,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{TrySendError, sync_channel};
 
 use super::directory::Directories;
+use super::file::FileToWrite;
 use super::plan::{self, Item};
-use super::{Flush, Placement, Run, file};
+use super::{Flush, Placement, Run};
 use crate::sys::CreationPattern;
 
 /// Files that are handed over at a time. Fewer wake the writer more often, which costs the maker time.
@@ -54,7 +55,8 @@ impl Run<'_> {
                     if self.stopped() {
                         break;
                     }
-                    match file::make(directory, item, self.options, &mut expect_existing, &path) {
+                    let file = FileToWrite { directory, item, options: self.options, path: &path };
+                    match file.make(&mut expect_existing) {
                         Ok((file, is_new)) => made.push(NewFile { file, is_new, item }),
                         Err(error) => self.failed(item.index, error),
                     }
@@ -74,11 +76,12 @@ impl Run<'_> {
         let path = |name: &[u8]| plan::join(self.root_path, below, name);
         let (mut files, mut bytes) = (0, 0);
         for NewFile { file, is_new, item } in made {
+            let to_write = FileToWrite { directory, item, options: self.options, path: &path };
             if self.stopped() {
-                file::take_back(directory, item, is_new);
+                to_write.take_back(is_new);
                 continue;
             }
-            match file::fill_made(directory, file, is_new, item, self.options, &path) {
+            match to_write.fill_made(file, is_new) {
                 Ok(()) => {
                     files += 1;
                     bytes += item.contents.len() as u64;

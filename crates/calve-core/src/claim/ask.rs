@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, OFlags};
 
 use crate::sys;
 
@@ -77,8 +77,7 @@ pub(crate) fn ask(home: &Path, spare: &str) -> Answer {
     // A watcher that is stopped is waited for as long; one on a busy machine may take a while.
     const PATIENCE: Duration = Duration::from_secs(1);
     let asked = || -> std::io::Result<Vec<u8>> {
-        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = sys::open_at(CWD, home, flags, Mode::empty())?;
+        let directory = sys::open_at(CWD, home, sys::PATH_ONLY | OFlags::DIRECTORY)?;
         let mut stream = UnixStream::connect(socket_path(home, directory.as_fd()))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;

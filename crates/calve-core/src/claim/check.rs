@@ -3,14 +3,13 @@
 //! A directory whose own times are as recorded has the recorded names, so that it need not be read: its entries are looked at by name.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::record::{Block, RecordedState, blocks, device, names_of};
@@ -20,7 +19,6 @@ use crate::progress::CancelToken;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::DIRECTORY;
-use crate::tree::names::Names;
 pub(crate) use crate::tree::node::node_of as node;
 use crate::tree::node::{Node, open_source};
 use crate::tree::pool::Pool;
@@ -90,7 +88,13 @@ pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Resu
     };
     let pool: Pool<()> = Pool::new(check.threads, check.cancel.clone());
     let work = |pool: &Pool<()>| {
-        let mut worker = CheckWorker { check, device: root, has_links: false, found: SpareDifferences::default() };
+        let mut worker = CheckWorker {
+            check,
+            device: root,
+            has_links: false,
+            touched: DirectoryChanges::default(),
+            found: SpareDifferences::default(),
+        };
         while !pool.stopped() {
             let start = next.fetch_add(BATCH, Ordering::Relaxed);
             let Some(batch) = blocks.get(start..).map(|rest| &rest[..rest.len().min(BATCH)]) else { break };
@@ -159,6 +163,8 @@ struct CheckWorker<'a> {
     device: u64,
     /// The directory that is looked at has a file of several names.
     has_links: bool,
+    /// What has changed in that directory.
+    touched: DirectoryChanges,
     found: SpareDifferences,
 }
 
@@ -166,35 +172,35 @@ impl CheckWorker<'_> {
     /// Compares one directory and its entries.
     fn block(&mut self, block: &Block<'_>) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::Stat, self.check.source.path().join(block.path), errno);
-        let directory = match open_directory(self.check.source.directory(), block.path) {
-            Ok(directory) => directory,
-            // The directory above lists it among its missing entries.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
-            Err(errno) => return Err(failed(errno)),
+        // The directory above lists it among its missing entries.
+        let Some(directory) =
+            sys::unless_gone(open_directory(self.check.source.directory(), block.path)).map_err(failed)?
+        else {
+            return Ok(());
         };
         let stat = rustix::fs::fstat(&directory).map_err(failed)?;
         self.found.checked += 1;
         let same = !block.recent && RecordedState::new(&stat) == block.identity && device(&stat) == self.device;
-        let mut touched = DirectoryChanges::default();
         if !same {
             self.found.count += 1;
-            self.new_names(block, directory.as_fd(), &mut touched).map_err(failed)?;
+            self.new_names(block, directory.as_fd()).map_err(failed)?;
         }
         for entry in block.entries() {
             let Some((known, recent)) = entry.known else {
                 // A directory has its own block; here it matters only whether it is still one.
                 if !same {
-                    self.directory_entry(directory.as_fd(), entry.name, &mut touched).map_err(failed)?;
+                    self.directory_entry(directory.as_fd(), entry.name).map_err(failed)?;
                 }
                 continue;
             };
             self.found.checked += 1;
             let known = (!recent).then_some(known);
-            self.entry(block, directory.as_fd(), entry.name, known, &mut touched).map_err(failed)?;
+            self.entry(block, directory.as_fd(), entry.name, known).map_err(failed)?;
         }
         if std::mem::take(&mut self.has_links) {
             self.found.with_links.push(block.path.to_path_buf());
         }
+        let touched = std::mem::take(&mut self.touched);
         if !same || !touched.made.is_empty() || !touched.gone.is_empty() {
             self.found.directories.insert(block.path.to_path_buf(), touched);
         }
@@ -208,89 +214,58 @@ impl CheckWorker<'_> {
         directory: BorrowedFd<'_>,
         name: &CStr,
         known: Option<RecordedState>,
-        touched: &mut DirectoryChanges,
     ) -> sys::Result<()> {
-        let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(Errno::NOENT) => {
-                self.found.count += 1;
-                // Its other names have one fewer beside them, and show that themselves.
-                touched.gone.push(name.to_owned());
-                return Ok(());
-            }
-            Err(errno) => return Err(errno),
-        };
-        self.has_links |= stat.st_nlink > 1;
-        if known == Some(RecordedState::new(&stat)) && device(&stat) == self.device {
-            return Ok(());
+        let found = sys::find_at(directory, name)?;
+        self.has_links |= found.is_some_and(|stat| stat.st_nlink > 1);
+        match found {
+            Some(stat) if known == Some(RecordedState::new(&stat)) && device(&stat) == self.device => return Ok(()),
+            Some(stat) if sys::is_directory(stat) => self.new_directory(node(&block.path.join(sys::path(name))))?,
+            _ => {}
         }
+        self.differs(found, name);
+        Ok(())
+    }
+
+    fn directory_entry(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<()> {
+        let found = sys::find_at(parent, name)?;
+        if !found.is_some_and(sys::is_directory) {
+            self.differs(found, name);
+        }
+        Ok(())
+    }
+
+    /// Takes note of an entry that is not as in the record.
+    fn differs(&mut self, found: Option<Stat>, name: &CStr) {
         self.found.count += 1;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            self.new_directory(node(&block.path.join(OsStr::from_bytes(name.to_bytes()))))?;
-        } else if stat.st_nlink > 1 {
+        match found {
+            // Its other names have one fewer beside them, and show that themselves.
+            None => self.touched.gone.push(name.to_owned()),
+            Some(stat) => {
+                self.note_links(&stat);
+                self.touched.made.push((sys::kind(stat), name.to_owned()));
+            }
+        }
+    }
+
+    fn note_links(&mut self, stat: &Stat) {
+        if !sys::is_directory(stat) && stat.st_nlink > 1 {
             self.found.linked.insert(stat.st_ino);
         }
-        touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
-        Ok(())
     }
 
-    fn directory_entry(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        touched: &mut DirectoryChanges,
-    ) -> sys::Result<()> {
-        match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
-            Ok(stat) => {
-                self.found.count += 1;
-                if stat.st_nlink > 1 {
-                    self.found.linked.insert(stat.st_ino);
-                }
-                touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
-            }
-            Err(Errno::NOENT) => {
-                self.found.count += 1;
-                touched.gone.push(name.to_owned());
-            }
-            Err(errno) => return Err(errno),
-        }
-        Ok(())
-    }
-
-    fn new_names(
-        &mut self,
-        block: &Block<'_>,
-        directory: BorrowedFd<'_>,
-        touched: &mut DirectoryChanges,
-    ) -> sys::Result<()> {
+    fn new_names(&mut self, block: &Block<'_>, directory: BorrowedFd<'_>) -> sys::Result<()> {
         let known: HashSet<&CStr> = block.entries().map(|entry| entry.name).collect();
         let readable = open_source(directory, c".", DIRECTORY)?;
-        let mut buffer = ListingBuffer::new();
-        let mut listing = Listing::new(readable.as_fd(), &mut buffer)?;
-        let mut names = Names::default();
-        while let Some(entry) = listing.next() {
-            let entry = entry?;
-            if !known.contains(entry.name) && !is_calves_own(entry.name.to_bytes()) {
-                names.push(entry.kind, entry.name);
-            }
-        }
         let decide = self.check.exclude.inside(block.path);
-        let mut name = Vec::new();
-        while let Some(mut kind) = names.take(&mut name) {
-            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
-            let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => stat,
-                Err(Errno::NOENT) => continue,
-                Err(errno) => return Err(errno),
-            };
-            kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
-            // Also one that is left out: an entry may have been changed by it.
-            if kind != FileType::Directory && stat.st_nlink > 1 {
-                self.found.linked.insert(stat.st_ino);
+        for (name, _) in sys::list(readable.as_fd())? {
+            if known.contains(&*name) || is_calves_own(name.to_bytes()) {
+                continue;
             }
-            let path = block.path.join(OsStr::from_bytes(name.to_bytes()));
-            match decide(&path, kind == FileType::Directory) {
+            let Some(stat) = sys::find_at(directory, &*name)? else { continue };
+            // Also one that is left out: an entry may have been changed by it.
+            self.note_links(&stat);
+            let path = block.path.join(sys::path(&name));
+            match decide(&path, sys::is_directory(stat)) {
                 Decision::Take => {}
                 Decision::Leave => continue,
                 Decision::LeaveBecause(reason) => {
@@ -298,11 +273,10 @@ impl CheckWorker<'_> {
                     continue;
                 }
             }
-            self.found.count += 1;
-            if kind == FileType::Directory {
+            if sys::is_directory(stat) {
                 self.new_directory(node(&path))?;
             }
-            touched.made.push((kind, name.to_owned()));
+            self.differs(Some(stat), &name);
         }
         Ok(())
     }
@@ -312,25 +286,16 @@ impl CheckWorker<'_> {
         let mut ahead = vec![root];
         let mut buffer = ListingBuffer::new();
         while let Some(node) = ahead.pop() {
-            let directory = match node.open_source(self.check.source.directory()) {
-                Ok(directory) => directory,
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
-                Err(errno) => return Err(errno),
-            };
+            let Some(directory) = sys::unless_gone(node.open_source(self.check.source.directory()))? else { continue };
             let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
             while let Some(entry) = listing.next() {
                 let name = entry?.name;
-                let stat = match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => stat,
-                    Err(Errno::NOENT) => continue,
-                    Err(errno) => return Err(errno),
-                };
+                let Some(stat) = sys::find_at(&directory, name)? else { continue };
                 self.found.checked += 1;
                 self.found.count += 1;
-                if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                self.note_links(&stat);
+                if sys::is_directory(stat) {
                     ahead.push(Node::child(&node, name));
-                } else if stat.st_nlink > 1 {
-                    self.found.linked.insert(stat.st_ino);
                 }
             }
         }
@@ -339,9 +304,9 @@ impl CheckWorker<'_> {
 }
 
 pub(crate) fn open_directory(root: BorrowedFd<'_>, path: &Path) -> sys::Result<OwnedFd> {
-    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     if path.as_os_str().is_empty() {
-        return sys::open_at(root, c".", flags, rustix::fs::Mode::empty());
+        return sys::open_at(root, c".", flags);
     }
     match sys::open_beneath(root, path, flags) {
         // Too long for one call, or no such call.

@@ -4,20 +4,18 @@
 //! published complete, or swept.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use rustix::fs::Mode;
 
 use super::ask::{Answer, ask};
 use super::check::{CheckFailure, CheckRequest, SpareDifferences, check};
 use super::names::SpareNames;
 use super::record::{Head, Record, RecordedState};
 use super::select::select;
-use super::store::{Home, Set, SpareDirectory, SpareSource, TREE, spares};
-use crate::error::{Error, StatedRequirement};
+use super::store::{Home, Set, SpareDirectory, SpareSource, TREE};
+use crate::error::{Error, IoContext, StatedRequirement};
 use crate::options::CloneOptions;
 use crate::options::RecordBody;
 use crate::report::{SpareCheck, SpareReport};
@@ -26,7 +24,6 @@ use crate::strategy::criteria::RefusalReason;
 use crate::strategy::method::{WholeRoot, close_to_others};
 use crate::sys;
 use crate::tree::exclude::Exclusions;
-use crate::tree::held_lock::HeldLock;
 use crate::tree::location::DIRECTORY;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
@@ -89,11 +86,7 @@ pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
         return Ok(ClaimOutcome::default());
     }
     // A store that cannot be used is no reason not to clone.
-    let found = Home::open(&using.home).and_then(|home| match home {
-        Some(home) => home.sets(Some(&source_of(claim.source, options))),
-        None => Ok(Vec::new()),
-    });
-    let sets = match found {
+    let sets = match Home::sets_at(&using.home, Some(&source_of(claim.source, options))) {
         Ok(sets) => sets,
         Err(error) => return Ok(ClaimOutcome { refused: Some(unreachable(error)), ..ClaimOutcome::default() }),
     };
@@ -144,9 +137,8 @@ pub(crate) fn available(
 }
 
 fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<bool, ClaimRefusal> {
-    let directory = directory_for(set, parent, options)?;
     let mut available = Ok(false);
-    for found in spares(directory.as_fd(), &set.directory_path())? {
+    for found in spares_for(set, parent, options)? {
         if let Some(head) = found.head()?.filter(|head| fitness(head, source).is_ok()) {
             match check_cow(head.cow, options) {
                 Ok(()) => return Ok(true),
@@ -164,14 +156,14 @@ fn check_cow(is_cow: bool, options: &CloneOptions) -> Result<(), ClaimRefusal> {
     }
 }
 
-/// Opens the directory of a set, if its spares are of use for a clone with these options in `parent`.
-fn directory_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, ClaimRefusal> {
+/// Returns the spares of a set, if they are of use for a clone with these options in `parent`.
+fn spares_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<Vec<SpareDirectory>, ClaimRefusal> {
     if !set.definition.shape.serves(options) {
         return Err(ClaimRefusal::because("its spares are made with other options").at(SetFit::Source));
     }
     let path = set.directory_path();
     let Some(directory) = set.open_directory()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
-    let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map_err(|errno| Error::io(Operation::Stat, &path, errno));
+    let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).io(Operation::Stat, &path);
     if stat(directory.as_fd())?.st_dev != stat(parent)?.st_dev {
         return Err(
             ClaimRefusal::because("its spares are on another file system than the destination").at(SetFit::Options)
@@ -182,7 +174,7 @@ fn directory_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> R
             ClaimRefusal::because("its spares are seen through another mount than the destination").at(SetFit::Options)
         );
     }
-    Ok(directory)
+    Ok(set.spares_in(directory)?)
 }
 
 fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
@@ -245,11 +237,9 @@ impl From<Error> for ClaimRefusal {
 }
 
 fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, ClaimRefusal> {
-    let directory = directory_for(set, claim.staging.parent(), claim.options)?;
-    let path = set.directory_path();
     let mut last = ClaimRefusal::but_wanted("no spare is ready");
-    for found in spares(directory.as_fd(), &path)? {
-        match claim_one(claim, home, set, directory.as_fd(), &found) {
+    for found in spares_for(set, claim.staging.parent(), claim.options)? {
+        match claim_one(claim, home, set, &found) {
             Ok(spare) => return Ok(spare),
             Err(refused @ ClaimRefusal { why: Err(_), .. }) => return Err(refused),
             Err(refused) => last = refused,
@@ -258,32 +248,23 @@ fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, Cl
     Err(last)
 }
 
-fn claim_one(
-    claim: &mut Claim<'_, '_>,
-    home: &Path,
-    set: &Set,
-    directory: BorrowedFd<'_>,
-    found: &SpareDirectory,
-) -> Result<Spare, ClaimRefusal> {
-    let Some(lock) = found.lock(directory)? else {
+fn claim_one(claim: &mut Claim<'_, '_>, home: &Path, set: &Set, found: &SpareDirectory) -> Result<Spare, ClaimRefusal> {
+    let Some(_lock) = found.lock()? else {
         return Err(ClaimRefusal::but_wanted("its spares are being built or handed over"));
     };
     let Some(record) = found.record()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
-    if let Err(why) = fitness(&record.head, claim.source) {
+    let unfit = |why: &str| {
         found.discard();
-        return Err(ClaimRefusal::but_wanted(why));
+        Err(ClaimRefusal::but_wanted(why))
+    };
+    if let Err(why) = fitness(&record.head, claim.source) {
+        return unfit(why);
     }
     check_cow(record.head.cow, claim.options)?;
     let (checked, mut differences, body) = match compare(claim, home, set, found, &record) {
         Ok(compared) => compared,
-        Err(CheckFailure::TooMuch) => {
-            found.discard();
-            return Err(ClaimRefusal::but_wanted("more than a quarter of the source has changed since it was built"));
-        }
-        Err(CheckFailure::Damaged) => {
-            found.discard();
-            return Err(ClaimRefusal::but_wanted("its record is damaged"));
-        }
+        Err(CheckFailure::TooMuch) => return unfit("more than a quarter of the source has changed since it was built"),
+        Err(CheckFailure::Damaged) => return unfit("its record is damaged"),
         Err(CheckFailure::Slow) => {
             return Err(ClaimRefusal::because("every entry would have to be looked at to check it"));
         }
@@ -299,12 +280,11 @@ fn claim_one(
             Some(SpareNames { body, touched: differences.directories.clone() })
         });
         if selected.is_none() {
-            found.discard();
-            return Err(ClaimRefusal::but_wanted("its record is damaged"));
+            return unfit("its record is damaged");
         }
         names = selected;
     }
-    let whole = take(claim, directory, found, &lock)?;
+    let whole = take(claim, found)?;
     let report = SpareReport {
         built: UNIX_EPOCH + Duration::from_nanos(record.head.built_ns),
         checked,
@@ -388,18 +368,12 @@ pub(crate) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
 }
 
 /// Moves the spare under the staging name, closed to others until it is published. The holder of its lock may.
-fn take(
-    claim: &mut Claim<'_, '_>,
-    directory: BorrowedFd<'_>,
-    found: &SpareDirectory,
-    _lock: &HeldLock,
-) -> Result<WholeRoot, ClaimRefusal> {
-    let failed = |errno| Error::io(Operation::MoveSpare, &found.path, errno);
-    let tree = sys::open_at(&found.directory, TREE, DIRECTORY, Mode::empty()).map_err(failed)?;
-    let whole = close_to_others(tree.as_fd()).map_err(failed)?;
+fn take(claim: &mut Claim<'_, '_>, found: &SpareDirectory) -> Result<WholeRoot, ClaimRefusal> {
+    let tree = sys::open_at(&found.directory, TREE, DIRECTORY).io(Operation::MoveSpare, &found.path)?;
+    let whole = close_to_others(tree.as_fd()).io(Operation::MoveSpare, &found.path)?;
     match claim.staging.adopt(found.directory.as_fd(), TREE, tree) {
         Ok(()) => {
-            found.remove_empty(directory);
+            found.remove_empty();
             Ok(whole)
         }
         Err(errno) => {

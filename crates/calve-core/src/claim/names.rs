@@ -1,7 +1,7 @@
 //! Takes the names in a tree that was a spare from the spare's record, so that [`crate::internal::scan_tree`] opens only what its visitor wants.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,16 +19,11 @@ use crate::report::SkippedEntry;
 use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, reason};
 
 /// The names in a tree that was a spare when it was handed over.
+#[derive(Debug)]
 pub struct SpareNames {
     pub(super) body: Arc<RecordBody>,
     /// The entries that were removed or made since the record was taken.
     pub(super) touched: BTreeMap<PathBuf, DirectoryChanges>,
-}
-
-impl std::fmt::Debug for SpareNames {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SpareNames").field("touched", &self.touched).finish_non_exhaustive()
-    }
 }
 
 impl SpareNames {
@@ -92,7 +87,7 @@ impl<V: Visitor> Visit<'_, V> {
         if !is_inside && !is_above && touched.is_none() {
             return;
         }
-        let path_of = |name: &std::ffi::CStr| block.path.join(OsStr::from_bytes(name.to_bytes()));
+        let path_of = |name: &std::ffi::CStr| block.path.join(crate::sys::path(name));
         if let Some(touched) = touched.filter(|_| is_inside) {
             self.walked.extend(touched.made.iter().map(|(_, name)| path_of(name)));
         }

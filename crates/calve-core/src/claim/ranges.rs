@@ -10,10 +10,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, OFlags, Stat};
 
 use crate::progress::CancelToken;
-use crate::sys::{self, Extent};
+use crate::sys::{self, Extent, size};
 use crate::tree::compare::same_xattrs;
 use crate::tree::file_set::{FileSet, is_sqlite};
-use crate::tree::fill::contents::{open_contents, size};
+use crate::tree::fill::contents::open_contents;
 use crate::tree::fill::metadata::same_version;
 use crate::tree::held_times::times;
 
@@ -56,8 +56,7 @@ fn open_pair(
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let copy = rustix::fs::openat(copy_parent, name, flags, rustix::fs::Mode::empty())?;
     let made = rustix::fs::fstat(&copy)?;
-    let is_single_file =
-        |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1;
+    let is_single_file = |stat: &Stat| sys::kind(stat) == FileType::RegularFile && stat.st_nlink == 1;
     let is_alike = (made.st_mode, made.st_uid, made.st_gid) == (stat.st_mode, stat.st_uid, stat.st_gid)
         && sys::chosen_flags(src.as_fd()) == sys::chosen_flags(copy.as_fd())
         && same_xattrs(src_parent, copy_parent, name)?;

@@ -15,10 +15,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::options::RecordBody;
 use crate::progress::CancelToken;
@@ -33,7 +33,7 @@ use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
 /// The state of an entry at one moment (`stat(2)`). Every change of an entry changes its change time, which cannot be set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordedState {
     pub inode: u64,
     pub changed_seconds: i64,
@@ -78,7 +78,7 @@ impl RecordedState {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Head {
     /// The boot of the kernel in which it was built. A crash may take writes back, and leave the times.
     pub(crate) boot: String,
@@ -154,8 +154,7 @@ const NEW: &CStr = c"record.new";
 impl Record {
     /// Opens the record of the spare in `directory`. `None` where it is missing or cannot be parsed.
     pub(crate) fn open(directory: BorrowedFd<'_>) -> sys::Result<Option<Self>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = match sys::open_at(directory, NAME, flags, Mode::empty()) {
+        let mut file = match sys::open_at(directory, NAME, sys::FILE) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno),
@@ -178,6 +177,7 @@ impl Record {
     }
 }
 
+#[derive(Debug, Default)]
 pub(crate) struct RecordDraft {
     pub(crate) root: RecordedState,
     pub(crate) body: Vec<u8>,
@@ -192,9 +192,8 @@ impl RecordDraft {
         let failed = |error: std::io::Error| Error::io(Operation::WriteRecord, path, error);
         let body_hash = *blake3::hash(&self.body).as_bytes();
         let head = Head { body_length: self.body.len() as u64, body_hash, ..head };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file =
-            sys::open_at(directory, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| failed(errno.into()))?;
+        let file = sys::create_at(directory, NEW, OFlags::WRONLY, Mode::RUSR | Mode::WUSR)
+            .map_err(|errno| failed(errno.into()))?;
         let mut file = File::from(file);
         file.write_all(&head.write()).and_then(|()| file.write_all(&self.body)).map_err(failed)?;
         rustix::fs::renameat(directory, NEW, directory, NAME).map_err(|errno| failed(errno.into()))
@@ -207,12 +206,9 @@ impl RecordDraft {
             built_ns,
             device: source.identity().0,
             root: self.root,
-            cow: false,
             entries: self.entries,
             apparent_bytes: self.apparent_bytes,
-            written_bytes: 0,
-            body_length: 0,
-            body_hash: [0; 32],
+            ..Head::default()
         })
     }
 }
@@ -232,65 +228,41 @@ pub(crate) fn take(
     writers: Writers,
     options: &CloneOptions,
 ) -> Result<RecordDraft, Error> {
-    let root =
-        rustix::fs::fstat(source.directory()).map_err(|errno| Error::io(Operation::Stat, source.path(), errno))?;
+    let root = rustix::fs::fstat(source.directory()).io(Operation::Stat, source.path())?;
     let failure = Mutex::new(None);
     let threads = crate::tree::pool::thread_count(options.threads);
     let taker = || Taker {
+        source,
         exclude,
         moment,
         writers,
-        device: source.identity().0,
-        body: Vec::new(),
+        draft: RecordDraft::default(),
         block: None,
-        entries: 0,
-        apparent_bytes: 0,
-        allocated_bytes: 0,
         failure: &failure,
         cancel: &options.cancel,
     };
     let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
-    let mut taken = RecordDraft {
-        root: RecordedState::new(&root),
-        body: Vec::new(),
-        entries: 0,
-        apparent_bytes: 0,
-        allocated_bytes: 0,
-    };
+    let mut taken = RecordDraft { root: RecordedState::new(&root), ..RecordDraft::default() };
     for mut taker in takers {
         taker.close();
-        taken.entries += taker.entries;
-        taken.apparent_bytes += taker.apparent_bytes;
-        taken.allocated_bytes += taker.allocated_bytes;
-        taken.body.append(&mut taker.body);
+        taken.entries += taker.draft.entries;
+        taken.apparent_bytes += taker.draft.apparent_bytes;
+        taken.allocated_bytes += taker.draft.allocated_bytes;
+        taken.body.append(&mut taker.draft.body);
     }
     taken.body = in_order(&taken.body);
-    if let Some((path, reason)) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        return Err(match reason {
-            RecordObstacle::Errno(errno) => Error::io(Operation::Stat, source.path().join(path), errno),
-            RecordObstacle::Because(reason) => Error::NoSpare { path: source.path().join(path), reason },
-        });
-    }
-    Ok(taken)
-}
-
-enum RecordObstacle {
-    Errno(Errno),
-    Because(&'static str),
+    failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(taken), Err)
 }
 
 struct Taker<'a> {
+    source: &'a Source,
     exclude: &'a Exclusions,
     moment: Moment,
     writers: Writers,
-    device: u64,
-    body: Vec<u8>,
+    draft: RecordDraft,
     /// Where the block begins that is being written.
     block: Option<usize>,
-    entries: u64,
-    apparent_bytes: u64,
-    allocated_bytes: u64,
-    failure: &'a Mutex<Option<(PathBuf, RecordObstacle)>>,
+    failure: &'a Mutex<Option<Error>>,
     cancel: &'a CancelToken,
 }
 
@@ -298,35 +270,38 @@ impl Taker<'_> {
     /// Ends the block that is being written.
     fn close(&mut self) {
         let Some(start) = self.block.take() else { return };
-        let length = u32::try_from(self.body.len() - start - 4).unwrap_or(u32::MAX);
-        self.body[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        let length = u32::try_from(self.draft.body.len() - start - 4).unwrap_or(u32::MAX);
+        self.draft.body[start..start + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    fn fail(&self, path: PathBuf, reason: RecordObstacle) {
-        let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        failure.get_or_insert((path, reason));
+    /// Fails because there can be no record of the entry at `path`.
+    fn fail(&self, path: PathBuf, why: Result<&'static str, Errno>) {
+        let path = self.source.path().join(path);
+        let error = match why {
+            Ok(reason) => Error::NoSpare { path, reason },
+            Err(errno) => Error::io(Operation::Stat, path, errno),
+        };
+        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// Records one entry that is no directory.
-    fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> Result<(), RecordObstacle> {
-        let stat =
-            rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(RecordObstacle::Errno)?;
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        if device(&stat) != self.device {
-            return Err(RecordObstacle::Because("another file system is mounted, or another subvolume is, below it"));
+    /// Records one entry that is no directory. Returns why it cannot be.
+    fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<&'static str>> {
+        let stat = sys::stat_at(folder.directory(), name)?;
+        let kind = sys::kind(stat);
+        if device(&stat) != self.source.identity().0 {
+            return Ok(Some(OTHER_FILE_SYSTEM));
         }
         let recent = self.moment.may_hide_in(&stat);
         if kind == FileType::RegularFile && stat.st_size > 0 {
-            self.apparent_bytes += u64::try_from(stat.st_size).unwrap_or(0) / links(&stat);
-            self.wait_for_writer(folder, name, &stat).map_err(RecordObstacle::Errno)?;
+            self.draft.apparent_bytes += sys::size(&stat) / links(&stat);
+            self.wait_for_writer(folder, name, &stat)?;
         }
         // Once for a file with several names.
-        let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
-        self.allocated_bytes += allocated / links(&stat);
-        self.body.push(code(kind) | if recent { RECENT } else { 0 });
-        self.body.extend_from_slice(name.to_bytes_with_nul());
-        RecordedState::new(&stat).write(&mut self.body);
-        Ok(())
+        self.draft.allocated_bytes += sys::allocated(&stat) / links(&stat);
+        self.draft.body.push(code(kind) | if recent { RECENT } else { 0 });
+        self.draft.body.extend_from_slice(name.to_bytes_with_nul());
+        RecordedState::new(&stat).write(&mut self.draft.body);
+        Ok(None)
     }
 
     /// Waits until a write(2) that has begun is over: it set the file's times when it began, and holds the inode's lock, which lseek(2) with
@@ -355,24 +330,23 @@ fn links(stat: &Stat) -> u64 {
     (stat.st_nlink as u64).max(1)
 }
 
+const OTHER_FILE_SYSTEM: &str = "another file system is mounted, or another subvolume is, below it";
+
 impl Walker for Taker<'_> {
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
         self.close();
         let stat = rustix::fs::fstat(folder.directory())?;
-        if device(&stat) != self.device {
-            self.fail(
-                folder.path().to_path_buf(),
-                RecordObstacle::Because("another file system is mounted, or another subvolume is, below it"),
-            );
+        if device(&stat) != self.source.identity().0 {
+            self.fail(folder.path().to_path_buf(), Ok(OTHER_FILE_SYSTEM));
         }
-        self.entries += 1;
-        let start = self.body.len();
-        self.body.extend_from_slice(&[0; 4]);
-        self.body.extend_from_slice(folder.path().as_os_str().as_bytes());
-        self.body.push(0);
-        self.body.push(u8::from(self.moment.may_hide_in(&stat)));
-        RecordedState::new(&stat).write(&mut self.body);
-        self.block = Some(start);
+        let RecordDraft { body, entries, .. } = &mut self.draft;
+        *entries += 1;
+        self.block = Some(body.len());
+        body.extend_from_slice(&[0; 4]);
+        body.extend_from_slice(folder.path().as_os_str().as_bytes());
+        body.push(0);
+        body.push(u8::from(self.moment.may_hide_in(&stat)));
+        RecordedState::new(&stat).write(body);
         Ok(())
     }
 
@@ -383,28 +357,24 @@ impl Walker for Taker<'_> {
         if !self.exclude.is_empty() && self.exclude.matches(&folder.node.path_of(name), kind == FileType::Directory) {
             return Descent::No;
         }
-        match kind {
+        let obstacle = match kind {
             FileType::Directory => {
-                self.body.push(code(kind));
-                self.body.extend_from_slice(name.to_bytes_with_nul());
+                self.draft.body.push(code(kind));
+                self.draft.body.extend_from_slice(name.to_bytes_with_nul());
+                return Descent::Yes;
             }
-            FileType::Socket => {
-                self.fail(folder.node.path_of(name), RecordObstacle::Because("it has a socket in it"));
-                return Descent::No;
-            }
-            _ => {
-                if let Err(reason) = self.record(folder, name) {
-                    self.fail(folder.node.path_of(name), reason);
-                    return Descent::No;
-                }
-                self.entries += 1;
-            }
+            FileType::Socket => Ok(Some("it has a socket in it")),
+            _ => self.record(folder, name),
+        };
+        match obstacle {
+            Ok(None) => self.draft.entries += 1,
+            why => self.fail(folder.node.path_of(name), why.map(Option::unwrap_or_default)),
         }
-        Descent::Yes
+        Descent::No
     }
 
     fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
-        self.fail(path, RecordObstacle::Errno(errno));
+        self.fail(path, Err(errno));
     }
 }
 

@@ -22,12 +22,13 @@ use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::record::{Head, Record};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::json::{FromReport, ReceiptPath};
 use crate::options::{CloneOptions, Mounts, UnreadableEntry};
 use crate::sys;
@@ -206,16 +207,18 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
-        match open_own(CWD, path, path)? {
-            Some(directory) => Ok(Some(Self { directory, path: path.to_path_buf() })),
-            None => Ok(None),
-        }
+        Ok(open_own(CWD, path, path)?.map(|directory| Self { directory, path: path.to_path_buf() }))
     }
 
     /// Opens the store, and makes it if it is missing. The directory above it must exist.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         make_directory(CWD, path, path)?;
         Self::open(path)?.ok_or_else(|| Error::io(Operation::OpenDirectory, path, Errno::NOENT))
+    }
+
+    /// Returns the sets of the store at `path`, if there is one: of one source, or all.
+    pub(crate) fn sets_at(path: &Path, source: Option<&SpareSource>) -> Result<Vec<Set>, Error> {
+        Self::open(path)?.map_or_else(|| Ok(Vec::new()), |home| home.sets(source))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -242,9 +245,7 @@ impl Home {
         if let Some(held) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(Some(held));
         }
-        let path = self.path.join("awaited");
-        make_directory(self.directory.as_fd(), Path::new("awaited"), &path)?;
-        let _awaited = lock(self.directory.as_fd(), AWAITED, &path, FlockOperation::LockShared)?;
+        let _awaited = self.lock_inside(AWAITED, FlockOperation::LockShared)?;
         self.lock()
     }
 
@@ -257,9 +258,14 @@ impl Home {
 
     /// Takes the place of the one process that waits for the lock. `None` if another one has it.
     pub(crate) fn wait_in_line(&self) -> Result<Option<HeldLock>, Error> {
-        let path = self.path.join("waiting");
-        make_directory(self.directory.as_fd(), Path::new("waiting"), &path)?;
-        lock(self.directory.as_fd(), c"waiting", &path, FlockOperation::NonBlockingLockExclusive)
+        self.lock_inside(c"waiting", FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// Takes the lock of a directory in the store, which is made if it is missing.
+    fn lock_inside(&self, name: &CStr, operation: FlockOperation) -> Result<Option<HeldLock>, Error> {
+        let path = self.path.join(sys::path(name));
+        make_directory(self.directory.as_fd(), sys::path(name), &path)?;
+        lock(self.directory.as_fd(), name, &path, operation)
     }
 
     /// Returns the name of the set's directory. One that is there keeps its name, which other versions made of the absolute path.
@@ -278,13 +284,7 @@ impl Home {
 
     /// Makes it no set any more, and removes its directories that are empty.
     pub(crate) fn undefine(&self, set: &Set) -> Result<(), Error> {
-        set.undefine()?;
-        self.forget(set);
-        Ok(())
-    }
-
-    /// Removes the empty directories of a deleted set.
-    fn forget(&self, set: &Set) {
+        set.say(SET, false)?;
         let name = Path::new(&set.id);
         if let Some(parent) = &set.definition.parent {
             let above = parent.join(directory_name());
@@ -296,6 +296,7 @@ impl Home {
         }
         remove_files(set.directory.as_fd(), &set.path, &[PAUSED, WATCHED, MOUNT]);
         let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::REMOVEDIR);
+        Ok(())
     }
 
     pub(crate) fn sets(&self, source: Option<&SpareSource>) -> Result<Vec<Set>, Error> {
@@ -315,7 +316,7 @@ impl Home {
     pub(crate) fn unreadable_sets(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for name in names(self.directory.as_fd(), &self.path)? {
-            let path = self.path.join(OsStr::from_bytes(name.to_bytes())).join("set");
+            let path = self.path.join(sys::path(&name)).join("set");
             if rustix::fs::lstat(&path).is_ok() && Set::open(self, &name)?.is_none() {
                 found.push(path);
             }
@@ -348,12 +349,12 @@ pub(crate) struct Set {
 
 impl Set {
     fn open(home: &Home, name: &CStr) -> Result<Option<Self>, Error> {
-        let relative = Path::new(OsStr::from_bytes(name.to_bytes()));
+        let relative = sys::path(name);
         let path = home.path.join(relative);
         let Ok(Some(directory)) = open_own(home.directory.as_fd(), relative, &path) else { return Ok(None) };
         let Some(bytes) = read_file(directory.as_fd(), Path::new("set"), &path.join("set"))? else { return Ok(None) };
         let Some(definition) = Definition::decode(&bytes, &home.calve_home()) else { return Ok(None) };
-        let has = |name| rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let has = |name| sys::stat_at(&directory, name).is_ok();
         let (paused, watched) = (has(PAUSED), has(WATCHED));
         Ok(Some(Self { definition, id: relative.to_string_lossy().into_owned(), paused, watched, directory, path }))
     }
@@ -371,25 +372,12 @@ impl Set {
         if is_so {
             return write_file(self.directory.as_fd(), name, b"", &self.path);
         }
-        match rustix::fs::unlinkat(&self.directory, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => {
-                let path = self.path.join(OsStr::from_bytes(name.to_bytes()));
-                Err(Error::io(Operation::Remove, path, errno))
-            }
-        }
-    }
-
-    /// Makes it no set any more. Its spares stay, for a sweep.
-    fn undefine(&self) -> Result<(), Error> {
-        match rustix::fs::unlinkat(&self.directory, SET, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(Error::io(Operation::Remove, self.path.join("set"), errno)),
-        }
+        let removed = sys::unless_missing(rustix::fs::unlinkat(&self.directory, name, AtFlags::empty()));
+        removed.map(drop).io(Operation::Remove, self.path.join(sys::path(name)))
     }
 
     pub(crate) fn is_defined(&self) -> bool {
-        rustix::fs::statat(&self.directory, SET, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        sys::stat_at(&self.directory, SET).is_ok()
     }
 
     pub(crate) fn directory_path(&self) -> PathBuf {
@@ -403,10 +391,22 @@ impl Set {
         let path = self.directory_path();
         let Some(parent) = &self.definition.parent else { return open_own(CWD, &path, &path) };
         let above = parent.join(directory_name());
-        match open_own(CWD, &above, &above)? {
-            Some(above) => open_own(above.as_fd(), Path::new(&self.id), &path),
-            None => Ok(None),
-        }
+        let above = open_own(CWD, &above, &above)?;
+        above.map_or(Ok(None), |above| open_own(above.as_fd(), Path::new(&self.id), &path))
+    }
+
+    /// Returns its spares, the newest first, ready or not.
+    pub(crate) fn spares(&self) -> Result<Vec<SpareDirectory>, Error> {
+        self.open_directory()?.map_or_else(|| Ok(Vec::new()), |directory| self.spares_in(directory))
+    }
+
+    /// Returns the spares that are in its directory, which is open.
+    pub(super) fn spares_in(&self, directory: OwnedFd) -> Result<Vec<SpareDirectory>, Error> {
+        let (directory, path) = (Arc::new(directory), self.directory_path());
+        let mut names = names(directory.as_fd(), &path)?;
+        names.retain(|name| is_spare_name(name));
+        names.sort_by(|a, b| b.cmp(a));
+        Ok(names.into_iter().filter_map(|name| SpareDirectory::open(&directory, name, &path)).collect())
     }
 
     /// Fails if the file system of the spares is not mounted.
@@ -414,13 +414,11 @@ impl Set {
         let point = read_file(self.directory.as_fd(), Path::new("mount"), &self.path.join("mount"))?;
         let point = point.filter(|point| !point.is_empty() && matches!(self.open_directory(), Ok(None)));
         let Some(point) = point.map(|point| PathBuf::from(OsString::from_vec(point))) else { return Ok(()) };
-        match is_mounted(&point)? {
-            true => Ok(()),
-            false => {
-                let (source, record) = (self.definition.source.name(), self.path.join("mount"));
-                Err(Error::SparesNotMounted { source_path: source, path: point, record })
-            }
+        if is_mounted(&point)? {
+            return Ok(());
         }
+        let (source_path, record) = (self.definition.source.name(), self.path.join("mount"));
+        Err(Error::SparesNotMounted { source_path, path: point, record })
     }
 
     pub(crate) fn create_directory(&self) -> Result<OwnedFd, Error> {
@@ -449,32 +447,18 @@ fn directory_name() -> String {
 /// Returns the directories in which sets of the store `home` keep spares, of those that are in `directory`, relative to it.
 pub(crate) fn places_below(home: &Path, directory: &Path) -> Vec<PathBuf> {
     // A store that cannot be used is no reason not to clone.
-    let sets = Home::open(home).ok().flatten().and_then(|home| home.sets(None).ok()).unwrap_or_default();
+    let sets = Home::sets_at(home, None).unwrap_or_default();
     let Ok(directory) = directory.canonicalize() else { return Vec::new() };
     let places = sets.into_iter().filter_map(|set| set.definition.parent);
     places.filter_map(|place| Some(place.strip_prefix(&directory).ok()?.to_path_buf())).collect()
 }
 
 pub(crate) struct SpareDirectory {
+    /// The directory that it is in.
+    pub(crate) parent: Arc<OwnedFd>,
     pub(crate) directory: OwnedFd,
     pub(crate) name: CString,
     pub(crate) path: PathBuf,
-}
-
-/// Returns the spares in the directory of a set, the newest first, ready or not.
-pub(crate) fn spares(parent: BorrowedFd<'_>, path: &Path) -> Result<Vec<SpareDirectory>, Error> {
-    let mut names = names(parent, path)?;
-    names.retain(|name| is_spare_name(name));
-    names.sort_by(|a, b| b.cmp(a));
-    let mut found = Vec::new();
-    for name in names {
-        let relative = Path::new(OsStr::from_bytes(name.to_bytes()));
-        let path = path.join(relative);
-        if let Ok(Some(directory)) = open_own(parent, relative, &path) {
-            found.push(SpareDirectory { directory, name, path });
-        }
-    }
-    Ok(found)
 }
 
 /// Makes a name for a new spare. Names sort by age.
@@ -489,25 +473,29 @@ fn is_spare_name(name: &CStr) -> bool {
 }
 
 impl SpareDirectory {
+    /// Opens the spare of that name in the directory of a set, at `above`. `None` if it is not this user's own.
+    pub(crate) fn open(parent: &Arc<OwnedFd>, name: CString, above: &Path) -> Option<Self> {
+        let path = above.join(sys::path(&name));
+        let directory = open_own(parent.as_fd(), sys::path(&name), &path).ok()??;
+        Some(Self { parent: Arc::clone(parent), directory, name, path })
+    }
+
     /// Returns the name of the spare for the watcher.
     pub(crate) fn id(&self, set: &Set) -> String {
         format!("{}/{}", set.id, self.name.to_string_lossy())
     }
 
     /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
-    pub(crate) fn lock(&self, parent: BorrowedFd<'_>) -> Result<Option<HeldLock>, Error> {
-        let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)?
-        else {
-            return Ok(None);
-        };
-        let named = rustix::fs::statat(parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
-        let mine = rustix::fs::fstat(&lock).map_err(|errno| Error::io(Operation::Stat, &self.path, errno))?;
+    pub(crate) fn lock(&self) -> Result<Option<HeldLock>, Error> {
+        let lock = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)?;
+        let Some(lock) = lock else { return Ok(None) };
+        let named = sys::stat_at(&self.parent, &*self.name);
+        let mine = rustix::fs::fstat(&lock).io(Operation::Stat, &self.path)?;
         Ok(named.is_ok_and(|named| named.st_ino == mine.st_ino).then_some(lock))
     }
 
     pub(crate) fn record(&self) -> Result<Option<Record>, Error> {
-        Record::open(self.directory.as_fd())
-            .map_err(|errno| Error::io(Operation::Open, self.path.join("record"), errno))
+        Record::open(self.directory.as_fd()).io(Operation::Open, self.path.join("record"))
     }
 
     pub(crate) fn head(&self) -> Result<Option<Head>, Error> {
@@ -517,7 +505,7 @@ impl SpareDirectory {
 
     /// Returns whether it was finished. Without a record it was found to be of no use since.
     pub(crate) fn has_tree(&self) -> bool {
-        rustix::fs::statat(&self.directory, TREE, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        sys::stat_at(&self.directory, TREE).is_ok()
     }
 
     /// Makes it one that is not ready: the next sweep deletes it.
@@ -526,9 +514,9 @@ impl SpareDirectory {
     }
 
     /// Removes the rest when the tree is gone.
-    pub(super) fn remove_empty(&self, parent: BorrowedFd<'_>) {
+    pub(super) fn remove_empty(&self) {
         self.discard();
-        let _ = rustix::fs::unlinkat(parent, &*self.name, AtFlags::REMOVEDIR);
+        let _ = rustix::fs::unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR);
     }
 }
 
@@ -539,14 +527,9 @@ fn lock(
     path: &Path,
     operation: FlockOperation,
 ) -> Result<Option<HeldLock>, Error> {
-    let failed = |errno| Error::io(Operation::LockSpares, path, errno);
     // A description of its own: a lock belongs to one.
-    let opened = sys::open_at(directory, name, DIRECTORY, Mode::empty()).map_err(failed)?;
-    match sys::retry(|| rustix::fs::flock(&opened, operation)) {
-        Ok(()) => Ok(Some(opened.into())),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(errno) => Err(failed(errno)),
-    }
+    let opened = sys::open_at(directory, name, DIRECTORY).io(Operation::LockSpares, path)?;
+    HeldLock::take(opened, operation).io(Operation::LockSpares, path)
 }
 
 /// Opens a directory that is this user's own, if it exists. Refuses one that another user owns or may write to.
@@ -560,15 +543,13 @@ fn names(directory: BorrowedFd<'_>, path: &Path) -> Result<Vec<CString>, Error> 
 
 /// Writes a file that is there whole or not at all.
 fn write_file(directory: BorrowedFd<'_>, name: &CStr, bytes: &[u8], path: &Path) -> Result<(), Error> {
-    let shown = || path.join(OsStr::from_bytes(name.to_bytes()));
+    let shown = || path.join(sys::path(name));
     let new = CString::new([NEW, format!("{:016x}", sys::random()).as_bytes()].concat()).unwrap_or_default();
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = sys::open_at(directory, &*new, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|errno| Error::io(Operation::Create, shown(), errno))?;
+    let file =
+        sys::create_at(directory, &*new, OFlags::WRONLY, Mode::RUSR | Mode::WUSR).io(Operation::Create, shown())?;
     let written =
         File::from(file).write_all(bytes).and_then(|()| Ok(rustix::fs::renameat(directory, &*new, directory, name)?));
-    written.map_err(|source| {
+    written.io(Operation::Write, shown()).inspect_err(|_| {
         let _ = rustix::fs::unlinkat(directory, &*new, AtFlags::empty());
-        Error::Io { operation: Operation::Write, path: shown(), source }
     })
 }

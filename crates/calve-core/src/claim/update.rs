@@ -11,88 +11,44 @@ use rustix::io::Errno;
 
 use super::check::{DirectoryChanges, SpareDifferences, node};
 use super::ranges::renew_ranges;
-use crate::error::Error;
-use crate::options::CloneOptions;
+use crate::error::{Error, IoContext};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
-use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
-use crate::tree::fill::{Files, Fill, FillPart, Paths, Scope, fill};
+use crate::tree::fill::{Files, Fill, FillPart, Scope, fill};
 use crate::tree::names::Names;
-use crate::tree::notes::Notes;
-use crate::tree::pool::thread_count;
-use crate::tree::source::Source;
 use crate::vocabulary::operation::Operation;
 
-pub(crate) struct UpdateRequest<'a> {
-    pub(crate) source: &'a Source,
-    pub(crate) exclude: &'a Exclusions,
-    pub(crate) tree: BorrowedFd<'a>,
-    pub(crate) dst: &'a Path,
-    pub(crate) contents: Contents,
-    /// No file data may be written.
-    pub(crate) strict: bool,
-    pub(crate) created: NewFileDefaults,
-    pub(crate) keeps_nocow: bool,
-    pub(crate) notes: &'a Notes,
-    pub(crate) options: &'a CloneOptions,
-}
-
 /// Makes the tree what the source is. The root's own metadata is left to the caller.
-pub(crate) fn update(update: &UpdateRequest<'_>, differences: SpareDifferences) -> Result<(), Error> {
+pub(crate) fn update(work: &Fill<'_>, differences: SpareDifferences) -> Result<(), Error> {
     let mut parts = Vec::new();
     for (path, touched) in differences.directories {
-        parts.extend(prepare(update, &path, touched)?);
+        parts.extend(prepare(work, &path, touched)?);
     }
-    let options = update.options;
-    let work = Fill {
-        src_root: update.source.directory(),
-        dst_root: update.tree,
-        src_path: update.source.path(),
-        dst_path: update.dst,
-        paths: Paths::Below,
-        files: Files::Clone(update.contents),
-        strict: update.strict,
-        exclude: update.exclude,
-        is_upper: false,
-        created: update.created,
-        keeps_nocow: update.keeps_nocow,
-        threads: thread_count(options.threads),
-        notes: update.notes,
-        options,
-    };
-    fill(&work, Scope::Parts(parts)).map(|_| ())
+    fill(work, Scope::Parts(parts)).map(|_| ())
 }
 
 /// Removes what differs in one directory, and resets it to a new one's state. Returns the entries to make; `None` if it is gone on either side.
-fn prepare(update: &UpdateRequest<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<FillPart>, Error> {
-    let node = node(path);
-    let shown = update.dst.join(path);
-    let src = match node.open_source(update.source.directory()) {
-        Ok(src) => src,
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-        Err(errno) => return Err(Error::io(Operation::OpenDirectory, update.source.path().join(path), errno)),
-    };
-    let stat =
-        rustix::fs::fstat(&src).map_err(|errno| Error::io(Operation::Stat, update.source.path().join(path), errno))?;
-    let copy = match node.open(update.tree, OFlags::RDONLY) {
-        Ok(copy) => copy,
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-        Err(errno) => return Err(Error::io(Operation::OpenDirectory, shown, errno)),
-    };
-    renew(copy.as_fd(), update.created).map_err(|errno| Error::io(Operation::SetMode, &shown, errno))?;
-    let deletion = Deletion::from_options(update.options);
+fn prepare(work: &Fill<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<FillPart>, Error> {
+    let (node, options) = (node(path), work.options);
+    let (src_path, shown) = (work.src_path.join(path), work.dst_path.join(path));
+    let src = sys::unless_gone(node.open_source(work.src_root)).io(Operation::OpenDirectory, &src_path)?;
+    let Some(src) = src else { return Ok(None) };
+    let stat = rustix::fs::fstat(&src).io(Operation::Stat, &src_path)?;
+    let copy = sys::unless_gone(node.open(work.dst_root, OFlags::RDONLY)).io(Operation::OpenDirectory, &shown)?;
+    let Some(copy) = copy else { return Ok(None) };
+    renew(copy.as_fd(), work.created).io(Operation::SetMode, &shown)?;
+    let deletion = Deletion::from_options(options);
     let mut names = Names::default();
     for name in &touched.gone {
         delete(copy.as_fd(), name, &shown, &deletion)?;
     }
     // A plain copy keeps no times.
-    let may_renew = matches!(update.contents, Contents::Reflink { .. }) && update.options.internal.plain.is_none();
+    let is_shared = matches!(work.files, Files::Clone(Contents::Reflink { .. }));
+    let may_renew = is_shared && options.internal.plain.is_none();
     for (kind, name) in &touched.made {
-        if may_renew
-            && *kind == FileType::RegularFile
-            && renew_ranges(src.as_fd(), copy.as_fd(), name, &update.options.cancel)
+        if may_renew && *kind == FileType::RegularFile && renew_ranges(src.as_fd(), copy.as_fd(), name, &options.cancel)
         {
             continue;
         }
@@ -111,8 +67,7 @@ pub(crate) fn renew(directory: BorrowedFd<'_>, created: NewFileDefaults) -> sys:
     }
     let mut buffer = Vec::new();
     let listed = sys::list_xattrs(XattrTarget::Open(directory), &mut buffer)?.to_vec();
-    for name in listed.split_inclusive(|&byte| byte == 0) {
-        let Ok(name) = std::ffi::CStr::from_bytes_with_nul(name) else { continue };
+    for name in sys::xattr_names(&listed) {
         match sys::remove_xattr(directory, name) {
             // An attribute that this process may not remove, it could not have set either: the system made it.
             Ok(()) | Err(sys::NO_ATTRIBUTE | Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}

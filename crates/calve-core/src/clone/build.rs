@@ -4,17 +4,17 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, Stat, Uid};
+use rustix::fs::{AtFlags, Mode, Stat, Uid};
 use rustix::io::Errno;
 
 use super::check::sweep_leftovers;
 use super::stage::StagedTree;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
 use crate::staging::{RootKind, inherit_nothing};
-use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
-use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
+use crate::sys::{self, XattrTarget};
+use crate::tree::fill::metadata::{Keeper, NewFileDefaults};
 use crate::tree::held_times::HeldTimes;
 use crate::tree::location::{DIRECTORY, Location};
 use crate::tree::notes::Notes;
@@ -50,14 +50,13 @@ pub fn build_tree<T, E: From<Error>>(
     let mut staged = StagedTree::reserve(&destination, RootKind::Inheriting, &options)?;
     staged.make_root()?;
     let hidden = staged.path();
-    let directory = std::path::absolute(&hidden).map_err(|error| Error::io(Operation::Find, &hidden, error))?;
+    let directory = std::path::absolute(&hidden).io(Operation::Find, &hidden)?;
     let tree = match &replaced {
         Some(replaced) => Some(replaced.make_like(staged.root()?, &notes, dst)?),
         None => None,
     };
     let made = make(&BuildPaths { tree: directory.join("tree"), directory })?;
-    let failed = |errno| Error::io(Operation::FinishStagedTree, destination.parent_path(), errno);
-    remove_other_files(staged.root()?, TREE).map_err(failed)?;
+    remove_other_files(staged.root()?, TREE).io(Operation::FinishStagedTree, destination.parent_path())?;
     options.check_cancelled()?;
     if let (Some(replaced), Some(tree)) = (replaced, tree) {
         // Not earlier: git works in no tree of another user.
@@ -95,23 +94,18 @@ impl EmptyDirectory {
     fn find(destination: &Location) -> Result<Option<Self>, Error> {
         let Some(stat) = destination.stat()? else { return Ok(None) };
         let path = destination.path();
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        if !sys::is_directory(stat) {
             return Err(Error::DestinationExists(path.to_path_buf()));
         }
-        let failed = |operation| move |errno| Error::io(operation, path, errno);
-        let opened = destination.open_at(DIRECTORY).map_err(failed(Operation::ReadDirectory))?;
-        let mut buffer = ListingBuffer::new();
-        let mut listing = Listing::new(opened.as_fd(), &mut buffer).map_err(failed(Operation::ReadDirectory))?;
-        match listing.next() {
-            None => {}
-            Some(Ok(_)) => return Err(Error::DestinationExists(path.to_path_buf())),
-            Some(Err(errno)) => return Err(failed(Operation::ReadDirectory)(errno)),
+        let opened = destination.open_at(DIRECTORY).io(Operation::ReadDirectory, path)?;
+        if !sys::list(opened.as_fd()).io(Operation::ReadDirectory, path)?.is_empty() {
+            return Err(Error::DestinationExists(path.to_path_buf()));
         }
         let no = |reason| Err(Error::NotReplaceable { path: path.to_path_buf(), reason });
-        if sys::is_mount_point(opened.as_fd()).map_err(failed(Operation::FindMounts))? {
+        if sys::is_mount_point(opened.as_fd()).io(Operation::FindMounts, path)? {
             return no("it is a mount point");
         }
-        let parent = rustix::fs::fstat(destination.parent()).map_err(failed(Operation::Stat))?;
+        let parent = rustix::fs::fstat(destination.parent()).io(Operation::Stat, path)?;
         let user = rustix::process::geteuid();
         let is_sticky = Mode::from_raw_mode(parent.st_mode).contains(Mode::SVTX);
         if is_sticky && !user.is_root() && ![parent.st_uid, stat.st_uid].contains(&user.as_raw()) {
@@ -124,19 +118,19 @@ impl EmptyDirectory {
     fn make_like(&self, root: BorrowedFd<'_>, notes: &Notes, path: &Path) -> Result<OwnedFd, Error> {
         let failed = |errno| Error::io(Operation::CreateDirectory, path, errno);
         rustix::fs::mkdirat(root, TREE, Mode::RWXU).map_err(failed)?;
-        let tree = sys::open_at(root, TREE, DIRECTORY, Mode::empty()).map_err(failed)?;
+        let tree = sys::open_at(root, TREE, DIRECTORY).map_err(failed)?;
         inherit_nothing(tree.as_fd()).map_err(failed)?;
         let _ = sys::copy_nocow(self.opened.as_fd(), tree.as_fd());
         let now = rustix::fs::fstat(&tree).map_err(failed)?;
-        let (owner, mode) = ((now.st_uid, now.st_gid), now.st_mode & 0o7777);
         let mut stat = self.stat;
         stat.st_uid = now.st_uid;
-        let created = NewFileDefaults { uid: owner.0, gid: owner.1, mask: 0o777, times: HeldTimes::ALL };
+        let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times: HeldTimes::ALL };
         let (src, mut keeper) = (XattrTarget::Open(self.opened.as_fd()), Keeper::new(created, None, notes));
         keeper
             .load_xattrs(src)
             .and_then(|_| {
-                keeper.keep_from(src, Target::Open(tree.as_fd()), &stat, owner, Some(mode), &Default::default)
+                let (dst, mode) = (XattrTarget::Open(tree.as_fd()), Some(now.st_mode & 0o7777));
+                keeper.keep_all_but_times(src, dst, &stat, mode, &Default::default)
             })
             .map_err(|fault| Error::io(fault.operation, path, fault.errno))?;
         Ok(tree)
@@ -144,13 +138,6 @@ impl EmptyDirectory {
 }
 
 fn remove_other_files(root: BorrowedFd<'_>, kept: &CStr) -> sys::Result<()> {
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(root, &mut buffer)?;
-    while let Some(entry) = listing.next() {
-        let entry = entry?;
-        if entry.name != kept {
-            rustix::fs::unlinkat(root, entry.name, AtFlags::empty())?;
-        }
-    }
-    Ok(())
+    let mut others = sys::list(root)?.into_iter().filter(|(name, _)| **name != *kept);
+    others.try_for_each(|(name, _)| rustix::fs::unlinkat(root, &*name, AtFlags::empty()))
 }

@@ -1,6 +1,5 @@
 //! Refuses what makes no sense before anything is made, and sweeps what earlier runs have left.
 
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use crate::error::Error;
@@ -17,17 +16,6 @@ pub(super) struct CloneRequest {
     pub(super) source: Source,
     pub(super) destination: Location,
     pub(super) exclude: Exclusions,
-}
-
-pub(super) struct ClonePart<'a> {
-    pub(super) source: &'a Source,
-    pub(super) exclude: &'a Exclusions,
-    /// The directory to fill, when it is not the root.
-    pub(super) below: Option<BorrowedFd<'a>>,
-    /// For messages.
-    pub(super) dst: &'a Path,
-    pub(super) notes: &'a Notes,
-    pub(super) options: &'a CloneOptions,
 }
 
 pub(super) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRequest, Error> {

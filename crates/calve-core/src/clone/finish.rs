@@ -3,16 +3,15 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, RawMode};
+use rustix::fs::{Mode, RawMode};
 use rustix::io::Errno;
 
-use super::check::ClonePart;
-use crate::error::{Error, ShownPath, StatedRequirement};
+use crate::error::{Error, IoContext, ShownPath, StatedRequirement};
 use crate::options::{CloneOptions, CloneVerification};
-use crate::strategy::method::WholeRoot;
+use crate::strategy::method::{ClonePart, WholeRoot};
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
-use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
+use crate::tree::fill::metadata::{Keeper, NewFileDefaults};
 use crate::tree::held_times::{HeldTimes, times};
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::source::Source;
@@ -25,7 +24,7 @@ use crate::vocabulary::strategy::Requirement;
 pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<Since>) -> Result<(), Error> {
     let summary = part.notes.summary();
     if let Some((name, _)) = part.source.single() {
-        let found = rustix::fs::statat(made, name, AtFlags::SYMLINK_NOFOLLOW);
+        let found = sys::stat_at(made, name);
         if found.err() == Some(Errno::NOENT) {
             return Err(summary.nothing_made_of(part.source.path()));
         }
@@ -95,7 +94,7 @@ pub(super) fn give_metadata(
     notes: &Notes,
     path: &Path,
 ) -> Result<(), Error> {
-    let now = rustix::fs::fstat(root).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    let now = rustix::fs::fstat(root).io(Operation::Stat, path)?;
     let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times };
     let mut keeper = Keeper::new(created, options.internal.plain.as_ref(), notes);
     let src = XattrTarget::Open(source.directory());
@@ -104,7 +103,7 @@ pub(super) fn give_metadata(
         .load_xattrs(src)
         .and_then(|_| {
             let mode = Some(now.st_mode & 0o7777);
-            keeper.keep(src, Target::Open(root), source.stat(), mode, &Default::default)?;
+            keeper.keep(src, XattrTarget::Open(root), source.stat(), mode, &Default::default)?;
             keeper.set_flags(root, keeper.flags(source.directory()), source.stat(), &Default::default);
             Ok(())
         })

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::update::{RecordedDirectory, UpdateMethods, now};
 use crate::claim::check::{SpareDifferences, node};
 use crate::claim::record::Writers;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::{CloneOptions, Mounts};
 use crate::progress::CancelToken;
 use crate::sys;
@@ -23,6 +23,7 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Choice, Strategy};
 
 /// The state of a directory when it was cloned, by which what has changed in it since is found.
+#[derive(Debug)]
 pub struct FollowedSource {
     path: PathBuf,
     beside: PathBuf,
@@ -30,12 +31,6 @@ pub struct FollowedSource {
     record: RecordedDirectory,
     /// Found when they are first needed, rather than while the source is held.
     methods: Option<UpdateMethods>,
-}
-
-impl std::fmt::Debug for FollowedSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FollowedSource").field("path", &self.path).finish_non_exhaustive()
-    }
 }
 
 impl FollowedSource {
@@ -49,12 +44,11 @@ impl FollowedSource {
     /// Fails if `src` cannot be read.
     pub fn record(src: &Path, beside: &Path, strategy: Choice, cancel: &CancelToken) -> Result<Option<Self>, Error> {
         let (source, clock) = (Source::open(src)?, Source::open(beside)?);
-        let failed = |operation| move |errno| Error::io(operation, src, errno);
-        let shows = sys::shows_stores(source.directory()).map_err(failed(Operation::Open))?;
+        let shows = sys::shows_stores(source.directory()).io(Operation::Open, src)?;
         if source.single().is_some() || !shows {
             return Ok(None);
         }
-        if sys::is_subvolume(source.directory(), source.stat()).map_err(failed(Operation::Stat))? {
+        if sys::is_subvolume(source.directory(), source.stat()).io(Operation::Stat, src)? {
             return Ok(None);
         }
         let record = taken(&source, &clock, strategy, cancel)?;
@@ -142,9 +136,7 @@ fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences)
             // The directory above lists it among its new or missing entries.
             _ => continue,
         };
-        let names = |directory| {
-            names(directory).map_err(|errno| Error::io(Operation::ReadDirectory, made.path().join(&path), errno))
-        };
+        let names = |directory| names(directory).io(Operation::ReadDirectory, made.path().join(&path));
         let (there, here) = (names(src.as_fd())?, names(copy.as_fd())?);
         let Some(changes) = differences.directories.get_mut(&path) else { continue };
         let is_to_be_made = |name: &CString| changes.made.iter().any(|(_, made)| made == name);

@@ -1,21 +1,22 @@
 //! Copying into a directory that is there already: the copy is made under a hidden name, and then its entries are moved in.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, RawMode, Stat};
+use rustix::fs::{Access, AtFlags, FileType, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::check::{check_apart, sweep_leftovers};
 use super::stage::StagedTree;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::internal::KeptLinks;
 use crate::options::{CloneOptions, Durability};
-use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
+use crate::remove::trash::rename_to_new;
+use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclusions;
-use crate::tree::location::{DIRECTORY, Location, identity, open_below};
+use crate::tree::location::{DIRECTORY, Location, identity};
+use crate::tree::node::node_of;
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
 use crate::vocabulary::operation::Operation;
@@ -44,14 +45,13 @@ pub enum OverwriteRule {
 pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: OverwriteRule) -> Result<(), Error> {
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
-    let unfit = |errno| Error::io(Operation::OpenDirectory, dst, errno);
     if source.single().is_some() {
         return Err(Error::io(Operation::OpenDirectory, src, Errno::NOTDIR));
     }
-    let target = destination.open_at(DIRECTORY).map_err(unfit)?;
-    let stat = rustix::fs::fstat(&target).map_err(unfit)?;
+    let target = destination.open_at(DIRECTORY).io(Operation::OpenDirectory, dst)?;
+    let stat = rustix::fs::fstat(&target).io(Operation::OpenDirectory, dst)?;
     check_apart(src, dst, &source, &destination, Some((identity(&stat), true)))?;
-    let parent = rustix::fs::fstat(destination.parent()).map_err(unfit)?;
+    let parent = rustix::fs::fstat(destination.parent()).io(Operation::OpenDirectory, dst)?;
     let merge = MergeRules {
         overwrite,
         refuses_links: options.internal.plain.as_ref().is_some_and(|plain| matches!(plain.links, KeptLinks::Refuse)),
@@ -63,17 +63,15 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     sweep_leftovers(&destination, &notes, options)?;
     let mut staged = StagedTree::for_clone(&destination, options)?;
     let copied = source.directory().try_clone_to_owned();
-    let copied = copied.map_err(|error| Error::io(Operation::OpenDirectory, src, error))?;
+    let copied = copied.io(Operation::OpenDirectory, src)?;
     let exclude = Exclusions::new(&options.exclude)?.and_select(options.select.clone());
     staged.fill(source, exclude, &notes, options)?;
     let at = MergedDirectory { src: copied.as_fd(), staged: staged.root()?, dst: target.as_fd(), path: dst };
     let mut moves = Vec::new();
-    merge.plan(&at, &stat, &mut Vec::new(), &mut moves)?;
+    merge.plan(&at, &stat, Path::new(""), &mut moves)?;
     let sync = || match options.durability {
         Durability::Cached => Ok(()),
-        Durability::Synced => {
-            sys::sync_file_system(target.as_fd()).map_err(|errno| Error::io(Operation::Sync, dst, errno))
-        }
+        Durability::Synced => sys::sync_file_system(target.as_fd()).io(Operation::Sync, dst),
     };
     // The contents before the names.
     sync()?;
@@ -100,8 +98,8 @@ struct MergedDirectory<'a> {
 }
 
 struct Moves {
-    /// The names that lead to it from the root.
-    directory: Vec<CString>,
+    /// Its path from the root.
+    directory: PathBuf,
     /// Nothing has these names.
     new: Vec<CString>,
     /// Files have them that are to be replaced.
@@ -110,35 +108,22 @@ struct Moves {
 
 impl MergeRules {
     /// Lists the entries to be moved, and checks that they can be.
-    fn plan(
-        &self,
-        at: &MergedDirectory<'_>,
-        stat: &Stat,
-        below: &mut Vec<CString>,
-        moves: &mut Vec<Moves>,
-    ) -> Result<(), Error> {
+    fn plan(&self, at: &MergedDirectory<'_>, stat: &Stat, below: &Path, moves: &mut Vec<Moves>) -> Result<(), Error> {
         self.check_heritage(at.dst, stat, at.path)?;
-        let failed = |operation| move |errno| Error::io(operation, at.path, errno);
-        let mut here = Moves { directory: below.clone(), new: Vec::new(), replacing: Vec::new() };
+        let mut here = Moves { directory: below.to_path_buf(), new: Vec::new(), replacing: Vec::new() };
         let mut both = Vec::new();
-        for (name, kind) in entries(at.staged).map_err(failed(Operation::ReadDirectory))? {
-            let path = || at.path.join(OsStr::from_bytes(name.to_bytes()));
-            let existing = match rustix::fs::statat(at.dst, &*name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(existing) => existing,
-                Err(Errno::NOENT) => {
-                    self.check_movable(at.staged, &name, kind)
-                        .map_err(|errno| Error::io(Operation::Publish, path(), errno))?;
-                    here.new.push(name);
-                    continue;
-                }
-                Err(errno) => return Err(Error::io(Operation::Stat, path(), errno)),
+        for (name, kind) in entries(at.staged).io(Operation::ReadDirectory, at.path)? {
+            let path = || at.path.join(sys::path(&name));
+            let Some(existing) = sys::find_at(at.dst, &*name).io(Operation::Stat, path())? else {
+                self.check_movable(at.staged, &name, kind).io(Operation::Publish, path())?;
+                here.new.push(name);
+                continue;
             };
-            let given = rustix::fs::statat(at.src, &*name, AtFlags::SYMLINK_NOFOLLOW);
-            let given = given.map_err(|errno| Error::io(Operation::Stat, path(), errno))?;
+            let given = sys::stat_at(at.src, &*name).io(Operation::Stat, path())?;
             if identity(&given) == identity(&existing) {
                 return Err(Error::Same { src: path(), dst: path() });
             }
-            match (kind, FileType::from_raw_mode(existing.st_mode)) {
+            match (kind, sys::kind(existing)) {
                 (_, FileType::Symlink) if self.refuses_links => return Err(Error::DestinationExists(path())),
                 (FileType::Directory, FileType::Directory) => both.push((name, existing)),
                 (FileType::RegularFile, found) if found != FileType::Directory => match self.overwrite {
@@ -151,18 +136,16 @@ impl MergeRules {
         if !here.new.is_empty() || !here.replacing.is_empty() {
             let wanted = Access::WRITE_OK | Access::EXEC_OK;
             for directory in [at.staged, at.dst] {
-                rustix::fs::accessat(directory, c".", wanted, AtFlags::EACCESS).map_err(failed(Operation::Publish))?;
+                rustix::fs::accessat(directory, c".", wanted, AtFlags::EACCESS).io(Operation::Publish, at.path)?;
             }
             moves.push(here);
         }
         for (name, existing) in both {
-            let path = at.path.join(OsStr::from_bytes(name.to_bytes()));
-            let opened = open_all(at, &name).map_err(|errno| Error::io(Operation::OpenDirectory, &path, errno))?;
+            let path = at.path.join(sys::path(&name));
+            let opened = open_all(at, &name).io(Operation::OpenDirectory, &path)?;
             let [src, staged, dst] = opened.each_ref().map(|opened| opened.as_fd());
             let inside = MergedDirectory { src, staged, dst, path: &path };
-            below.push(name);
-            self.plan(&inside, &existing, below, moves)?;
-            below.pop();
+            self.plan(&inside, &existing, &below.join(sys::path(&name)), moves)?;
         }
         Ok(())
     }
@@ -197,25 +180,16 @@ impl MergeRules {
 
     fn carry_out(&self, at: &MergedDirectory<'_>, moves: &[Moves]) -> Result<(), Error> {
         for Moves { directory, new, replacing } in moves {
-            let failed = |name: &CStr, errno| {
-                let names = directory.iter().map(CString::as_c_str).chain([name]);
-                let path =
-                    names.fold(at.path.to_path_buf(), |path, name| path.join(OsStr::from_bytes(name.to_bytes())));
-                Error::io(Operation::Publish, path, errno)
-            };
-            let staged = open_below(at.staged, directory.iter()).map_err(|errno| failed(c"", errno))?;
-            let dst = open_below(at.dst, directory.iter()).map_err(|errno| failed(c"", errno))?;
+            let path = at.path.join(directory);
+            let staged = node_of(directory).open(at.staged, OFlags::RDONLY).io(Operation::Publish, &path)?;
+            let dst = node_of(directory).open(at.dst, OFlags::RDONLY).io(Operation::Publish, &path)?;
             for name in new {
-                let moved = match sys::rename_no_replace(staged.as_fd(), name, dst.as_fd(), name) {
-                    Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                        rustix::fs::renameat(&staged, &**name, &dst, &**name)
-                    }
-                    other => other,
-                };
-                moved.map_err(|errno| failed(name, errno))?;
+                let moved = rename_to_new(staged.as_fd(), name, dst.as_fd(), name);
+                moved.io(Operation::Publish, path.join(sys::path(name)))?;
             }
             for name in replacing {
-                rustix::fs::renameat(&staged, &**name, &dst, &**name).map_err(|errno| failed(name, errno))?;
+                let moved = rustix::fs::renameat(&staged, &**name, &dst, &**name);
+                moved.io(Operation::Publish, path.join(sys::path(name)))?;
             }
         }
         Ok(())
@@ -223,23 +197,11 @@ impl MergeRules {
 }
 
 fn open_all(at: &MergedDirectory<'_>, name: &CStr) -> sys::Result<[OwnedFd; 3]> {
-    let open = |directory| sys::open_at(directory, name, DIRECTORY, Mode::empty());
+    let open = |directory| sys::open_at(directory, name, DIRECTORY);
     Ok([open(at.src)?, open(at.staged)?, open(at.dst)?])
 }
 
 fn entries(directory: BorrowedFd<'_>) -> sys::Result<Vec<(CString, FileType)>> {
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(directory, &mut buffer)?;
-    let mut found = Vec::new();
-    while let Some(entry) = listing.next() {
-        let entry = entry?;
-        let kind = match entry.kind {
-            FileType::Unknown => {
-                FileType::from_raw_mode(rustix::fs::statat(directory, entry.name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
-            }
-            kind => kind,
-        };
-        found.push((entry.name.to_owned(), kind));
-    }
-    Ok(found)
+    let listed = sys::list(directory)?.into_iter();
+    listed.map(|(name, kind)| sys::kind_of(directory, &name, kind).map(|kind| (name, kind))).collect()
 }

@@ -1,10 +1,7 @@
 //! Finding out how a clone would be made, and that it would fail.
 
-use std::ffi::{CStr, OsStr};
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::CStr;
 use std::path::Path;
-
-use rustix::fs::AtFlags;
 
 use super::check::{CloneRequest, check};
 use super::stage::StagedTree;
@@ -14,6 +11,7 @@ use crate::options::internal::FrozenSince;
 use crate::report::ClonePlan;
 use crate::scan::{ScanOptions, scan_tree};
 use crate::tree::exclude::Exclusions;
+use crate::tree::fill::room;
 use crate::tree::stable::check_frozen;
 use crate::tree::walk::{Descent, EntryKind, Folder, Visitor};
 use crate::vocabulary::strategy::Strategy;
@@ -27,12 +25,14 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<ClonePlan,
     let CloneRequest { source, destination, exclude } = &request;
     let (method, refused) = StagedTree::for_clone(destination, options)?.plan(source)?;
     if let Some(method) = method {
-        method.check_room(source, destination.parent(), dst, exclude, options)?;
-        if options.internal.frozen.is_some() && method.looks_at_entries() {
+        if method.strategy == Strategy::Copy {
+            room::check(source, destination.parent(), dst, exclude, &options.cancel)?;
+        }
+        if options.internal.frozen.is_some() && method.makes_each_file {
             check_all(src, exclude, options)?;
         }
     }
-    let strategy = method.map_or(Strategy::Spare, |method| method.strategy());
+    let strategy = method.map_or(Strategy::Spare, |method| method.strategy);
     Ok(ClonePlan { src: src.into(), dst: dst.into(), strategy, refused })
 }
 
@@ -40,7 +40,7 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<ClonePlan,
 pub(crate) fn strategy(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Strategy, Error> {
     let CloneRequest { source, destination, .. } = check(src, dst, options)?;
     let (method, _) = StagedTree::for_clone(&destination, options)?.plan(&source)?;
-    Ok(method.map_or(Strategy::Spare, |method| method.strategy()))
+    Ok(method.map_or(Strategy::Spare, |method| method.strategy))
 }
 
 /// Fails if an entry of a template was changed.
@@ -59,12 +59,12 @@ struct FrozenVisitor<'a> {
 
 impl Visitor for FrozenVisitor<'_> {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
-        let path = || folder.path().join(OsStr::from_bytes(name.to_bytes()));
+        let path = || folder.path().join(crate::sys::path(name));
         let is_left_out = || self.exclude.matches(&path(), kind == EntryKind::Directory);
         if self.checked.is_err() || (!self.exclude.is_empty() && is_left_out()) {
             return Descent::No;
         }
-        if let Ok(stat) = rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
+        if let Ok(stat) = crate::sys::stat_at(folder.directory(), name) {
             self.checked = check_frozen(self.frozen, &stat, || self.root.join(path()));
         }
         Descent::Yes

@@ -4,21 +4,19 @@
 //! compared, so that after a few changes the source need not be cloned as a whole again.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CString, OsStr};
-use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::CString;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::update::{RecordedDirectory, UpdateMethods, now};
 use crate::claim::check::{DirectoryChanges, node};
 use crate::claim::record::{Writers, blocks, device};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::sys::{self};
 use crate::tree::location::DIRECTORY;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
@@ -26,13 +24,8 @@ use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
 /// The state of a clone, by which [`revert`] finds the entries that have changed in it.
+#[derive(Debug)]
 pub struct CloneState(RecordedDirectory);
-
-impl std::fmt::Debug for CloneState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CloneState").finish_non_exhaustive()
-    }
-}
 
 impl CloneState {
     /// Records the state of the directory `clone`, which is complete. Nothing may write to it, or have a file of it mapped, before this
@@ -44,11 +37,10 @@ impl CloneState {
     /// Fails if `clone` cannot be read, or has sockets, other file systems or subvolumes in it.
     pub fn record(clone: &Path, after: Option<&RevertReport>, cancel: &CancelToken) -> Result<Option<Self>, Error> {
         let made = Source::open(clone)?;
-        let failed = |operation| move |errno| Error::io(operation, clone, errno);
         if made.single().is_some() {
-            return Err(failed(Operation::OpenDirectory)(Errno::NOTDIR));
+            return Err(Error::io(Operation::OpenDirectory, clone, Errno::NOTDIR));
         }
-        if !sys::shows_stores(made.directory()).map_err(failed(Operation::Open))? {
+        if !sys::shows_stores(made.directory()).io(Operation::Open, clone)? {
             return Ok(None);
         }
         let moment = match after {
@@ -120,53 +112,29 @@ fn undoing(
     usual: &OriginalDirectories<'_>,
 ) -> Result<Option<DirectoryChanges>, Error> {
     let node = node(path);
-    let failed = |tree: &Source, operation| {
-        let path = tree.path().join(path);
-        move |errno| Error::io(operation, path, errno)
-    };
-    let src = node.open_source(source.directory()).map_err(failed(source, Operation::OpenDirectory))?;
+    let (src_path, made_path) = (source.path().join(path), made.path().join(path));
+    let src = node.open_source(source.directory()).io(Operation::OpenDirectory, &src_path)?;
     let mut names: HashSet<CString> = changes.made.into_iter().map(|(_, name)| name).chain(changes.gone).collect();
-    match node.open(made.directory(), DIRECTORY) {
-        Ok(directory) => {
-            let stat = rustix::fs::fstat(&directory).map_err(failed(made, Operation::Stat))?;
-            let is_same = usual.inodes.get(path) == Some(&stat.st_ino);
-            if !is_same
-                || device(&stat) != made.identity().0
-                || usual.flags != Some(sys::chosen_flags(directory.as_fd()))
-            {
-                return Ok(None);
-            }
-            let hidden = calves_own(directory.as_fd()).map_err(failed(made, Operation::ReadDirectory))?;
-            names.extend(hidden);
+    let directory =
+        sys::unless_gone(node.open(made.directory(), DIRECTORY)).io(Operation::OpenDirectory, &made_path)?;
+    // If it is missing, the directory above lists it among the entries to be made.
+    if let Some(directory) = directory {
+        let stat = rustix::fs::fstat(&directory).io(Operation::Stat, &made_path)?;
+        let is_same = usual.inodes.get(path) == Some(&stat.st_ino) && device(&stat) == made.identity().0;
+        if !is_same || usual.flags != Some(sys::chosen_flags(directory.as_fd())) {
+            return Ok(None);
         }
-        // The directory above lists it among the entries to be made.
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-        Err(errno) => return Err(failed(made, Operation::OpenDirectory)(errno)),
+        // No clone has the names that only Calve gives, and the check passes them over.
+        let listed = sys::list(directory.as_fd()).io(Operation::ReadDirectory, &made_path)?.into_iter();
+        names.extend(listed.map(|(name, _)| name).filter(|name| is_calves_own(name.to_bytes())));
     }
     let mut undoing = DirectoryChanges::default();
     for name in names {
-        match rustix::fs::statat(&src, &*name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => undoing.made.push((FileType::from_raw_mode(stat.st_mode), name)),
-            Err(Errno::NOENT) => undoing.gone.push(name),
-            Err(errno) => {
-                let path = source.path().join(path).join(OsStr::from_bytes(name.to_bytes()));
-                return Err(Error::io(Operation::Stat, path, errno));
-            }
+        let found = sys::find_at(&src, &*name);
+        match found.map_err(|errno| Error::io(Operation::Stat, src_path.join(sys::path(&name)), errno))? {
+            Some(stat) => undoing.made.push((sys::kind(stat), name)),
+            None => undoing.gone.push(name),
         }
     }
     Ok(Some(undoing))
-}
-
-/// Returns the names in a directory that only Calve gives: no clone has them, and the check passes them over.
-fn calves_own(directory: BorrowedFd<'_>) -> sys::Result<Vec<CString>> {
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(directory, &mut buffer)?;
-    let mut found = Vec::new();
-    while let Some(entry) = listing.next() {
-        let name = entry?.name;
-        if is_calves_own(name.to_bytes()) {
-            found.push(name.to_owned());
-        }
-    }
-    Ok(found)
 }

@@ -1,12 +1,10 @@
 //! Removing excluded entries, and Calve's own, from a snapshot. The others are only listed, never opened.
 
-use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -33,7 +31,7 @@ struct Scrub<'a> {
     path: &'a Path,
     exclude: &'a Exclusions,
     notes: &'a Notes,
-    deletion: &'a Deletion<'a>,
+    deletion: &'a Deletion,
 }
 
 /// Deletes every entry below `root` that is not selected, and sockets.
@@ -42,7 +40,7 @@ pub(crate) fn scrub(
     path: &Path,
     exclude: &Exclusions,
     notes: &Notes,
-    deletion: &Deletion<'_>,
+    deletion: &Deletion,
 ) -> Result<(), Error> {
     let pool = Pool::new(deletion.threads, deletion.cancel.clone());
     let scrub = Scrub { root, path, exclude, notes, deletion };
@@ -68,9 +66,9 @@ pub(crate) fn scrub_own(
     path: &Path,
     directories: &[PathBuf],
     notes: &Notes,
-    deletion: &Deletion<'_>,
+    deletion: &Deletion,
 ) -> Result<(), Error> {
-    let exclude = Exclusions::new(&[])?;
+    let exclude = Exclusions::default();
     let scrub = Scrub { root, path, exclude: &exclude, notes, deletion };
     let mut buffer = ListingBuffer::new();
     for directory in directories {
@@ -101,8 +99,7 @@ impl Scrub<'_> {
         let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
         let before = rustix::fs::fstat(directory).map_err(failed)?;
         let (mut name, mut stays) = (Vec::new(), false);
-        while doomed.take(&mut name).is_some() {
-            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+        while let Some((_, name)) = doomed.take(&mut name) {
             let path = node.path_of(name);
             match delete(directory, name, &self.path.join(&path), self.deletion) {
                 Ok(_) => self.notes.skipped(path, SkipReason::CalvesOwn),
@@ -132,7 +129,7 @@ impl Scrub<'_> {
         let mut listing = Listing::new(directory.as_fd(), buffer).map_err(failed)?;
         while let Some(entry) = listing.next() {
             let entry = entry.map_err(failed)?;
-            path.push(OsStr::from_bytes(entry.name.to_bytes()));
+            path.push(sys::path(entry.name));
             let of = match entry.kind {
                 FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
                 _ if is_calves_own(entry.name.to_bytes()) => Decision::LeaveBecause(SkipReason::CalvesOwn),
@@ -152,7 +149,22 @@ impl Scrub<'_> {
         if !doomed.is_empty() {
             self.delete(node, directory.as_fd(), doomed)?;
         }
-        self.descend(pool, node, directory, below, buffer, depth)
+        let mut name = Vec::new();
+        while let Some((_, name)) = below.take(&mut name) {
+            if pool.stopped() {
+                return Ok(());
+            }
+            let child = Node::child(node, name);
+            if depth >= MOST_OPEN || pool.hungry() {
+                pool.give(child);
+                continue;
+            }
+            match sys::open_at(directory.as_fd(), name, DIRECTORY) {
+                Ok(opened) => self.directory(pool, &child, opened, buffer, depth + 1)?,
+                Err(errno) => self.unopened(&child, errno)?,
+            }
+        }
+        Ok(())
     }
 
     /// Deletes the entries `doomed` of a directory, and gives the directory its times back.
@@ -160,39 +172,10 @@ impl Scrub<'_> {
         let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
         let before = rustix::fs::fstat(directory).map_err(failed)?;
         let mut name = Vec::new();
-        while doomed.take(&mut name).is_some() {
-            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+        while let Some((_, name)) = doomed.take(&mut name) {
             delete(directory, name, &self.path.join(node.path_of(name)), self.deletion)?;
         }
         rustix::fs::futimens(directory, &times(&before)).map_err(failed)
-    }
-
-    fn descend(
-        &self,
-        pool: &Pool<Arc<Node>>,
-        node: &Arc<Node>,
-        directory: OwnedFd,
-        mut below: Names,
-        buffer: &mut ListingBuffer,
-        depth: usize,
-    ) -> Result<(), Error> {
-        let mut name = Vec::new();
-        while below.take(&mut name).is_some() {
-            if pool.stopped() {
-                return Ok(());
-            }
-            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
-            let child = Node::child(node, name);
-            if depth >= MOST_OPEN || pool.hungry() {
-                pool.give(child);
-                continue;
-            }
-            match sys::open_at(directory.as_fd(), name, DIRECTORY, Mode::empty()) {
-                Ok(opened) => self.directory(pool, &child, opened, buffer, depth + 1)?,
-                Err(errno) => self.unopened(&child, errno)?,
-            }
-        }
-        Ok(())
     }
 
     /// Warns of a directory that cannot be read. Its entries are another user's, so they came with the snapshot and stay.

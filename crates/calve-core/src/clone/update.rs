@@ -7,14 +7,15 @@ use rustix::fs::Mode;
 use super::finish::give_metadata;
 use crate::claim::check::{CheckFailure, CheckRequest, SpareDifferences, check};
 use crate::claim::record::{self, RecordDraft, Writers};
-use crate::claim::update::{UpdateRequest, update};
-use crate::error::Error;
+use crate::claim::update::update;
+use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::Facts;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
+use crate::tree::fill::Fill;
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::held_times::HeldTimes;
@@ -26,6 +27,7 @@ use crate::tree::stable::Moment;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Choice, Strategy};
 
+#[derive(Debug)]
 pub(super) struct RecordedDirectory {
     identity: (u64, u64),
     pub(super) record: RecordDraft,
@@ -35,7 +37,7 @@ impl RecordedDirectory {
     /// Records the state of an open directory. `moment` is one from which every change shows.
     pub(super) fn take(source: &Source, moment: Moment, writers: Writers, cancel: &CancelToken) -> Result<Self, Error> {
         let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
-        let record = record::take(source, &Exclusions::new(&[])?, moment, writers, &options)?;
+        let record = record::take(source, &Exclusions::default(), moment, writers, &options)?;
         Ok(Self { identity: source.identity(), record })
     }
 
@@ -48,7 +50,7 @@ impl RecordedDirectory {
 
     /// Returns what has changed in it since. `None`: more than a quarter of the entries have, or files have several names.
     pub(super) fn differences(&self, now: &Source, options: &CloneOptions) -> Result<Option<SpareDifferences>, Error> {
-        let exclude = Exclusions::new(&[])?;
+        let exclude = Exclusions::default();
         let (threads, cancel) = (thread_count(options.threads), &options.cancel);
         let work = CheckRequest { source: now, exclude: &exclude, only: None, threads, cancel };
         match check(&work, &self.record.body, self.record.entries) {
@@ -64,9 +66,10 @@ pub(super) fn now(directory: &Source) -> Result<Moment, Error> {
     rustix::fs::fchmod(directory.directory(), Mode::from_raw_mode(directory.stat().st_mode & 0o7777))
         .and_then(|()| rustix::fs::fstat(directory.directory()))
         .map(|stat| Moment::of_change(&stat))
-        .map_err(|errno| Error::io(Operation::TellTime, directory.path(), errno))
+        .io(Operation::TellTime, directory.path())
 }
 
+#[derive(Debug)]
 pub(super) struct UpdateMethods {
     contents: Contents,
     created: NewFileDefaults,
@@ -101,17 +104,12 @@ impl UpdateMethods {
         options: &CloneOptions,
     ) -> Result<bool, Error> {
         let notes = Notes::default();
-        let work = UpdateRequest {
-            source,
-            exclude: &Exclusions::new(&[])?,
-            tree: clone.directory(),
-            dst: clone.path(),
-            contents: self.contents,
+        let exclude = Exclusions::default();
+        let (from, to) = ((source.directory(), source.path()), (clone.directory(), clone.path()));
+        let work = Fill {
             strict: matches!(self.contents, Contents::Reflink { .. }),
-            created: self.created,
             keeps_nocow: self.keeps_nocow,
-            notes: &notes,
-            options,
+            ..Fill::new(from, to, self.contents, &exclude, self.created, (&notes, options))
         };
         update(&work, differences)?;
         // Telling the time has changed the root, so that its metadata were taken from it.

@@ -196,6 +196,17 @@ impl Error {
     }
 }
 
+/// Names the operation and the path of a failed call.
+pub(crate) trait IoContext<T> {
+    fn io(self, operation: Operation, path: impl Into<PathBuf>) -> Result<T, Error>;
+}
+
+impl<T, E: Into<io::Error>> IoContext<T> for Result<T, E> {
+    fn io(self, operation: Operation, path: impl Into<PathBuf>) -> Result<T, Error> {
+        self.map_err(|reason| Error::io(operation, path, reason))
+    }
+}
+
 /// Why a path is not removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Protection {

@@ -1,6 +1,5 @@
 //! Which spares a clone may use.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,14 +28,8 @@ impl SpareUse {
 }
 
 /// The record of a spare for each directory, and its BLAKE3 hash.
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RecordBody {
     pub(crate) bytes: Vec<u8>,
     pub(crate) hash: [u8; 32],
-}
-
-impl fmt::Debug for RecordBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RecordBody")
-    }
 }

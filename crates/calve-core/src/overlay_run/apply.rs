@@ -15,10 +15,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::changes::{Change, Layer};
-use super::entries::{Directories, above, entry, file_type, is_directory};
+use super::entries::{Directories, above, entry};
 use super::seal::{HELD, PlaceRoot, Seal, unless_anothers, with_writable};
 use super::xattrs::{with_changes, xattrs};
-use crate::error::{Error, PrivateError};
+use crate::error::{Error, IoContext, PrivateError};
 use crate::options::{CloneOptions, Decision, Selection};
 use crate::progress::CancelToken;
 use crate::remove::sweep::sweep_hidden;
@@ -27,14 +27,13 @@ use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::Contents;
-use crate::tree::fill::{Files, Fill, FillPart, Paths, Scope, fill};
+use crate::tree::fill::{Fill, FillPart, Scope, fill};
 use crate::tree::held_times::times;
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
 use crate::tree::names::Names;
 use crate::tree::node::node_of;
 use crate::tree::notes::Notes;
-use crate::tree::pool::thread_count;
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 use crate::vocabulary::operation::Operation;
@@ -64,13 +63,12 @@ struct Move {
     place: usize,
 }
 
-#[derive(Default)]
 struct ApplyPlan {
     /// The roots of the subvolumes that entries move in; the tree's own is the first.
     places: Vec<PathBuf>,
     moves: Vec<Move>,
     /// The entries of the upper directory that are needed for it.
-    taken: HashSet<PathBuf>,
+    taken: Arc<HashSet<PathBuf>>,
     /// The directories that get another mode or owner, or other extended attributes.
     sealed: Vec<PathBuf>,
     /// The directories that get the times that they have in the copy: those that nothing else has changed.
@@ -82,15 +80,8 @@ struct Stage {
     old: OwnedFd,
 }
 
-struct PreparedChanges<'p> {
-    places: Vec<PathBuf>,
-    /// Each place's.
-    stagings: Vec<Staging<'p>>,
-    stages: Vec<Stage>,
-    moves: Vec<Move>,
-    sealed: Vec<PathBuf>,
-    timed: &'p BTreeSet<PathBuf>,
-}
+/// The hidden place in each place of a plan, with its contents.
+type Stages<'p> = [(Staging<'p>, Stage)];
 
 impl ApplyRequest<'_> {
     /// Makes the changes in the tree, or none of them. Each comes with whether more than times differs. What takes long is done before the first
@@ -103,32 +94,31 @@ impl ApplyRequest<'_> {
         let mut plan = self.plan(&changes)?;
         let timed = std::mem::take(&mut plan.timed).into_iter().chain(timed.into_iter().map(|(change, _)| change.path));
         let mut tree = Directories::new(self.lower);
-        let timed: BTreeSet<_> = timed.filter(|path| tree.entry(path).is_ok_and(|stat| !self.is_new(&stat))).collect();
+        plan.timed = timed.filter(|path| tree.entry(path).is_ok_and(|stat| !self.is_new(&stat))).collect();
         if changes.is_empty() {
-            return self.set_times(&timed).map_err(|(path, errno)| self.no_times(&path, errno));
+            return self.set_times(&plan.timed).map_err(|(path, errno)| self.no_times(&path, errno));
         }
-        let places = plan.places.clone();
         let locate = |place: &PathBuf| Location::of_destination(&self.real_path.join(place).join("change"));
         let locations = plan.places.iter().map(locate).collect::<Result<Vec<_>, _>>()?;
-        let failed = |errno| Error::io(Operation::SetMode, self.tree, errno);
         let roots = plan.places.iter().map(|place| self.place_root(place, &plan.sealed));
-        let roots = roots.collect::<sys::Result<Vec<_>>>().map_err(failed)?;
+        let roots = roots.collect::<sys::Result<Vec<_>>>().io(Operation::SetMode, self.tree)?;
         let set = |mode: fn(&PlaceRoot) -> RawMode| {
             let mut done = Ok(());
             for root in roots.iter().filter(|root| root.is_held()) {
                 done = done.and(rustix::fs::fchmod(&root.directory, Mode::from_raw_mode(mode(root))));
             }
-            done.map_err(failed)
+            done.io(Operation::SetMode, self.tree)
         };
         let hold = || set(|root| root.before | HELD);
-        let applied = hold().and_then(|()| self.prepare(plan, &locations, &timed)).and_then(|prepared| {
-            let applied = self.carry_out_all(&changes, &prepared);
+        let applied = hold().and_then(|()| self.prepare(&plan, &locations)).and_then(|stages| {
+            let applied = self.carry_out_all(&changes, &plan, &stages);
             // The hidden places go now.
             hold()?;
             applied
         });
         set(if applied.is_ok() { |root| root.after } else { |root| root.before })?;
         let seals = applied?;
+        let ApplyPlan { places, timed, .. } = plan;
         let mut sealed = seals.iter().filter(|(path, _)| timed.contains(path));
         let set = sealed.try_for_each(|(path, seal)| seal.set_times().map_err(|errno| self.no_times(path, errno)));
         // The hidden ones have given them new times.
@@ -151,30 +141,22 @@ impl ApplyRequest<'_> {
     }
 
     /// Makes all new entries in the tree, under a hidden name. `locations`: an entry of each place, of which only the directory counts.
-    fn prepare<'p>(
-        &self,
-        plan: ApplyPlan,
-        locations: &'p [Location],
-        timed: &'p BTreeSet<PathBuf>,
-    ) -> Result<PreparedChanges<'p>, Error> {
-        let ApplyPlan { places, moves, taken, sealed, .. } = plan;
-        let taken = Arc::new(taken);
-        let (mut stagings, mut stages) = (Vec::new(), Vec::new());
-        for (place, location) in locations.iter().enumerate() {
+    fn prepare<'p>(&self, plan: &ApplyPlan, locations: &'p [Location]) -> Result<Vec<(Staging<'p>, Stage)>, Error> {
+        let prepare = |(place, location): (usize, &'p Location)| {
             sweep_hidden(location.parent(), self.tree, Purpose::Staging)?;
             let mut staging = Staging::reserve(location)?;
             staging.make_root(RootKind::Closed)?;
-            stages.push(self.stage(&staging, moves.iter().filter(|one| one.place == place), &taken)?);
-            stagings.push(staging);
-        }
-        Ok(PreparedChanges { places, stagings, stages, moves, sealed, timed })
+            let stage = self.stage(&staging, plan.moves.iter().filter(|one| one.place == place), &plan.taken)?;
+            Ok((staging, stage))
+        };
+        locations.iter().enumerate().map(prepare).collect()
     }
 
     /// Returns the root of the subvolume that the directory `path` is in: there a nested one gets another device number.
     fn place_of(&self, path: &Path) -> Result<PathBuf, Error> {
         let mut tree = Directories::new(self.lower);
         let mut device = |path: &Path| {
-            let stat = tree.entry(path).map_err(|errno| Error::io(Operation::Stat, self.tree.join(path), errno));
+            let stat = tree.entry(path).io(Operation::Stat, self.tree.join(path));
             stat.map(|stat| stat.st_dev)
         };
         let (mut place, own) = (path, device(path)?);
@@ -187,18 +169,22 @@ impl ApplyRequest<'_> {
         Ok(place.to_path_buf())
     }
 
-    fn carry_out_all(&self, changes: &[Change], prepared: &PreparedChanges<'_>) -> Result<Vec<(PathBuf, Seal)>, Error> {
-        let PreparedChanges { places, stagings, moves, .. } = prepared;
+    fn carry_out_all(
+        &self,
+        changes: &[Change],
+        plan: &ApplyPlan,
+        stages: &Stages<'_>,
+    ) -> Result<Vec<(PathBuf, Seal)>, Error> {
         // While it was made, time has passed. The places have got the hidden ones since.
         let (mut tree, mut copy) = (Directories::new(self.lower), Directories::new(self.upper.directory));
-        for change in changes.iter().filter(|change| !places.contains(&change.path)) {
+        for change in changes.iter().filter(|change| !plan.places.contains(&change.path)) {
             self.check(change, &mut tree)?;
         }
         changes.iter().try_for_each(|change| self.check_shown(change, &mut copy))?;
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let ApplyFailure { path, why, left } = match self.carry_out(prepared) {
+        let ApplyFailure { path, why, left } = match self.carry_out(plan, stages) {
             Ok(seals) => return Ok(seals),
             Err(failure) => failure,
         };
@@ -210,17 +196,17 @@ impl ApplyRequest<'_> {
             }
             .into());
         };
-        let place = moves.iter().find(|one| one.path == left).map_or(0, |one| one.place);
+        let place = plan.moves.iter().find(|one| one.path == left).map_or(0, |one| one.place);
         let left = self.tree.join(left);
-        let rescued = stagings.iter().map(|staging| self.rescue(staging)).collect::<sys::Result<Vec<_>>>();
-        let rescued = rescued.map_err(|errno| Error::io(Operation::ExchangeBack, &left, errno))?;
+        let rescued = stages.iter().map(|(staging, _)| self.rescue(staging)).collect::<sys::Result<Vec<_>>>();
+        let rescued = rescued.io(Operation::ExchangeBack, &left)?;
         let kept = rescued.into_iter().nth(place).unwrap_or_default();
         Err(PrivateError::HalfApplied { path: left, source: errno.into(), kept }.into())
     }
 
     /// Fails if the tree has changed.
     fn plan(&self, changes: &[Change]) -> Result<ApplyPlan, Error> {
-        let ApplyPlan { mut moves, mut taken, mut sealed, mut timed, .. } = ApplyPlan::default();
+        let (mut moves, mut taken, mut sealed, mut timed) = (Vec::new(), HashSet::new(), Vec::new(), BTreeSet::new());
         let mut places = vec![PathBuf::new()];
         let mut last_above: Option<(PathBuf, usize)> = None;
         let mut tree = Directories::new(self.lower);
@@ -259,18 +245,14 @@ impl ApplyRequest<'_> {
         if !changes.is_empty() {
             timed.extend(places.iter().cloned());
         }
-        Ok(ApplyPlan { places, moves, taken, sealed, timed })
+        Ok(ApplyPlan { places, moves, taken: Arc::new(taken), sealed, timed })
     }
 
     /// Returns the entry of the tree that a change is about, if that is as it was when the command began.
     fn check(&self, change: &Change, tree: &mut Directories<'_>) -> Result<Option<Stat>, Error> {
-        let stat = match tree.entry(&change.path) {
-            Ok(stat) => Some(stat),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-            Err(errno) => return Err(Error::io(Operation::Stat, self.tree.join(&change.path), errno)),
-        };
+        let stat = sys::unless_gone(tree.entry(&change.path)).io(Operation::Stat, self.tree.join(&change.path))?;
         // A socket is not listed as an entry that was there before.
-        let listed = stat.as_ref().map(file_type).filter(|kind| *kind != FileType::Socket);
+        let listed = stat.as_ref().map(sys::kind).filter(|kind| *kind != FileType::Socket);
         let kind = listed.map(EntryKind::from);
         let has_changed = stat.as_ref().is_some_and(|stat| self.is_new(stat));
         if kind != change.before || has_changed { Err(self.changed(change)) } else { Ok(stat) }
@@ -291,12 +273,10 @@ impl ApplyRequest<'_> {
     /// Fails if an entry of the copy may have changed since it was listed.
     fn check_shown(&self, change: &Change, copy: &mut Directories<'_>) -> Result<(), Error> {
         let (Some(shown), true) = (self.shown, change.after.is_some()) else { return Ok(()) };
-        match copy.entry(&change.path) {
-            Ok(stat) if !shown.may_have_changed(&stat) => Ok(()),
-            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
-                Err(self.cause(self.shown, PrivateError::ChangedSinceShown(self.tree.join(&change.path))))
-            }
-            Err(errno) => Err(Error::io(Operation::Stat, self.tree.join(&change.path), errno)),
+        let path = self.tree.join(&change.path);
+        match sys::unless_gone(copy.entry(&change.path)).io(Operation::Stat, &path)? {
+            Some(stat) if !shown.may_have_changed(&stat) => Ok(()),
+            _ => Err(self.cause(self.shown, PrivateError::ChangedSinceShown(path))),
         }
     }
 
@@ -311,11 +291,8 @@ impl ApplyRequest<'_> {
         if !has(c"trusted.overlay.origin") && !has(c"user.overlay.origin") {
             return Ok(false);
         }
-        match entry(self.lower, directory) {
-            Ok(stat) => Ok(since.may_have_changed(&stat)),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
-            Err(errno) => Err(failed(errno)),
-        }
+        let stat = sys::unless_gone(entry(self.lower, directory)).map_err(failed)?;
+        Ok(stat.is_some_and(|stat| since.may_have_changed(&stat)))
     }
 
     fn is_new(&self, stat: &Stat) -> bool {
@@ -333,7 +310,7 @@ impl ApplyRequest<'_> {
         let root = staging.root().ok_or_else(|| failed(Errno::NOENT))?;
         let make = |name| {
             rustix::fs::mkdirat(root, name, Mode::RWXU)?;
-            sys::open_at(root, name, DIRECTORY, Mode::empty())
+            sys::open_at(root, name, DIRECTORY)
         };
         let stage = Stage { new: make(c"new").map_err(failed)?, old: make(c"old").map_err(failed)? };
         let mut copy = Directories::new(self.upper.directory);
@@ -351,7 +328,7 @@ impl ApplyRequest<'_> {
             }
             let stat = copy.entry(&entry.path).map_err(read)?;
             if let Some(part) = parts.get_mut(directory) {
-                part.names.push(file_type(&stat), &name);
+                part.names.push(sys::kind(stat), &name);
             }
         }
         let made: Vec<_> = parts.keys().cloned().collect();
@@ -379,36 +356,27 @@ impl ApplyRequest<'_> {
             true => Decision::Take,
             false => Decision::Leave,
         });
-        let exclude = Exclusions::new(&[])?.and_select(Some(select));
+        let exclude = Exclusions::default().and_select(Some(select));
         let options = CloneOptions { cancel: self.cancel.clone(), ..CloneOptions::default() };
+        let (upper, new) = ((self.upper.directory, self.tree), (stage.new.as_fd(), self.tree));
+        let (contents, notes) = (Contents::Reflink { tell_inlined: false }, Notes::default());
         let work = Fill {
-            src_root: self.upper.directory,
-            dst_root: stage.new.as_fd(),
-            src_path: self.tree,
-            dst_path: self.tree,
-            paths: Paths::Below,
-            files: Files::Clone(Contents::Reflink { tell_inlined: false }),
-            strict: false,
-            exclude: &exclude,
             is_upper: true,
-            created: created_in(staging)?,
             keeps_nocow: sys::magic(self.lower) == Ok(sys::BTRFS_MAGIC),
-            threads: thread_count(None),
-            notes: &Notes::default(),
-            options: &options,
+            ..Fill::new(upper, new, contents, &exclude, created_in(staging)?, (&notes, &options))
         };
         fill(&work, Scope::Parts(parts)).map(|_| ())
     }
 
     /// Moves all entries, the new ones first, and seals the directories. If that fails, takes everything back.
-    fn carry_out(&self, prepared: &PreparedChanges<'_>) -> Result<Vec<(PathBuf, Seal)>, ApplyFailure> {
-        let PreparedChanges { stages, moves, sealed, timed, .. } = prepared;
+    fn carry_out(&self, plan: &ApplyPlan, stages: &Stages<'_>) -> Result<Vec<(PathBuf, Seal)>, ApplyFailure> {
+        let ApplyPlan { moves, sealed, timed, .. } = plan;
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
         let order: Vec<_> = new.into_iter().chain(gone).collect();
         let (mut done, mut seals) = (0, Vec::new());
         let mut failed = None;
         for (number, one) in &order {
-            let stage = &stages[one.place];
+            let (_, stage) = &stages[one.place];
             let moved = self.move_entry(stage, *number, one, Way::There);
             done += usize::from(moved.is_ok());
             if let Err(why) = moved.and_then(|()| self.check_moved(stage, *number, one)) {
@@ -438,7 +406,7 @@ impl ApplyRequest<'_> {
             }
         }
         for (number, one) in order[..done].iter().rev() {
-            if let Err(why) = self.move_entry(&stages[one.place], *number, one, Way::Back) {
+            if let Err(why) = self.move_entry(&stages[one.place].1, *number, one, Way::Back) {
                 left = Some((one.path.clone(), why.errno()));
             }
         }
@@ -456,11 +424,7 @@ impl ApplyRequest<'_> {
                     rustix::fs::utimensat(directory, &*name, &times, AtFlags::SYMLINK_NOFOLLOW)
                 }
             });
-            match set.or_else(unless_anothers) {
-                // Another process has removed or replaced it meanwhile.
-                Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                Err(errno) => return Err((path.clone(), errno)),
-            }
+            sys::unless_gone(set.or_else(unless_anothers)).map_err(|errno| (path.clone(), errno))?;
         }
         Ok(())
     }
@@ -472,7 +436,7 @@ impl ApplyRequest<'_> {
     /// Gives the root everything of its own that the command has changed: attributes, access control lists, mode, owner and times.
     pub(super) fn give_root(&self) -> Result<(), Error> {
         let root = PathBuf::new();
-        let seal = self.seal(&root).map_err(|errno| Error::io(Operation::SetMode, self.tree, errno))?;
+        let seal = self.seal(&root).io(Operation::SetMode, self.tree)?;
         seal.set_times().map_err(|errno| self.no_times(&root, errno))
     }
 
@@ -482,9 +446,7 @@ impl ApplyRequest<'_> {
         let hidden_name = CString::new(number.to_string()).unwrap_or_default();
         let (hidden, hidden_name) = match one.has_new {
             true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(FailureReason::System)?, &name),
-            false => {
-                (sys::open_at(&stage.old, c".", DIRECTORY, Mode::empty()).map_err(FailureReason::System)?, &hidden_name)
-            }
+            false => (sys::open_at(&stage.old, c".", DIRECTORY).map_err(FailureReason::System)?, &hidden_name),
         };
         let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
         let moved = match (one.has_new, one.old.is_some(), way) {
@@ -515,7 +477,7 @@ impl ApplyRequest<'_> {
         let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         let is_one = identity(&moved) == identity(old) && moved.st_mode == old.st_mode;
         // XFS gives a directory a new time for the new `..`.
-        if is_one && (is_directory(old) || version(&moved) == version(old)) {
+        if is_one && (sys::is_directory(old) || version(&moved) == version(old)) {
             Ok(())
         } else {
             Err(FailureReason::Changed)

@@ -1,19 +1,18 @@
 //! The changes of a command in its private copy: the overlay's upper directory, compared with the tree below it.
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::closed::ClosedEntries;
-use super::entries::{add_names, file_type, is_directory, unless_gone};
+use super::entries::open_above;
 use super::xattrs::{RootState, xattrs};
 use crate::error::Error;
 use crate::json::{As, ReceiptPath};
@@ -21,7 +20,7 @@ use crate::sys::{self, XattrTarget};
 use crate::tree::compare::same_data;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::held_times::modified;
-use crate::tree::node::{Node, node_of};
+use crate::tree::node::Node;
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 use crate::vocabulary::hidden_name::is_passing;
@@ -49,25 +48,18 @@ pub struct Version {
     pub contents: Option<Vec<u8>>,
 }
 
-/// Opens the directory that `path` is in, below `root`, and returns it with the entry's name.
-fn open_above(root: BorrowedFd<'_>, path: &Path) -> sys::Result<(OwnedFd, CString)> {
-    let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
-    let directory = node_of(path.parent().unwrap_or(Path::new(""))).open(root, sys::PATH_ONLY)?;
-    Ok((directory, name))
-}
-
 /// Returns the size, in bytes, of the file `path` below `root`. Does not follow a symlink.
 pub(super) fn size(root: BorrowedFd<'_>, path: &Path) -> sys::Result<u64> {
     let (directory, name) = open_above(root, path)?;
-    Ok(rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?.st_size.cast_unsigned())
+    Ok(sys::stat_at(&directory, &*name)?.st_size.cast_unsigned())
 }
 
 /// Reads the file or symlink `path` below `root`, if it has no more than `most` bytes.
 pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Result<Version> {
     let (directory, name) = open_above(root, path)?;
-    let stat = rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let stat = sys::stat_at(&directory, &*name)?;
     let is_executable = stat.st_mode & 0o100 != 0;
-    if file_type(&stat) == FileType::Symlink {
+    if sys::kind(stat) == FileType::Symlink {
         let target = rustix::fs::readlinkat(&directory, &*name, Vec::new())?;
         return Ok(Version { is_executable, contents: Some(target.into_bytes()) });
     }
@@ -133,15 +125,13 @@ pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Since) -> sys::Result<b
     let mut next = vec![Node::root()];
     while let Some(node) = next.pop() {
         let opened = node.open(directory, OFlags::RDONLY)?;
-        let mut names = BTreeSet::new();
-        add_names(opened.as_fd(), &mut names)?;
-        for name in &names {
-            let stat = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        for (name, _) in sys::list(opened.as_fd())? {
+            let stat = sys::stat_at(&opened, &name)?;
             if since.may_have_changed(&stat) {
                 return Ok(false);
             }
-            if is_directory(&stat) {
-                next.push(Node::child(&node, name));
+            if sys::is_directory(stat) {
+                next.push(Node::child(&node, &name));
             }
         }
     }
@@ -175,14 +165,14 @@ struct ChangeReader<'a> {
 
 impl ChangeReader<'_> {
     fn directory(&mut self, node: &Arc<Node>, layers: Layers, above: Lower) -> sys::Result<()> {
-        let upper = (layers != Layers::Lower).then(|| unless_gone(node.open(self.upper, OFlags::RDONLY)));
+        let upper = (layers != Layers::Lower).then(|| sys::unless_gone(node.open(self.upper, OFlags::RDONLY)));
         let upper = upper.transpose()?.flatten();
         let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
         let mut names = BTreeSet::new();
         let mut shown = above;
         match &upper {
             Some(upper) => {
-                add_names(upper.as_fd(), &mut names)?;
+                names.extend(sys::list(upper.as_fd())?.into_iter().map(|(name, _)| name));
                 if sys::is_opaque(upper.as_fd(), self.opaque)? {
                     shown = Lower::Hidden;
                 }
@@ -190,7 +180,7 @@ impl ChangeReader<'_> {
             None => shown = Lower::Hidden,
         }
         if let (Some(lower), Lower::Hidden) = (&lower, shown) {
-            add_names(lower.as_fd(), &mut names)?;
+            names.extend(sys::list(lower.as_fd())?.into_iter().map(|(name, _)| name));
         }
         let [upper, lower] = [&upper, &lower].map(|directory| directory.as_ref().map(AsFd::as_fd));
         names.iter().try_for_each(|name| self.entry(node, name, upper, lower, shown))
@@ -212,7 +202,7 @@ impl ChangeReader<'_> {
         let after = after.map(|stat| self.closed.as_left(|| node.path_of(name), stat));
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
             // A second name, which the command gave it, is to be one of the same file.
-            let has_names = || !is_directory(after) && after.st_nlink > 1;
+            let has_names = || !sys::is_directory(after) && after.st_nlink > 1;
             let is_touched = || modified(before) != modified(after) || has_names();
             let is_different = self.listed == ListingScope::All
                 || !has_same_metadata(before, after)
@@ -224,7 +214,7 @@ impl ChangeReader<'_> {
         } else {
             self.add(node.path_of(name), before.as_ref(), after.as_ref(), true);
         }
-        let layers = match [&before, &after].map(|stat| stat.as_ref().is_some_and(is_directory)) {
+        let layers = match [&before, &after].map(|stat| stat.as_ref().is_some_and(sys::is_directory)) {
             [true, true] => Layers::Both,
             [true, false] => Layers::Lower,
             [false, true] => Layers::Upper,
@@ -235,7 +225,7 @@ impl ChangeReader<'_> {
     }
 
     fn add(&mut self, path: PathBuf, before: Option<&Stat>, after: Option<&Stat>, is_different: bool) {
-        let [before, after] = [before, after].map(|stat| stat.map(|stat| EntryKind::from(file_type(stat))));
+        let [before, after] = [before, after].map(|stat| stat.map(|stat| EntryKind::from(sys::kind(stat))));
         // A whiteout of an entry that never existed is left by a file that came and went.
         if before.is_some() || after.is_some() {
             self.found.push((Change { path, before, after }, is_different));
@@ -246,13 +236,11 @@ impl ChangeReader<'_> {
 /// Looks at a name in one layer. A character device 0 is a deleted entry (overlayfs.rst, "whiteouts"); a socket counts as nothing.
 fn there(layer: Option<BorrowedFd<'_>>, name: &CStr) -> sys::Result<Option<Stat>> {
     let Some(layer) = layer else { return Ok(None) };
-    match rustix::fs::statat(layer, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if file_type(&stat) == FileType::CharacterDevice && stat.st_rdev == 0 => Ok(None),
-        Ok(stat) if file_type(&stat) == FileType::Socket => Ok(None),
-        Ok(stat) => Ok(Some(stat)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno),
-    }
+    let is_nothing = |stat: &Stat| match sys::kind(stat) {
+        FileType::CharacterDevice => stat.st_rdev == 0,
+        kind => kind == FileType::Socket,
+    };
+    Ok(sys::find_at(layer, name)?.filter(|stat| !is_nothing(stat)))
 }
 
 fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
@@ -260,7 +248,7 @@ fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
 }
 
 fn has_same_xattrs(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
-    let [lower, upper] = [lower, upper].map(|layer| unless_gone(xattrs(XattrTarget::Named(layer, name))));
+    let [lower, upper] = [lower, upper].map(|layer| sys::unless_gone(xattrs(XattrTarget::Named(layer, name))));
     // An entry that is gone by now is listed as changed.
     Ok(lower?.zip(upper?).is_some_and(|(lower, upper)| lower == upper))
 }
@@ -272,10 +260,10 @@ fn has_same_data(
     before: &Stat,
     after: &Stat,
 ) -> sys::Result<bool> {
-    if file_type(before) == FileType::RegularFile && before.st_size != after.st_size {
+    if sys::kind(before) == FileType::RegularFile && before.st_size != after.st_size {
         return Ok(false);
     }
-    match unless_gone(same_data(lower, upper, name, (before, after), || false)) {
+    match sys::unless_gone(same_data(lower, upper, name, (before, after), || false)) {
         // It cannot be decided: listed rather than left out.
         Ok(None) | Err(Errno::ACCESS | Errno::PERM) => Ok(false),
         Ok(Some(told)) => Ok(told),

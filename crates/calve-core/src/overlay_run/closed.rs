@@ -1,17 +1,16 @@
 //! Opens the entries of a private copy that a command has closed to its own user, because Calve has to read them, and closes them again.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{CStr, CString};
+use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
+use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 
-use super::entries::{add_names, file_type, unless_gone};
+use super::entries::open_above;
 use crate::sys;
 use crate::tree::location::DIRECTORY;
-use crate::tree::node::{Node, node_of};
+use crate::tree::node::Node;
 
 const PERMISSIONS: RawMode = 0o7777;
 
@@ -31,15 +30,13 @@ impl ClosedEntries {
             return Ok(());
         }
         self.open_entry(above, name, PathBuf::new)?;
-        let root = sys::open_at(above, name, DIRECTORY, Mode::empty())?;
+        let root = sys::open_at(above, name, DIRECTORY)?;
         let mut next = vec![Node::root()];
         while let Some(node) = next.pop() {
-            let Some(directory) = unless_gone(node.open(root.as_fd(), OFlags::RDONLY))? else { continue };
-            let mut names = BTreeSet::new();
-            add_names(directory.as_fd(), &mut names)?;
-            for name in &names {
-                if self.open_entry(directory.as_fd(), name, || node.path_of(name))? {
-                    next.push(Node::child(&node, name));
+            let Some(directory) = sys::unless_gone(node.open(root.as_fd(), OFlags::RDONLY))? else { continue };
+            for (name, _) in sys::list(directory.as_fd())? {
+                if self.open_entry(directory.as_fd(), &name, || node.path_of(&name))? {
+                    next.push(Node::child(&node, &name));
                 }
             }
         }
@@ -48,9 +45,8 @@ impl ClosedEntries {
 
     /// Opens one entry, if it is closed. Returns whether it is a directory. A process that the command left behind may have removed it.
     fn open_entry(&mut self, above: BorrowedFd<'_>, name: &CStr, path: impl FnOnce() -> PathBuf) -> sys::Result<bool> {
-        let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW);
-        let Some(stat) = unless_gone(stat)? else { return Ok(false) };
-        let needed = match file_type(&stat) {
+        let Some(stat) = sys::unless_gone(sys::stat_at(above, name))? else { return Ok(false) };
+        let needed = match sys::kind(stat) {
             FileType::Directory => 0o500,
             FileType::RegularFile => 0o400,
             _ => return Ok(false),
@@ -59,7 +55,7 @@ impl ClosedEntries {
         let open = closed | needed;
         if closed != open && stat.st_uid == rustix::process::geteuid().as_raw() {
             let set = sys::set_mode_of_name(above, name, Mode::from_raw_mode(open));
-            if unless_gone(set)?.is_none() {
+            if sys::unless_gone(set)?.is_none() {
                 return Ok(false);
             }
             self.0.insert(path(), Modes { closed, open });
@@ -83,7 +79,7 @@ impl ClosedEntries {
         let mut closed = Ok(());
         // The deepest first: nothing is reached through a closed directory.
         for (path, modes) in self.0.iter().rev().filter(|(path, _)| chosen(path)) {
-            closed = closed.and(unless_gone(modes.close(root, path)).map(drop));
+            closed = closed.and(sys::unless_gone(modes.close(root, path)).map(drop));
         }
         closed
     }
@@ -96,10 +92,11 @@ impl Modes {
     }
 
     fn close(&self, root: BorrowedFd<'_>, path: &Path) -> sys::Result<()> {
-        let Some(name) = path.file_name() else { return Ok(()) };
-        let name = CString::new(name.as_bytes()).unwrap_or_default();
-        let above = node_of(path.parent().unwrap_or(Path::new(""))).open(root, sys::PATH_ONLY)?;
-        match self.are_of(&rustix::fs::statat(&above, &*name, AtFlags::SYMLINK_NOFOLLOW)?) {
+        if path.as_os_str().is_empty() {
+            return Ok(());
+        }
+        let (above, name) = open_above(root, path)?;
+        match self.are_of(&sys::stat_at(&above, &*name)?) {
             true => sys::set_mode_of_name(above.as_fd(), &name, Mode::from_raw_mode(self.closed)),
             false => Ok(()),
         }
@@ -125,7 +122,7 @@ mod tests {
     #[test]
     fn what_has_gone_is_not_opened() {
         let spot = tempfile::tempdir().unwrap();
-        let root = sys::open_at(rustix::fs::CWD, spot.path(), DIRECTORY, Mode::empty()).unwrap();
+        let root = sys::open_at(rustix::fs::CWD, spot.path(), DIRECTORY).unwrap();
         let mut closed = ClosedEntries::default();
         assert_eq!(closed.open_entry(root.as_fd(), c"gone", || PathBuf::from("gone")), Ok(false));
         assert!(closed.0.is_empty());

@@ -1,46 +1,26 @@
 //! Looks at entries that other processes may remove meanwhile.
 
-use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::sys;
 use crate::tree::node::node_of;
-
-pub(super) fn add_names(directory: BorrowedFd<'_>, names: &mut BTreeSet<CString>) -> sys::Result<()> {
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(directory, &mut buffer)?;
-    while let Some(entry) = listing.next() {
-        names.insert(entry?.name.to_owned());
-    }
-    Ok(())
-}
-
-/// Returns nothing for an entry that a process has removed or replaced after its name was read.
-pub(super) fn unless_gone<T>(result: sys::Result<T>) -> sys::Result<Option<T>> {
-    match result {
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-        result => result.map(Some),
-    }
-}
-
-pub(super) fn file_type(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
-pub(super) fn is_directory(stat: &Stat) -> bool {
-    file_type(stat) == FileType::Directory
-}
 
 /// Returns the directory that an entry is in, and the entry's name. `None` for the root.
 pub(super) fn above(path: &Path) -> Option<(&Path, CString)> {
     let name = CString::new(path.file_name()?.as_bytes()).ok()?;
     Some((path.parent().unwrap_or(Path::new("")), name))
+}
+
+/// Opens the directory that `path` is in, below `root`, and returns it with the entry's name.
+pub(super) fn open_above(root: BorrowedFd<'_>, path: &Path) -> sys::Result<(OwnedFd, CString)> {
+    let (directory, name) = above(path).ok_or(Errno::INVAL)?;
+    Ok((node_of(directory).open(root, sys::PATH_ONLY)?, name))
 }
 
 pub(super) fn entry(root: BorrowedFd<'_>, path: &Path) -> sys::Result<Stat> {
@@ -64,7 +44,7 @@ impl<'a> Directories<'a> {
             Some(last) => last,
             None => (directory.to_path_buf(), node_of(directory).open(self.root, sys::PATH_ONLY)?),
         };
-        let stat = rustix::fs::statat(&last.1, &*name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = sys::stat_at(&last.1, &*name);
         self.last = Some(last);
         stat
     }

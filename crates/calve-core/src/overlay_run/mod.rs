@@ -14,11 +14,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{AtFlags, CWD, Mode, RawMode};
+use rustix::fs::{CWD, Mode, RawMode};
 use rustix::io::Errno;
 
 use crate::clone::clone_and_change;
-use crate::error::{Error, PrivateError};
+use crate::error::{Error, IoContext, PrivateError};
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
 use crate::remove::sweep::sweep_hidden;
@@ -114,15 +114,14 @@ impl PrivateOverlay {
         if source.single().is_some() {
             return Err(Error::io(Operation::MountOverlayOf, tree, Errno::NOTDIR));
         }
-        let below = sys::mounts_below(source.directory())
-            .map_err(|errno| Error::io(Operation::LookForMounts, source.path(), errno))?;
+        let below = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
         if let Some(mount) = below.first() {
             return Err(PrivateError::MountBelow(mount.clone()).into());
         }
         let state = OverlayState::make(changes, &source)?;
-        let began = sys::open_at(CWD, state.path.join("upper").as_path(), DIRECTORY, Mode::empty())
+        let began = sys::open_at(CWD, state.path.join("upper").as_path(), DIRECTORY)
             .and_then(|upper| RootState::read(upper.as_fd(), &ClosedEntries::default()))
-            .map_err(|errno| Error::io(Operation::CreateUpper, &state.path, errno))?;
+            .io(Operation::CreateUpper, &state.path)?;
         sweep_hidden(state.parent.as_fd(), state.path.parent().unwrap_or(&state.path), Purpose::Overlay)?;
         Ok(Self { tree: tree.to_path_buf(), state, began, closed: ClosedEntries::default() })
     }
@@ -136,7 +135,7 @@ impl PrivateOverlay {
             &OverlayPaths { tree: &self.tree, upper: &upper, work: &work, lock },
             working_directory,
         )
-        .map_err(|errno| Error::io(Operation::MountOverlay, working_directory, errno))?;
+        .io(Operation::MountOverlay, working_directory)?;
         Ok(StartRefusal { steps, tree: self.tree.clone(), working_directory: working_directory.to_path_buf() })
     }
 
@@ -148,26 +147,18 @@ impl PrivateOverlay {
     /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner, contents or extended
     /// attributes. While one of their processes still runs, it is a list of the moment. What may be applied takes 11 ms more.
     pub fn changes(&mut self, use_of_them: ChangesUse) -> Result<Changes, Error> {
-        let failed = |errno| Error::io(Operation::Compare, &self.tree, errno);
-        let state = sys::open_at(CWD, self.state.path.as_path(), DIRECTORY, Mode::empty()).map_err(failed)?;
-        self.closed.open(state.as_fd(), c"upper").map_err(failed)?;
+        let state = sys::open_at(CWD, self.state.path.as_path(), DIRECTORY).io(Operation::Compare, &self.tree)?;
+        self.closed.open(state.as_fd(), c"upper").io(Operation::Compare, &self.tree)?;
         let since = (use_of_them == ChangesUse::Apply).then(Since::now);
-        let [lower, upper] = self.layers()?;
-        let touched = self.list(lower.as_fd(), upper.as_fd(), ListingScope::Touched)?;
+        let touched = self.list(&self.layers()?, ListingScope::Touched)?;
         let different = touched.iter().filter(|(_, is_different)| *is_different).map(|(change, _)| change.clone());
         let different = different.collect();
         Ok(Changes { different, touched, since })
     }
 
     /// Lists changes, each with whether more than times differs.
-    fn list(
-        &self,
-        lower: BorrowedFd<'_>,
-        upper: BorrowedFd<'_>,
-        scope: ListingScope,
-    ) -> Result<Vec<(Change, bool)>, Error> {
-        let upper = self.layer(upper);
-        changes::changes(&upper, lower, &self.tree, scope)
+    fn list(&self, [lower, upper]: &[OwnedFd; 2], scope: ListingScope) -> Result<Vec<(Change, bool)>, Error> {
+        changes::changes(&self.layer(upper.as_fd()), lower.as_fd(), &self.tree, scope)
     }
 
     fn layer<'a>(&'a self, upper: BorrowedFd<'a>) -> Layer<'a> {
@@ -175,17 +166,12 @@ impl PrivateOverlay {
     }
 
     /// Returns the changes if they are still those that were `shown`.
-    fn unchanged(
-        &self,
-        lower: BorrowedFd<'_>,
-        upper: BorrowedFd<'_>,
-        shown: &Changes,
-    ) -> Result<Vec<(Change, bool)>, Error> {
+    fn unchanged(&self, layers: &[OwnedFd; 2], shown: &Changes) -> Result<Vec<(Change, bool)>, Error> {
         // Reading all contents again takes longer than looking at the times. An entry that cannot be looked at is for the list to tell.
-        if shown.since.is_some_and(|since| changes::is_quiet(upper, since).unwrap_or(false)) {
+        if shown.since.is_some_and(|since| changes::is_quiet(layers[1].as_fd(), since).unwrap_or(false)) {
             return Ok(shown.touched.clone());
         }
-        let now = self.list(lower, upper, ListingScope::Touched)?;
+        let now = self.list(layers, ListingScope::Touched)?;
         let other = now.iter().zip(&shown.touched).find(|(now, shown)| now != shown);
         let other = other.map(|((now, _), (shown, _))| now.path.clone().min(shown.path.clone()));
         let longer = [&now, &shown.touched].map(|list| list.get(now.len().min(shown.touched.len())));
@@ -211,7 +197,7 @@ impl PrivateOverlay {
         let read = |root: &OwnedFd, kind| match kind {
             Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)
                 .map(Some)
-                .map_err(|errno| Error::io(Operation::Read, self.tree.join(&change.path), errno)),
+                .io(Operation::Read, self.tree.join(&change.path)),
             _ => Ok(None),
         };
         let [lower, upper] = self.layers()?;
@@ -227,18 +213,17 @@ impl PrivateOverlay {
     /// Fails with [`PrivateError::ClockSetBack`] if those times tell nothing.
     /// Leaves the tree as it was, unless the error is [`PrivateError::HalfApplied`].
     pub fn apply(&self, shown: &Changes, since: &BaseState, cancel: &CancelToken) -> Result<(), Error> {
-        let [lower, upper] = self.layers()?;
-        let (lower, upper) = (lower.as_fd(), upper.as_fd());
-        let changes = self.unchanged(lower, upper, shown)?;
-        let upper = self.layer(upper);
+        let layers = self.layers()?;
+        let changes = self.unchanged(&layers, shown)?;
+        let (lower, upper) = (layers[0].as_fd(), self.layer(layers[1].as_fd()));
         let (tree, shown) = (&self.tree, Some(shown.since.unwrap_or(since.0)));
         ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }.apply(&changes)
     }
 
     /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
     pub fn keep(&self, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
-        let [tree, upper] = self.layers()?;
-        let changes = self.list(tree.as_fd(), upper.as_fd(), ListingScope::All)?;
+        let layers = self.layers()?;
+        let changes = self.list(&layers, ListingScope::All)?;
         // The clone gets the metadata of the tree's root when it gets its name: the command's come after that.
         let below = changes.into_iter().filter(|(change, _)| !change.path.as_os_str().is_empty());
         let below: Vec<_> = below.map(|(change, _)| (change, true)).collect();
@@ -251,7 +236,7 @@ impl PrivateOverlay {
         ) -> ApplyRequest<'a> {
             ApplyRequest { tree: dst, real_path, lower, upper, since: None, shown: None, cancel }
         }
-        let upper = self.layer(upper.as_fd());
+        let upper = self.layer(layers[1].as_fd());
         let report = clone_and_change(&self.tree, dst, options, |staged| {
             request(dst, &staged.path(), staged.root()?, upper, &options.cancel).apply(&below)
         })?;
@@ -265,8 +250,8 @@ impl PrivateOverlay {
     pub fn set_aside(&self, dst: &Path) -> Result<(), Error> {
         let OverlayState { parent, path, .. } = &self.state;
         let name = |path: &Path| CString::new(path.file_name().unwrap_or_default().as_bytes()).unwrap_or_default();
-        let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY, Mode::empty()).and_then(|state| {
-            let upper = sys::open_at(state.as_fd(), c"upper", DIRECTORY, Mode::empty())?;
+        let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY).and_then(|state| {
+            let upper = sys::open_at(state.as_fd(), c"upper", DIRECTORY)?;
             // The changes matter more than the modes of what they hold.
             let _ = self.closed.close(upper.as_fd(), |_| true);
             let (from, to) = ((state.as_fd(), c"upper"), (parent.as_fd(), &*name(dst)));
@@ -275,7 +260,7 @@ impl PrivateOverlay {
             let _ = rustix::fs::fchmod(&upper, Mode::from_raw_mode(root.st_mode as RawMode & 0o7777));
             Ok(())
         });
-        moved.map_err(|errno| Error::io(Operation::SetAside, dst, errno))
+        moved.io(Operation::SetAside, dst)
     }
 
     fn layers(&self) -> Result<[OwnedFd; 2], Error> {
@@ -290,12 +275,12 @@ impl PrivateOverlay {
         let name = lock.name().to_owned();
         drop(lock);
         sweep_hidden(parent.as_fd(), path.parent().unwrap_or(&path), Purpose::Overlay)?;
-        Ok(rustix::fs::statat(&parent, &*name, AtFlags::SYMLINK_NOFOLLOW).is_err())
+        Ok(sys::stat_at(&parent, &*name).is_err())
     }
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
-    sys::open_at(CWD, path, DIRECTORY, Mode::empty()).map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))
+    sys::open_at(CWD, path, DIRECTORY).io(Operation::OpenDirectory, path)
 }
 
 /// The use of a list of changes.

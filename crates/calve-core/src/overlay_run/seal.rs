@@ -3,10 +3,9 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Gid, Mode, RawMode, Stat, Timestamps, Uid};
+use rustix::fs::{Gid, Mode, RawMode, Stat, Timestamps, Uid};
 use rustix::io::Errno;
 
-use super::entries::is_directory;
 use super::xattrs::{Xattrs, set_xattrs};
 use crate::sys;
 
@@ -80,11 +79,11 @@ pub(super) fn with_writable(
     }
     let mut opened = Vec::new();
     for (above, name) in entries.map(|(directory, _)| (directory, c".")).into_iter().chain(entries) {
-        let Ok(stat) = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let Ok(stat) = sys::stat_at(above, name) else { continue };
         let mode = stat.st_mode as RawMode & 0o7777;
-        if is_directory(&stat)
+        if sys::is_directory(stat)
             && mode & HELD != HELD
-            && let Ok(directory) = sys::open_at(above, name, sys::PATH_ONLY, Mode::empty())
+            && let Ok(directory) = sys::open_at(above, name, sys::PATH_ONLY)
             && sys::set_mode_of_name(above, name, Mode::from_raw_mode(mode | HELD)).is_ok()
         {
             opened.push((directory, mode));

@@ -57,12 +57,9 @@ pub(super) fn xattrs(target: XattrTarget<'_>) -> sys::Result<Xattrs> {
         Err(Errno::NOTSUP) => return Ok(found),
         listed => listed?,
     };
-    for name in listed.split(|&byte| byte == 0).filter_map(|name| CString::new(name).ok()) {
-        if name.is_empty() || is_local(&name) {
-            continue;
-        }
-        match target.read(&name, &mut value) {
-            Ok(length) => drop(found.insert(name, value[..length].to_vec())),
+    for name in sys::xattr_names(listed).filter(|name| !is_local(name)) {
+        match target.read(name, &mut value) {
+            Ok(length) => drop(found.insert(name.to_owned(), value[..length].to_vec())),
             // It has just been removed, or is listed but not for this reader.
             Err(sys::NO_ATTRIBUTE) => {}
             Err(errno) => return Err(errno),

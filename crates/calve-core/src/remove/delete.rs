@@ -1,9 +1,8 @@
 //! Deleting a tree in parallel. Never leaves the mount it starts on, never follows a link.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::CStr;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -13,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
@@ -23,30 +22,37 @@ use crate::tree::node::{Node, unlock_file};
 use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
 use crate::vocabulary::operation::Operation;
 
-pub(crate) struct Deletion<'a> {
+#[derive(Clone)]
+pub(crate) struct Deletion {
     pub(crate) threads: usize,
-    pub(crate) progress: &'a Progress,
-    pub(crate) cancel: &'a CancelToken,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) cancel: CancelToken,
     /// A file in the root that is deleted last: the trash's `.gitignore`, which hides the rest.
-    pub(crate) last: Option<&'a CStr>,
+    pub(crate) last: Option<&'static CStr>,
     /// Directories that the caller owns and may not write to are changed so that he may, and so are read-only subvolumes.
     pub(crate) opens_up: bool,
     /// Flags that forbid the deletion (`uchg`) are taken away: a clone has them from its source. Not from files that have another name.
     pub(crate) unlocks: bool,
 }
 
-impl<'a> Deletion<'a> {
-    pub(crate) fn new(threads: Option<NonZeroUsize>, progress: &'a Progress, cancel: &'a CancelToken) -> Self {
+impl Deletion {
+    pub(crate) fn new(threads: Option<NonZeroUsize>, progress: &Arc<Progress>, cancel: &CancelToken) -> Self {
+        let (progress, cancel) = (Arc::clone(progress), cancel.clone());
         Self { threads: thread_count(threads), progress, cancel, last: None, opens_up: true, unlocks: false }
     }
 
-    pub(crate) fn from_options(options: &'a CloneOptions) -> Self {
+    pub(crate) fn from_options(options: &CloneOptions) -> Self {
         Self::new(options.threads, &options.progress, &options.cancel)
+    }
+
+    /// Goes on to the end, also when the caller has cancelled.
+    pub(crate) fn uncancelled() -> Self {
+        Self::new(None, &Arc::default(), &CancelToken::default())
     }
 }
 
 /// Deletes `name`, whatever it is, and counts the entries. Goes on after a failure, and returns the first one. `path` is for messages.
-pub(crate) fn delete(parent: BorrowedFd<'_>, name: &CStr, path: &Path, deletion: &Deletion<'_>) -> Result<u64, Error> {
+pub(crate) fn delete(parent: BorrowedFd<'_>, name: &CStr, path: &Path, deletion: &Deletion) -> Result<u64, Error> {
     let failed = |operation, errno| Error::io(operation, path, errno);
     let refused = match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => return Ok(1),
@@ -70,12 +76,10 @@ pub(crate) fn delete_directory(
     name: &CStr,
     path: &Path,
     expected: (u64, u64),
-    deletion: &Deletion<'_>,
+    deletion: &Deletion,
 ) -> Result<u64, Error> {
-    let failed = |operation, errno| Error::io(operation, path, errno);
-    let root =
-        open_for_deletion(parent, name, deletion.opens_up).map_err(|errno| failed(Operation::OpenDirectory, errno))?;
-    let found = rustix::fs::fstat(&root).map_err(|errno| failed(Operation::Stat, errno))?;
+    let root = open_for_deletion(parent, name, deletion.opens_up).io(Operation::OpenDirectory, path)?;
+    let found = rustix::fs::fstat(&root).io(Operation::Stat, path)?;
     if identity(&found) != expected {
         return Err(Error::StagingLost(path.to_path_buf()));
     }
@@ -87,7 +91,7 @@ fn empty_and_remove(
     name: &CStr,
     path: &Path,
     root: OwnedFd,
-    deletion: &Deletion<'_>,
+    deletion: &Deletion,
 ) -> Result<u64, Error> {
     let on_btrfs = sys::magic(root.as_fd()) == Ok(sys::BTRFS_MAGIC);
     let Some(root) = keep_unless_subvolume(on_btrfs, parent, name, root, deletion.opens_up) else { return Ok(1) };
@@ -95,12 +99,8 @@ fn empty_and_remove(
     for rounds_left in (0..MOST_ROUNDS).rev() {
         let (in_this_round, emptied) = empty(root.as_fd(), path, on_btrfs, deletion)?;
         deleted += in_this_round;
-        let result = match emptied {
-            Ok(()) => rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
-                .map_err(|errno| Error::io(Operation::RemoveEmptied, path, errno)),
-            Err(error) => Err(error),
-        };
-        match result {
+        let remove = |()| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).io(Operation::RemoveEmptied, path);
+        match emptied.and_then(remove) {
             Ok(()) => break,
             Err(error) if rounds_left > 0 && in_this_round > 0 && is_not_empty(&error) => {}
             Err(error) => return Err(error),
@@ -122,11 +122,12 @@ fn empty(
     root: BorrowedFd<'_>,
     path: &Path,
     on_btrfs: bool,
-    deletion: &Deletion<'_>,
+    deletion: &Deletion,
 ) -> Result<(u64, Result<(), Error>), Error> {
     let shared = DeletionState { deletion, root, path, on_btrfs, failure: Mutex::default() };
     let pool = Pool::new(deletion.threads, deletion.cancel.clone());
-    let first = Batch { of: DoomedDirectory::root(), names: None };
+    let of_root = DoomedDirectory { node: Node::root(), parent: None, holders: AtomicUsize::new(1) };
+    let first = Batch { of: Arc::new(of_root), names: None };
     let counts = pool.run(first, |pool| {
         sys::private_descriptors(&[root]);
         let mut worker =
@@ -144,7 +145,7 @@ fn empty(
 }
 
 struct DeletionState<'a> {
-    deletion: &'a Deletion<'a>,
+    deletion: &'a Deletion,
     root: BorrowedFd<'a>,
     path: &'a Path,
     on_btrfs: bool,
@@ -157,12 +158,6 @@ struct DoomedDirectory {
     parent: Option<Arc<DoomedDirectory>>,
     /// Its own worker, batches given to others, and directories below that others still work in.
     holders: AtomicUsize,
-}
-
-impl DoomedDirectory {
-    fn root() -> Arc<Self> {
-        Arc::new(Self { node: Node::root(), parent: None, holders: AtomicUsize::new(1) })
-    }
 }
 
 /// A chain of thousands must not be dropped by recursion.
@@ -214,7 +209,7 @@ impl Frame {
 
 /// Opens the parent of `child`, if it is the one expected.
 fn parent_of(child: BorrowedFd<'_>, expected: (u64, u64)) -> Option<OwnedFd> {
-    let parent = sys::open_at(child, c"..", DIRECTORY, Mode::empty()).ok()?;
+    let parent = sys::open_at(child, c"..", DIRECTORY).ok()?;
     let found = rustix::fs::fstat(&parent).ok()?;
     (identity(&found) == expected).then_some(parent)
 }
@@ -242,11 +237,10 @@ impl DeleteWorker<'_, '_> {
                 self.frames.clear();
                 return;
             }
-            if top.names.take(&mut name).is_none() {
+            let Some((_, child)) = top.names.take(&mut name) else {
                 self.done(top);
                 continue;
-            }
-            let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            };
             if let Some(directory) = self.open_child(&mut top, child) {
                 let doomed = Arc::new(DoomedDirectory {
                     node: Node::child(&top.doomed.node, child),
@@ -267,13 +261,8 @@ impl DeleteWorker<'_, '_> {
 
     fn open_child(&mut self, top: &mut Frame, name: &CStr) -> Option<OwnedFd> {
         let node = Arc::clone(&top.doomed.node);
-        let parent = match top.open_from(None, self.shared.root) {
-            Ok(directory) => directory,
-            Err(errno) => {
-                self.note(Operation::OpenDirectory, &node, None, errno);
-                return None;
-            }
-        };
+        let parent = top.open_from(None, self.shared.root);
+        let parent = parent.map_err(|errno| self.note(Operation::OpenDirectory, &node, None, errno)).ok()?;
         let opens_up = self.shared.deletion.opens_up;
         let mut opened = open_for_deletion(parent, name, opens_up);
         if opens_up && matches!(opened, Err(Errno::ACCESS)) {
@@ -281,37 +270,33 @@ impl DeleteWorker<'_, '_> {
             let _ = rustix::fs::fchmod(parent, Mode::RWXU);
             opened = open_for_deletion(parent, name, opens_up);
         }
-        match opened {
+        let (operation, errno) = match opened {
             Ok(directory) => {
                 let kept = keep_unless_subvolume(self.shared.on_btrfs, parent, name, directory, opens_up);
                 self.deleted += u64::from(kept.is_none());
-                kept
+                return kept;
             }
-            Err(Errno::NOENT) => None,
-            Err(Errno::XDEV) => {
-                self.note(Operation::SkipMount, &node, Some(name), Errno::BUSY);
-                None
-            }
+            Err(Errno::NOENT) => return None,
+            Err(Errno::XDEV) => (Operation::SkipMount, Errno::BUSY),
             // It has become a link or a file since it was listed.
-            Err(Errno::NOTDIR | Errno::LOOP) => {
-                match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
-                    Ok(()) => self.deleted += 1,
-                    Err(errno) => self.note(Operation::Remove, &node, Some(name), errno),
+            Err(Errno::NOTDIR | Errno::LOOP) => match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+                Ok(()) => {
+                    self.deleted += 1;
+                    return None;
                 }
-                None
-            }
-            Err(errno) => {
-                self.note(Operation::OpenDirectory, &node, Some(name), errno);
-                None
-            }
-        }
+                Err(errno) => (Operation::Remove, errno),
+            },
+            Err(errno) => (Operation::OpenDirectory, errno),
+        };
+        self.note(operation, &node, Some(name), errno);
+        None
     }
 
     /// Deletes everything in a directory but the directories, which go onto the stack.
     fn empty(&mut self, doomed: Arc<DoomedDirectory>, directory: OwnedFd) {
         let before = self.deleted;
         let mut names = Names::default();
-        let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
+        let mut buffer = std::mem::take(&mut self.listing);
         let keep = self.shared.deletion.last.filter(|_| doomed.parent.is_none());
         // A directory may be read-only, and its owner may still want it gone.
         let mut opened_up = !self.shared.deletion.opens_up;
@@ -319,17 +304,10 @@ impl DeleteWorker<'_, '_> {
         if unlocks {
             let _ = sys::unlock(directory.as_fd());
         }
-        match Listing::new(directory.as_fd(), &mut buffer) {
-            Err(errno) => self.note(Operation::ReadDirectory, &doomed.node, None, errno),
-            Ok(mut listing) => loop {
-                let entry = match listing.next() {
-                    None => break,
-                    Some(Ok(entry)) => entry,
-                    Some(Err(errno)) => {
-                        self.note(Operation::ReadDirectory, &doomed.node, None, errno);
-                        break;
-                    }
-                };
+        let mut delete_listed = || -> sys::Result<()> {
+            let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
+            while let Some(entry) = listing.next() {
+                let entry = entry?;
                 if self.pool.stopped() {
                     break;
                 }
@@ -352,14 +330,17 @@ impl DeleteWorker<'_, '_> {
                 match result {
                     Ok(()) => self.deleted += 1,
                     Err(Errno::NOENT) => {}
-                    Err(Errno::ISDIR) => names.push(FileType::Directory, entry.name),
                     // Where types are not listed, EPERM may stand for a directory.
-                    Err(Errno::PERM) if entry.kind == FileType::Unknown => {
+                    Err(errno) if errno == Errno::ISDIR || errno == Errno::PERM && entry.kind == FileType::Unknown => {
                         names.push(FileType::Directory, entry.name);
                     }
                     Err(errno) => self.note(Operation::Remove, &doomed.node, Some(entry.name), errno),
                 }
-            },
+            }
+            Ok(())
+        };
+        if let Err(errno) = delete_listed() {
+            self.note(Operation::ReadDirectory, &doomed.node, None, errno);
         }
         self.listing = buffer;
         self.shared.deletion.progress.add(self.deleted - before, 0);
@@ -441,7 +422,7 @@ impl DeleteWorker<'_, '_> {
         }
         let mut path = self.shared.path.join(node.path());
         if let Some(name) = name {
-            path.push(OsStr::from_bytes(name.to_bytes()));
+            path.push(sys::path(name));
         }
         *failure = Some(Error::io(operation, path, errno));
     }

@@ -20,7 +20,7 @@ const ENTRIES: usize = 8192;
 
 /// Refuses a tree with a directory that another user owns and this one cannot empty: a rename would only hide it, for good.
 pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), Error> {
-    let is_directory = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let is_directory = |stat: rustix::fs::Stat| sys::is_directory(stat);
     if rustix::process::geteuid().is_root() || !location.stat()?.is_some_and(is_directory) {
         return Ok(());
     }
@@ -100,9 +100,9 @@ impl Search {
 }
 
 fn open(parent: BorrowedFd<'_>, name: &CStr) -> ForeignEntry {
-    match sys::open_at(parent, name, crate::tree::location::DIRECTORY, rustix::fs::Mode::empty()) {
+    match sys::open_at(parent, name, crate::tree::location::DIRECTORY) {
         Ok(directory) => ForeignEntry::Directory(directory),
-        Err(Errno::ACCESS) => match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::ACCESS) => match sys::stat_at(parent, name) {
             Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => ForeignEntry::Undeletable,
             _ => ForeignEntry::Nothing,
         },

@@ -1,13 +1,13 @@
 //! Refuses to move away or delete protected places, however they are spelled.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{Error, Protection};
+use crate::error::{Error, IoContext, Protection};
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 use crate::vocabulary::operation::Operation;
@@ -44,12 +44,12 @@ const OF_THE_SYSTEM: [&CStr; 23] = [
 pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let path = location.path();
     let Some(stat) = location.stat()? else { return Err(Error::Missing(path.to_path_buf())) };
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+    if !sys::is_directory(stat) {
         return Ok(());
     }
     let refuse = |reason| Err(Error::Protected { path: path.to_path_buf(), reason });
-    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = location.open_at(flags).map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))?;
+    let directory =
+        location.open_at(sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW).io(Operation::OpenDirectory, path)?;
     let directory = directory.as_fd();
     let root = identity(&stat);
     if is_at(c"/", root) {
@@ -58,11 +58,10 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
     if OF_THE_SYSTEM.iter().any(|path| is_at(path, root)) {
         return refuse(Protection::System);
     }
-    let unknown = |errno| Error::io(Operation::FindMounts, path, errno);
-    if sys::is_mount_point(directory).map_err(unknown)? {
+    if sys::is_mount_point(directory).io(Operation::FindMounts, path)? {
         return refuse(Protection::MountPoint(path.to_path_buf()));
     }
-    if let Some(mount) = sys::mounts_below(directory).map_err(unknown)?.first() {
+    if let Some(mount) = sys::mounts_below(directory).io(Operation::FindMounts, path)?.first() {
         return refuse(Protection::MountBelow(mount.clone()));
     }
     if contains(Path::new("."), root)? {
@@ -82,16 +81,12 @@ fn is_at(path: &CStr, directory: (u64, u64)) -> bool {
 
 /// Returns whether the directory `inner` is `root` or inside it. What does not exist, or has been deleted, is in nothing.
 fn contains(inner: &Path, root: (u64, u64)) -> Result<bool, Error> {
-    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let failed = |errno| Error::io(Operation::OpenDirectory, inner, errno);
-    let open: Result<_, Errno> = crate::sys::open_at(CWD, inner, flags, Mode::empty());
-    let inner: BorrowedFd<'_> = match &open {
-        Ok(directory) => directory.as_fd(),
+    let directory = match sys::open_at(CWD, inner, sys::PATH_ONLY | OFlags::DIRECTORY) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(false),
-        Err(errno) => return Err(failed(*errno)),
+        opened => opened.io(Operation::OpenDirectory, inner)?,
     };
-    match is_inside(inner, root) {
+    match is_inside(directory.as_fd(), root) {
         Err(Errno::NOENT) => Ok(false),
-        other => other.map_err(failed),
+        other => other.io(Operation::OpenDirectory, inner),
     }
 }

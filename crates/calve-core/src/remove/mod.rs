@@ -7,28 +7,29 @@ pub(crate) mod reap;
 pub(crate) mod sweep;
 pub(crate) mod trash;
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::error::{Error, Protection};
+use crate::error::{Error, IoContext, Protection};
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 
 use crate::options::{Background, RemovalWait, RemoveOptions};
-use crate::progress::{CancelToken, Progress};
+use crate::progress::CancelToken;
 use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::foreign::refuse_what_cannot_be_deleted;
 use crate::remove::reap::reap_all;
 use crate::remove::sweep::delete_protected;
 use crate::remove::trash::{GITIGNORE, hide_from_git};
 use crate::report::{ReapReport, RemoveReport, Warning};
-use crate::tree::location::{DIRECTORY, Location, identity};
+use crate::sys;
+use crate::tree::location::{DIRECTORY, Location, identity, is_at};
 use crate::tree::lock::{Lock, Purpose, Reach, recognise};
 use crate::tree::own::remove_files;
 use crate::vocabulary::hidden_name::templates_directory;
@@ -52,7 +53,7 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
 /// # Errors
 /// Fails like [`remove_tree`], and with [`Error::Protected`] when something else is at `path`.
 pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
-    let stat = rustix::fs::fstat(directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    let stat = rustix::fs::fstat(directory).io(Operation::Stat, path)?;
     remove(path, Some(identity(&stat)), options)
 }
 
@@ -84,13 +85,12 @@ fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) ->
     if expected.is_some_and(|expected| stat.is_none_or(|stat| identity(&stat) != expected)) {
         return Err(Error::Protected { path: path.to_path_buf(), reason: Protection::Exchanged(None) });
     }
-    if stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
+    if stat.is_some_and(sys::is_directory) {
         let removed = remove_directory(&location, expected, options, &mut report);
         remove_lock(&location);
         removed?;
     } else {
-        rustix::fs::unlinkat(location.parent(), location.name(), AtFlags::empty())
-            .map_err(|errno| Error::io(Operation::Remove, path, errno))?;
+        rustix::fs::unlinkat(location.parent(), location.name(), AtFlags::empty()).io(Operation::Remove, path)?;
         report.deleted = 1;
     }
     report.elapsed = started.elapsed();
@@ -104,10 +104,9 @@ fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) ->
 /// Fails when `path` is no directory, and when something could not be deleted: that stays, and the directories that lead to it.
 pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     let location = open(path)?;
-    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
-    let stat = location.stat()?.ok_or_else(|| failed(Errno::NOENT))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        return Err(failed(Errno::NOTDIR));
+    let stat = location.stat()?.ok_or_else(|| Error::io(Operation::OpenDirectory, path, Errno::NOENT))?;
+    if !sys::is_directory(stat) {
+        return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR));
     }
     let deletion = Deletion::new(options.threads, &options.progress, &options.cancel);
     let deletion = Deletion { opens_up: false, ..deletion };
@@ -137,12 +136,11 @@ fn check_own_name(location: &Location) -> Result<(), Error> {
         return failed(errno);
     }
     let Some(stat) = location.stat()? else { return Ok(()) };
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let kind = sys::kind(stat);
     let is_unchangeable =
-        |opened: crate::sys::Result<OwnedFd>| opened.is_ok_and(|opened| crate::sys::is_unchangeable(opened.as_fd()));
-    if is_unchangeable(crate::sys::open_at(location.parent(), c".", DIRECTORY, Mode::empty()))
-        || matches!(kind, FileType::Directory | FileType::RegularFile) && is_unchangeable(location.open_at(flags))
+        |opened: sys::Result<OwnedFd>| opened.is_ok_and(|opened| sys::is_unchangeable(opened.as_fd()));
+    if is_unchangeable(sys::open_at(location.parent(), c".", DIRECTORY))
+        || matches!(kind, FileType::Directory | FileType::RegularFile) && is_unchangeable(location.open_at(sys::FILE))
     {
         return failed(Errno::PERM);
     }
@@ -159,7 +157,7 @@ fn open(path: &Path) -> Result<Location, Error> {
     let location = Location::of_existing(path)?
         .ok_or_else(|| Error::Protected { path: path.to_path_buf(), reason: Protection::NoName })?;
     if path.as_os_str().as_bytes().ends_with(b"/") {
-        match location.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        match location.stat()?.map(sys::kind) {
             None | Some(FileType::Directory) => {}
             Some(FileType::Symlink) => return Err(Error::LinkWithSlash(path.to_path_buf())),
             Some(_) => return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR)),
@@ -233,15 +231,13 @@ fn refused_rename(error: &std::io::Error) -> bool {
 
 /// Deletes what killed clones of this user have left in the directory `parent`, and says what that was. Trash stays, for [`reap`].
 pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = match crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()) {
-        Ok(directory) => directory,
-        Err(Errno::NOENT) => return Ok(Vec::new()),
-        Err(errno) => return Err(Error::io(Operation::OpenDirectory, parent, errno)),
+    let Some(directory) =
+        sys::unless_missing(sys::open_at(rustix::fs::CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY))
+            .io(Operation::OpenDirectory, parent)?
+    else {
+        return Ok(Vec::new());
     };
-    let (progress, cancel) = (Progress::default(), CancelToken::default());
-    let deletion = Deletion::new(None, &progress, &cancel);
-    let swept = sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &deletion)?;
+    let swept = sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &Deletion::uncancelled())?;
     match swept.failure {
         Some(error) => Err(error),
         None => Ok(swept.removed),
@@ -261,19 +257,17 @@ pub struct PendingTrash {
 
 /// Returns the trash of this user in the directory `parent`, which [`reap`] deletes, if nothing prevents it.
 pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
-    let failed = |operation| move |errno| Error::io(operation, parent, errno);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty());
-    let directory = directory.map_err(failed(Operation::OpenDirectory))?;
-    let mut found = sweep::find(directory.as_fd()).map_err(failed(Operation::ReadDirectory))?;
+    let directory = sys::open_at(rustix::fs::CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY);
+    let directory = directory.io(Operation::OpenDirectory, parent)?;
+    let mut found = sweep::find(directory.as_fd()).io(Operation::ReadDirectory, parent)?;
     found.retain(|found| {
-        let stat = rustix::fs::statat(&directory, &*found.name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = sys::stat_at(&directory, &*found.name);
         found.purpose == Purpose::Trash && stat.is_ok()
     });
     let pending = found.into_iter().map(|found| {
         let lock = Lock::take(directory.as_fd(), &found.name);
         PendingTrash {
-            path: parent.join(OsStr::from_bytes(found.name.to_bytes())),
+            path: parent.join(sys::path(&found.name)),
             is_stuck: matches!(&lock, Ok(Some(lock)) if lock.has_failed()),
             is_busy: matches!(lock, Ok(None)),
         }
@@ -286,10 +280,9 @@ pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
 /// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
 pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &CancelToken) -> Result<ReapReport, Error> {
     if background == Background::Yes {
-        crate::sys::lower_priority();
+        sys::lower_priority();
     }
-    let progress = Progress::default();
-    let deletion = Deletion::new(None, &progress, cancel);
+    let deletion = Deletion::new(None, &Arc::default(), cancel);
     let report = reap_all(background, || sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion))?;
     remove_templates_directory(parent.as_fd());
     Ok(report)
@@ -297,10 +290,9 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
 
 /// Removes a directory for templates from which the last one has gone. Any other directory stays.
 pub(crate) fn remove_templates_directory(directory: BorrowedFd<'_>) {
-    let Ok(above) = crate::sys::open_at(directory, c"..", DIRECTORY, Mode::empty()) else { return };
+    let Ok(above) = sys::open_at(directory, c"..", DIRECTORY) else { return };
     let name = templates_directory();
-    let named = rustix::fs::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
-    if named.is_ok() && named == rustix::fs::fstat(directory).map(|stat| identity(&stat)) {
+    if is_at(directory, &above, &name) {
         remove_files(directory, Path::new(&name), &[GITIGNORE]);
         if rustix::fs::unlinkat(&above, &name, AtFlags::REMOVEDIR).is_err() {
             // A new template may have come meanwhile.

@@ -1,18 +1,15 @@
 //! Deleting what earlier runs left in a directory: staged trees of killed processes, and trash.
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::delete::{Deletion, delete_directory};
 use super::trash::GITIGNORE;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
-use crate::progress::{CancelToken, Progress};
 use crate::remove::reap::SweepReport;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, Location, identity};
@@ -22,7 +19,7 @@ use crate::vocabulary::operation::Operation;
 /// Finds the hidden names of this user and machine in `parent`, whatever their purpose.
 pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<HiddenName>> {
     // A descriptor of its own: the position in the directory is the descriptor's.
-    let directory = sys::open_at(parent, c".", DIRECTORY, Mode::empty())?;
+    let directory = sys::open_at(parent, c".", DIRECTORY)?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
     let reach = if sys::is_shared_by_machines(parent)? { Reach::Boot } else { Reach::Machine };
@@ -42,9 +39,9 @@ pub(crate) fn sweep(
     parent: BorrowedFd<'_>,
     parent_path: &Path,
     purpose: Purpose,
-    deletion: &Deletion<'_>,
+    deletion: &Deletion,
 ) -> Result<SweepReport, Error> {
-    let found = find(parent).map_err(|errno| Error::io(Operation::ReadDirectory, parent_path, errno))?;
+    let found = find(parent).io(Operation::ReadDirectory, parent_path)?;
     let mut swept = SweepReport::default();
     for HiddenName { purpose: other, name } in found {
         // Without a lock, or with one that another process holds, it is not to be touched.
@@ -53,7 +50,7 @@ pub(crate) fn sweep(
             swept.saw_trash |= other == Purpose::Trash;
             continue;
         };
-        let path = parent_path.join(OsStr::from_bytes(name.to_bytes()));
+        let path = parent_path.join(sys::path(&name));
         if other != purpose {
             let has_failed = lock.has_failed();
             if other != Purpose::Trash {
@@ -65,7 +62,7 @@ pub(crate) fn sweep(
             continue;
         }
         let last = (purpose == Purpose::Trash).then_some(GITIGNORE);
-        match delete_protected(parent, &lock, &path, &Deletion { last, ..*deletion }) {
+        match delete_protected(parent, &lock, &path, &Deletion { last, ..deletion.clone() }) {
             Ok(entries) => {
                 swept.deleted_entries += entries;
                 if entries > 0 {
@@ -90,9 +87,7 @@ pub(crate) fn sweep(
 
 /// Deletes every name of that purpose whose lock is free, however long it takes.
 pub(crate) fn sweep_hidden(parent: BorrowedFd<'_>, path: &Path, purpose: Purpose) -> Result<(), Error> {
-    let (progress, cancel) = (Progress::default(), CancelToken::default());
-    let swept = sweep(parent, path, purpose, &Deletion::new(None, &progress, &cancel))?;
-    swept.failure.map_or(Ok(()), Err)
+    sweep(parent, path, purpose, &Deletion::uncancelled())?.failure.map_or(Ok(()), Err)
 }
 
 /// Deletes the staged trees beside `destination` that killed processes have left.
@@ -105,19 +100,18 @@ pub(crate) fn delete_protected(
     parent: BorrowedFd<'_>,
     lock: &Lock,
     path: &Path,
-    deletion: &Deletion<'_>,
+    deletion: &Deletion,
 ) -> Result<u64, Error> {
-    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
-    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = match sys::open_at(parent, lock.name(), flags, Mode::empty()) {
-        Ok(found) => found,
-        Err(Errno::NOENT) => return Ok(0),
-        Err(errno) => return Err(failed(errno)),
+    let Some(found) =
+        sys::unless_missing(sys::open_at(parent, lock.name(), sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW))
+            .io(Operation::OpenDirectory, path)?
+    else {
+        return Ok(0);
     };
     if lock.protects(found.as_fd()) {
-        let stat = rustix::fs::fstat(&found).map_err(failed)?;
+        let stat = rustix::fs::fstat(&found).io(Operation::OpenDirectory, path)?;
         let unlocks = lock.protects_a_clone_only();
-        return delete_directory(parent, lock.name(), path, identity(&stat), &Deletion { unlocks, ..*deletion });
+        return delete_directory(parent, lock.name(), path, identity(&stat), &Deletion { unlocks, ..deletion.clone() });
     }
     // Its maker was killed before it could write down what it had made, and had put nothing in it; or it is another program's.
     match rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR) {

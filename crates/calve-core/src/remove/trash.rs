@@ -1,8 +1,7 @@
 //! Moving a tree out of sight in one step. Deleting it is the reaper's work.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -29,15 +28,16 @@ pub(crate) fn move_in(
     parent_path: &Path,
     expected: Option<(u64, u64)>,
 ) -> Result<(TrashedTree, Lock), Error> {
-    let path = || parent_path.join(OsStr::from_bytes(name.to_bytes()));
+    let path = || parent_path.join(sys::path(name));
     let failed = |errno| Error::io(Operation::MoveToTrash, path(), errno);
-    let named = |name| rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
+    let named = |name| sys::stat_at(parent, name).map(|stat| identity(&stat));
     let moved = match expected {
         Some(expected) => expected,
         None => named(name).map_err(failed)?,
     };
+    // Its name is random, and while its lock is held nothing gets it.
     let lock = Lock::reserve(parent, Purpose::Trash).map_err(failed)?;
-    if let Err(errno) = lock.record(moved).and_then(|()| rename(parent, name, lock.name())) {
+    if let Err(errno) = lock.record(moved).and_then(|()| rename_to_new(parent, name, parent, lock.name())) {
         lock.remove(parent);
         return Err(failed(errno));
     }
@@ -48,7 +48,7 @@ pub(crate) fn move_in(
                 None
             }
             Err(_) => {
-                let hidden = parent_path.join(OsStr::from_bytes(lock.name().to_bytes()));
+                let hidden = parent_path.join(sys::path(lock.name()));
                 lock.leave();
                 Some(hidden)
             }
@@ -56,14 +56,14 @@ pub(crate) fn move_in(
         return Err(Error::Protected { path: path(), reason: Protection::Exchanged(stays_at) });
     }
     close(parent, lock.name(), moved);
-    let name = OsStr::from_bytes(lock.name().to_bytes()).to_owned();
+    let name = sys::path(lock.name()).into();
     Ok((TrashedTree { parent: parent_path.to_path_buf(), name }, lock))
 }
 
-fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> {
-    match sys::rename_no_replace(parent, name, parent, trash) {
-        // The trash's name is random and its lock is held: nothing is there to be replaced.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rustix::fs::renameat(parent, name, parent, trash),
+/// Renames to a name that nothing has. A file system without the flag of the rename would not notice if something had.
+pub(crate) fn rename_to_new(from: BorrowedFd<'_>, name: &CStr, to: BorrowedFd<'_>, new: &CStr) -> sys::Result<()> {
+    match sys::rename_no_replace(from, name, to, new) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rustix::fs::renameat(from, name, to, new),
         other => other,
     }
 }
@@ -72,15 +72,13 @@ fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> 
 /// Misses a worktree that only `core.worktree` or GIT_DIR names.
 fn may_be_in_repository(directory: BorrowedFd<'_>) -> bool {
     // A name that cannot be looked at counts as one.
-    let has_git = |at: BorrowedFd<'_>, _| {
-        !matches!(rustix::fs::statat(at, c".git", AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
-    };
+    let has_git = |at: BorrowedFd<'_>, _| !matches!(sys::stat_at(at, c".git"), Err(Errno::NOENT));
     any_upwards(directory, has_git).unwrap_or(true)
 }
 
 /// Closes the trash to other users, and hides it from git. Best effort: a tree that cannot be written to shows until it is deleted.
 fn close(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
-    let Ok(root) = sys::open_at(parent, trash, DIRECTORY, Mode::empty()) else { return };
+    let Ok(root) = sys::open_at(parent, trash, DIRECTORY) else { return };
     // Another process may have put another directory there meanwhile.
     if !rustix::fs::fstat(&root).is_ok_and(|stat| identity(&stat) == moved) {
         return;
@@ -98,8 +96,7 @@ fn close(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
 
 /// Writes rules that ignore all of a directory, if it has none.
 pub(super) fn hide_from_git(directory: BorrowedFd<'_>) {
-    let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    if let Ok(file) = sys::open_at(directory, GITIGNORE, create, Mode::RUSR | Mode::WUSR) {
+    if let Ok(file) = sys::create_at(directory, GITIGNORE, OFlags::WRONLY, Mode::RUSR | Mode::WUSR) {
         let _ = rustix::io::write(&file, b"*\n");
     }
 }

@@ -3,11 +3,12 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::volumes::Volume;
-use crate::sys::{self, CloneFamily, Extent, SpaceRules, XattrTarget};
+use crate::sys::{self, CloneFamily, Extent, SpaceRules, XattrTarget, allocated, size};
+use crate::tree::node::open_source;
 
 /// A part of a file on the disk: a run of blocks, or blocks that it has in common with its clones.
 #[derive(Debug, Clone, Copy)]
@@ -53,14 +54,6 @@ pub(super) struct EntrySpace {
     pub(super) items: u64,
 }
 
-pub(super) fn allocated(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512)
-}
-
-pub(super) fn size(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_size).unwrap_or(0)
-}
-
 /// The items of a btrfs (linux/btrfs_tree.h): each has a header of 25 bytes in its leaf.
 const ITEM: u64 = 25;
 
@@ -83,8 +76,9 @@ pub(super) fn inode_items(inode: XattrTarget<'_>) -> u64 {
 fn xattr_sizes(inode: XattrTarget<'_>) -> Vec<(u64, u64)> {
     let (mut names, mut value) = (Vec::new(), Vec::new());
     let Ok(names) = sys::list_xattrs(inode, &mut names) else { return Vec::new() };
-    let names = names.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok());
-    names.filter_map(|name| Some((name.to_bytes().len() as u64, inode.read(name, &mut value).ok()? as u64))).collect()
+    sys::xattr_names(names)
+        .filter_map(|name| Some((name.to_bytes().len() as u64, inode.read(name, &mut value).ok()? as u64)))
+        .collect()
 }
 
 /// Returns what deleting an inode frees with [`SpaceRules::Ext`]. Attributes that do not fit beside the inode are in a block, which inodes with
@@ -118,7 +112,7 @@ pub(super) fn entry(
         measured.items = inode_items(inode);
     }
     let of_blocks = || if volume.rules == SpaceRules::Ext { freed_by_ext(inode, stat) } else { Range::exactly(blocks) };
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+    if sys::kind(stat) != FileType::RegularFile {
         if volume.rules == SpaceRules::Btrfs {
             measured.items += size(stat) + ITEM + 21;
         } else {
@@ -145,9 +139,9 @@ pub(super) fn entry(
         }
         _ => {}
     }
-    let file = open(directory, name)?;
+    let file = open_source(directory, name, sys::FILE)?;
     let mut shared = 0;
-    sys::extents(file.as_fd(), 0, |extent| {
+    sys::extents(file.as_fd(), |extent| {
         if extent.inline {
             measured.inline += extent.length;
             measured.items += ITEM + 21 + size(stat).min(extent.length);
@@ -190,14 +184,6 @@ fn each_of_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, 
         // One that was written to since is reported as alone.
         let (start, length, members) = (family.number, blocks - private, family.members.max(1));
         each(DiskPart { start, length, shared: true, encoded: true, family: members });
-    }
-}
-
-pub(super) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<std::os::fd::OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match sys::open_at(directory, name, flags | sys::NO_ATIME, Mode::empty()) {
-        Err(Errno::PERM) => sys::open_at(directory, name, flags, Mode::empty()),
-        other => other,
     }
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{OFlags, Stat};
 
 use crate::sys::{self, SpaceRules};
 use crate::tree::location::identity;
@@ -73,11 +73,10 @@ impl Volumes {
         let group_shift = sys::allocation_group_shift(directory);
         let kin = known
             .iter()
-            .find(|other| rules == SpaceRules::Btrfs && same_file_system(directory, other.directory()))
+            .find(|other| rules == SpaceRules::Btrfs && sys::same_btrfs(directory, other.directory()))
             .map(|other| other.file_system);
         let device = known.len() as u32;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = match sys::open_at(directory, c".", flags, Mode::empty()) {
+        let directory = match sys::open_at(directory, c".", OFlags::RDONLY | OFlags::DIRECTORY) {
             // Search permission is enough for these calls.
             Err(_) => rustix::io::fcntl_dupfd_cloexec(directory, 3)?,
             Ok(opened) => opened,
@@ -115,8 +114,4 @@ fn exact_subvolume(directory: BorrowedFd<'_>) -> Option<u64> {
     // Data that are not written out yet are not in the tree of extents.
     sys::sync_file_system(directory).ok()?;
     Some(subvolume)
-}
-
-fn same_file_system(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
-    matches!((sys::btrfs_identity(a), sys::btrfs_identity(b)), (Ok(a), Ok(b)) if a == b)
 }

@@ -5,15 +5,15 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::Mounts;
 use crate::progress::{CancelToken, Progress};
 use crate::report::SkippedEntry;
 use crate::sys;
-use crate::tree::location::{identity, is_inside};
+use crate::tree::location::{DIRECTORY, identity, is_inside};
 use crate::tree::node::{Node, open_source};
 use crate::tree::source::Source;
 pub(super) use crate::tree::walk::reason;
@@ -116,7 +116,7 @@ impl<V: SpaceVisitor> SpaceWorker<'_, V> {
         let Some((name, _)) = source.single() else { return };
         let (node, directory) = (Node::root(), source.directory());
         let mut visit = || {
-            let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let stat = sys::stat_at(directory, name)?;
             let volume =
                 self.walk.volumes.find(directory, &rustix::fs::fstat(directory)?, || source.path().to_path_buf())?;
             self.visitor.entry(&OpenedDirectory { root, node: &node, fd: directory, volume: &volume }, name, &stat);
@@ -131,8 +131,7 @@ impl<V: SpaceVisitor> SpaceWorker<'_, V> {
 
 impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = open_source(folder.directory(), name, flags)?;
+        let fd = open_source(folder.directory(), name, DIRECTORY)?;
         let stat = rustix::fs::fstat(&fd)?;
         let root = self.walk.roots[folder.tree].stat();
         let stays = self.walk.mounts == Mounts::Cross || identity(&stat).0 == identity(root).0;
@@ -154,8 +153,8 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
             return Descent::Yes;
         }
         let Some(volume) = &self.volume else { return Descent::No };
-        match rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+        match sys::stat_at(folder.directory(), name) {
+            Ok(stat) if sys::is_directory(stat) => {
                 self.failed(folder.tree, folder.node.path_of(name), Errno::STALE);
             }
             Ok(stat) => self.visitor.entry(&here(folder, volume), name, &stat),
@@ -185,13 +184,15 @@ pub(super) fn nested(roots: &[Source], mounts: Mounts) -> Result<Vec<bool>, Erro
             if index == other_index {
                 continue;
             }
-            let failed = |errno| Error::io(Operation::FindVolume, root.path(), errno);
             let is_reached = mounts == Mounts::Cross || other.stat().st_dev == root.stat().st_dev;
             nested[index] |= match other.single() {
                 // Another name of a file is another entry.
-                Some(_) => other_index < index && is_same_entry(root, other).map_err(failed)?,
+                Some(_) => other_index < index && is_same_entry(root, other).io(Operation::FindVolume, root.path())?,
                 None if root.identity() == other.identity() => other_index < index,
-                None => is_reached && is_inside(root.directory(), other.identity()).map_err(failed)?,
+                None => {
+                    is_reached
+                        && is_inside(root.directory(), other.identity()).io(Operation::FindVolume, root.path())?
+                }
             };
         }
     }

@@ -4,10 +4,9 @@
 //! through any mapping; then the entries are recorded; then their contents are read. A change at any time after an entry was recorded shows
 //! in its change time.
 
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Mode;
@@ -15,9 +14,9 @@ use rustix::io::Errno;
 
 use super::set::SpareOrigin;
 use crate::claim::record::{self, Writers};
-use crate::claim::store::{Set, SpareDirectory, new_spare_name, spares};
+use crate::claim::store::{Set, SpareDirectory, new_spare_name};
 use crate::clone::stage::StagedTree;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete};
@@ -40,28 +39,24 @@ pub(super) fn build(
     set: &Set,
     origin: &SpareOrigin,
     cancel: &CancelToken,
-    progress: &std::sync::Arc<Progress>,
+    progress: &Arc<Progress>,
 ) -> Result<(), Error> {
     let src = origin.path();
     let options = CloneOptions { cancel: cancel.clone(), progress: progress.clone(), ..clone_options(set, origin) };
-    let directory = set.create_directory()?;
+    let directory = Arc::new(set.create_directory()?);
     let built_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = new_spare_name(u64::try_from(built_ns).unwrap_or(u64::MAX));
     let path = set.directory_path();
-    let spare_path = path.join(OsStr::from_bytes(name.to_bytes()));
-    rustix::fs::mkdirat(&directory, &*name, Mode::RWXU)
-        .map_err(|errno| Error::io(Operation::CreateDirectory, &spare_path, errno))?;
-    let found = spares(directory.as_fd(), &path)?.into_iter().find(|found| found.name == name);
-    let made = match &found {
-        Some(found) => fill(set, found, directory.as_fd(), src, built_ns as u64, &options),
+    let spare_path = path.join(sys::path(&name));
+    rustix::fs::mkdirat(&directory, &*name, Mode::RWXU).io(Operation::CreateDirectory, &spare_path)?;
+    let made = match SpareDirectory::open(&directory, name.clone(), &path) {
+        Some(found) => fill(set, &found, src, built_ns as u64, &options),
         None => Err(Error::io(Operation::OpenDirectory, &spare_path, Errno::NOENT)),
     };
     // The set may have been removed meanwhile.
     let made = made.and_then(|()| if set.is_defined() { Ok(()) } else { Err(Error::Interrupted) });
     if made.is_err() {
-        // Also when the caller has cancelled.
-        let never = CancelToken::default();
-        let _ = delete(directory.as_fd(), &name, &spare_path, &Deletion::new(None, &Progress::default(), &never));
+        let _ = delete(directory.as_fd(), &name, &spare_path, &Deletion::uncancelled());
     }
     made
 }
@@ -87,16 +82,8 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
         .allocated_bytes)
 }
 
-fn fill(
-    set: &Set,
-    found: &SpareDirectory,
-    directory: BorrowedFd<'_>,
-    src: &Path,
-    built_ns: u64,
-    options: &CloneOptions,
-) -> Result<(), Error> {
-    let failed = |operation| move |errno| Error::io(operation, src, errno);
-    let Some(_lock) = found.lock(directory)? else {
+fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &CloneOptions) -> Result<(), Error> {
+    let Some(_lock) = found.lock()? else {
         return Err(Error::io(Operation::LockSpares, &found.path, Errno::WOULDBLOCK));
     };
     let source = Source::open(src)?;
@@ -106,7 +93,7 @@ fn fill(
     let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?.moment;
     let taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;
-    let mut head = taken.head(&source, built_ns).map_err(failed(Operation::Stat))?;
+    let mut head = taken.head(&source, built_ns).io(Operation::Stat, src)?;
     let notes = Notes::default();
     let kind = if set.definition.shape.staged { RootKind::Subvolume } else { RootKind::Closed };
     let mut staged = StagedTree::reserve(&destination, kind, options)?;
@@ -138,11 +125,11 @@ pub(super) fn unfit(source: &Source, staged: bool) -> Result<(), Error> {
         return no("it is not a directory");
     }
     let shows = sys::shows_stores(source.directory());
-    if !shows.map_err(|errno| Error::io(Operation::Open, source.path(), errno))? {
+    if !shows.io(Operation::Open, source.path())? {
         return no("on its file system programs can change files through a mapping (mmap) without a trace");
     }
     let is_subvolume = sys::is_subvolume(source.directory(), source.stat());
-    if is_subvolume.map_err(|errno| Error::io(Operation::Stat, source.path(), errno))? && !staged {
+    if is_subvolume.io(Operation::Stat, source.path())? && !staged {
         return no("it is a btrfs subvolume, whose snapshot is as fast and never old");
     }
     Ok(())
@@ -155,12 +142,11 @@ fn check_room(
     destination: &Location,
     options: &CloneOptions,
 ) -> Result<(), Error> {
-    let status = rustix::fs::fstatvfs(destination.parent())
-        .map_err(|errno| Error::io(Operation::Stat, destination.path(), errno))?;
+    let status = rustix::fs::fstatvfs(destination.parent()).io(Operation::Stat, destination.path())?;
     if shares(source, destination, options)? {
         return Ok(());
     }
-    let available = status.f_bavail.saturating_mul(status.f_frsize).saturating_sub(taken.allocated_bytes);
+    let available = sys::available(&status).saturating_sub(taken.allocated_bytes);
     if available < status.f_blocks.saturating_mul(status.f_frsize) / 5 {
         return Err(Error::NoSpare { path: source.path().to_path_buf(), reason: NO_ROOM });
     }
@@ -180,17 +166,16 @@ fn incomplete(summary: &NoteSummary) -> Option<&'static str> {
 }
 
 /// Deletes what killed processes have left in the directory of a set, and spares that are of no use any more.
-pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion<'_>) -> Result<u64, Error> {
-    let Some(directory) = set.open_directory()? else { return Ok(0) };
+pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion) -> Result<u64, Error> {
     let mut removed = 0;
-    for found in spares(directory.as_fd(), &set.directory_path())? {
-        let Some(_lock) = found.lock(directory.as_fd())? else { continue };
+    for found in set.spares()? {
+        let Some(_lock) = found.lock()? else { continue };
         let fit = match (found.head()?, source) {
             (Some(head), Some(source)) => crate::claim::hand_over::fitness(&head, source).is_ok(),
             _ => false,
         };
         if !fit {
-            delete(directory.as_fd(), &found.name, &found.path, deletion)?;
+            delete(found.parent.as_fd(), &found.name, &found.path, deletion)?;
             removed += 1;
         }
     }

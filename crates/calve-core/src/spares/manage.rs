@@ -1,7 +1,7 @@
 //! Asking for spares, listing them and giving them up.
 
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::io::Errno;
@@ -10,11 +10,11 @@ use super::build;
 use super::set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares, WatcherStart};
 use super::watch;
 use crate::claim::ask::{Answer, ask};
-use crate::claim::store::{Definition, Home, Set, Shape, SpareSource, spares};
+use crate::claim::store::{Definition, Home, Set, Shape, SpareSource};
 use crate::claim::{hand_over, record};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::{CloneOptions, SpareUse};
-use crate::progress::{CancelToken, Progress};
+use crate::progress::CancelToken;
 use crate::remove::delete::Deletion;
 use crate::report::Offer;
 use crate::strategy::criteria::RefusalReason;
@@ -40,8 +40,7 @@ impl Spares {
         let parent = match &options.at {
             Some(at) => Some(canonical(at)?),
             None => {
-                let stat = rustix::fs::fstat(home.directory())
-                    .map_err(|errno| Error::io(Operation::Stat, &self.home, errno))?;
+                let stat = rustix::fs::fstat(home.directory()).io(Operation::Stat, &self.home)?;
                 let beside = origin.place(&real).ok_or_else(|| no("it is the root of the file system"))?;
                 (record::device(&stat) != source.identity().0).then(|| beside.to_path_buf())
             }
@@ -117,21 +116,18 @@ impl Spares {
     /// Returns whether there are to be spares of the directory `src` as it is; if `made_without` is not empty, spares for trees that are assembled
     /// ([`SpareOptions::staged`]), without what matches it.
     pub fn are_wanted(&self, src: &Path, made_without: &[String]) -> Result<bool, Error> {
-        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
         let Ok(real) = src.canonicalize() else { return Ok(false) };
         let whole = Shape::of_root(made_without);
-        let sets = home.sets(Some(&SpareSource::Directory(real)))?;
+        let sets = Home::sets_at(&self.home, Some(&SpareSource::Directory(real)))?;
         Ok(sets.iter().any(|set| set.definition.shape == whole))
     }
 
     /// Returns whether a watcher knows what has changed in `source` since a spare was built. Just after all of a source was read, it does not
     /// know yet.
     pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
-        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
-        for set in home.sets(Some(source))? {
-            let Some(directory) = set.open_directory()? else { continue };
-            for found in spares(directory.as_fd(), &set.directory_path())? {
-                if ask(home.path(), &found.id(&set)) != Answer::Unknown {
+        for set in Home::sets_at(&self.home, Some(source))? {
+            for found in set.spares()? {
+                if ask(&self.home, &found.id(&set)) != Answer::Unknown {
                     return Ok(true);
                 }
             }
@@ -146,9 +142,8 @@ impl Spares {
 
     /// Returns all sets. `resolve` finds the directory of a source.
     pub fn list(&self, resolve: impl Fn(&SpareSource) -> Option<SpareOrigin>) -> Result<Vec<SpareSet>, Error> {
-        let Some(home) = Home::open(&self.home)? else { return Ok(Vec::new()) };
         let mut sets = Vec::new();
-        for set in home.sets(None)? {
+        for set in Home::sets_at(&self.home, None)? {
             let origin = resolve(&set.definition.source);
             let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
             let mut described = self.describe(&set, source.as_ref())?;
@@ -174,20 +169,18 @@ impl Spares {
             next_bytes: None,
             spares: Vec::new(),
         };
-        let Some(directory) = set.open_directory()? else { return Ok(described) };
-        for found in spares(directory.as_fd(), &described.directory)? {
+        for found in set.spares()? {
             let id = found.id(set);
-            let busy = found.lock(directory.as_fd())?.is_none();
+            let busy = found.lock()?.is_none();
             let (standing, head) = match (found.head()?, source) {
                 (head, _) if busy => (Readiness::Building, head),
                 (None, _) if found.has_tree() => (Readiness::Stale("it did not fit its source any more"), None),
                 (None, _) => (Readiness::Stale("it was not finished"), None),
                 (Some(head), None) => (Readiness::Stale("the source is missing"), Some(head)),
-                (Some(head), Some(source)) => {
-                    let standing =
-                        hand_over::fitness(&head, source).map_or_else(Readiness::Stale, |()| Readiness::Ready);
-                    (standing, Some(head))
-                }
+                (Some(head), Some(source)) => match hand_over::fitness(&head, source) {
+                    Ok(()) => (Readiness::Ready, Some(head)),
+                    Err(why) => (Readiness::Stale(why), Some(head)),
+                },
             };
             let head = head.as_ref();
             described.spares.push(SpareState {
@@ -204,8 +197,7 @@ impl Spares {
 
     /// Says whether more spares of a source are to be built. Returns how many sets that concerns.
     pub fn pause(&self, source: &SpareSource, paused: bool) -> Result<usize, Error> {
-        let Some(home) = Home::open(&self.home)? else { return Ok(0) };
-        let sets = home.sets(Some(source))?;
+        let sets = Home::sets_at(&self.home, Some(source))?;
         sets.iter().try_for_each(|set| set.pause(paused))?;
         Ok(sets.len())
     }
@@ -218,9 +210,9 @@ impl Spares {
         sets.iter().try_for_each(Set::check_mounted)?;
         sets.iter().try_for_each(|set| set.pause(true))?;
         let _lock = home.lock_soon()?;
-        let progress = Progress::default();
+        let deletion = Deletion::new(None, &Arc::default(), cancel);
         for set in &sets {
-            build::sweep(set, None, &Deletion::new(None, &progress, cancel))?;
+            build::sweep(set, None, &deletion)?;
             home.undefine(set)?;
             // A watcher that runs learns of it.
             ask(home.path(), &set.id);
@@ -230,8 +222,7 @@ impl Spares {
 
     /// Returns whether a watcher is to be started after clones.
     pub fn want_watcher(&self) -> Result<bool, Error> {
-        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
-        Ok(home.sets(None)?.iter().any(|set| set.watched))
+        Ok(Home::sets_at(&self.home, None)?.iter().any(|set| set.watched))
     }
 }
 

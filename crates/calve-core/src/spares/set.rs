@@ -26,7 +26,7 @@ pub struct SpareOptions {
     pub at: Option<PathBuf>,
     /// The starter of the watcher. By default it stays as it was, or else only the user starts it.
     pub watcher: Option<WatcherStart>,
-    /// They are for roots of trees that [`crate::internal::stage`] assembles ([`SpareUse::made_without`]), which on btrfs are subvolumes. Required if the
+    /// They are for roots of trees that [`crate::internal::stage_in`] assembles ([`SpareUse::made_without`]), which on btrfs are subvolumes. Required if the
     /// source is a subvolume, of which any other clone is a snapshot.
     pub staged: bool,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.

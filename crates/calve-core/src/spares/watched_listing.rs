@@ -1,9 +1,7 @@
 //! The contents of a directory, by the record of a spare of it, where a watcher knows the changes since. It takes no walk.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, OsStr};
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +14,7 @@ use crate::claim::hand_over::{directories, fitness};
 use crate::claim::order::Subtrees;
 use crate::claim::record::{Block, RecordedState, blocks};
 use crate::claim::select::{EntryChange, now};
-use crate::claim::store::{Home, Shape, SpareSource, spares};
+use crate::claim::store::{Home, Shape, SpareSource};
 use crate::error::Error;
 use crate::options::{RecordBody, SpareUse};
 use crate::progress::CancelToken;
@@ -27,7 +25,7 @@ use crate::tree::source::Source;
 use crate::tree::walk::EntryKind;
 
 /// A directory as it is, by the record of a spare.
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct WatchedListing {
     body: Arc<RecordBody>,
     /// The changes since the record was taken.
@@ -43,12 +41,6 @@ pub enum ListedEntry {
     Other(RecordedState),
     /// Added, removed or possibly changed. Descendants are not listed.
     Unsure,
-}
-
-impl std::fmt::Debug for WatchedListing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WatchedListing").field("touched", &self.touched).finish_non_exhaustive()
-    }
 }
 
 impl Spares {
@@ -68,14 +60,13 @@ impl Spares {
             return Ok(None);
         }
         let shape = Shape::of_root(made_without);
-        for set in home.sets(Some(&SpareSource::Directory(real)))? {
-            let directory = if set.definition.shape == shape { set.open_directory()? } else { None };
-            let Some(directory) = directory else { continue };
-            for found in spares(directory.as_fd(), &set.directory_path())? {
+        let sets = home.sets(Some(&SpareSource::Directory(real)))?;
+        for set in sets.into_iter().filter(|set| set.definition.shape == shape) {
+            for found in set.spares()? {
                 let Some(record) = found.record()?.filter(|record| fitness(&record.head, &source).is_ok()) else {
                     continue;
                 };
-                let changed = match ask(home.path(), &found.id(&set)) {
+                let changed = match ask(&self.home, &found.id(&set)) {
                     Answer::Unknown => continue,
                     Answer::Unchanged => Vec::new(),
                     Answer::Changed(paths) => paths,
@@ -147,7 +138,7 @@ impl WatchedListing {
                 Some((identity, false)) => ListedEntry::Other(identity),
             };
             if is_touched && kind == FileType::Directory {
-                left.insert(&block.path.join(OsStr::from_bytes(found.name.to_bytes())));
+                left.insert(&block.path.join(sys::path(found.name)));
             }
             entry(block.path, found.name, kind.into(), known);
         }

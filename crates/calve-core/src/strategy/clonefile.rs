@@ -9,10 +9,10 @@ use std::sync::Arc;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use super::criteria::{Criteria, RefusalReason};
-use super::facts::{Facts, created_in};
+use super::criteria::RefusalReason;
+use super::facts::created_in;
 use super::method::{Failure, Job, Method, Outcome, close_to_others};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::progress::CancelToken;
 use crate::staging::RootKind;
 use crate::sys::{self, Listing, ListingBuffer};
@@ -24,54 +24,44 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
-pub(super) struct Clonefile;
+pub(super) const METHOD: Method = Method {
+    strategy: Strategy::Clonefile,
+    accepts: |facts, _| facts.clonefile.clone(),
+    meets: &[Requirement::Cow],
+    is_used_only_when_named: false,
+    makes_each_file: false,
+    is_one_call: Exclusions::is_empty,
+    run,
+};
 
-impl Method for Clonefile {
-    fn strategy(&self) -> Strategy {
-        Strategy::Clonefile
+fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+    if job.part.source.single().is_some() {
+        return in_parts(job, &HashMap::new());
     }
-
-    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), RefusalReason> {
-        facts.clonefile.clone()
+    let parts =
+        Parts::find(job.part.source.directory(), job.part.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.part.options.cancel)
+            .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, job.part.source.path().join(path), errno))?;
+    // Entries that are there already cannot be made by one call.
+    if !parts.is_all || job.staging.root().is_some() {
+        return in_parts(job, &parts.largest);
     }
-
-    fn meets(&self) -> &'static [Requirement] {
-        &[Requirement::Cow]
-    }
-
-    fn is_one_call(&self, exclude: &Exclusions) -> bool {
-        exclude.is_empty()
-    }
-
-    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-        if job.source.single().is_some() {
-            return in_parts(job, &HashMap::new());
+    match sys::clone_directory(job.part.source.directory(), job.staging.parent(), job.staging.name()) {
+        Ok(()) => job.staging.adopt_directory(Operation::OpenStagedTree)?,
+        // Something is mounted below, or the source is the root of its volume.
+        // Or an entry cannot be read, and in parts it is named.
+        Err(Errno::XDEV | Errno::INVAL | Errno::ACCESS) => return in_parts(job, &parts.largest),
+        Err(Errno::NOTSUP | Errno::NOSYS) => {
+            return Err(Failure::Refused(RefusalReason::new("the file system has no clonefile")));
         }
-        let parts = Parts::find(job.source.directory(), job.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.options.cancel)
-            .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, job.source.path().join(path), errno))?;
-        // Entries that are there already cannot be made by one call.
-        if !parts.is_all || job.staging.root().is_some() {
-            return in_parts(job, &parts.largest);
-        }
-        match sys::clone_directory(job.source.directory(), job.staging.parent(), job.staging.name()) {
-            Ok(()) => job.staging.adopt_directory()?,
-            // Something is mounted below, or the source is the root of its volume.
-            // Or an entry cannot be read, and in parts it is named.
-            Err(Errno::XDEV | Errno::INVAL | Errno::ACCESS) => return in_parts(job, &parts.largest),
-            Err(Errno::NOTSUP | Errno::NOSYS) => {
-                return Err(Failure::Refused(RefusalReason::new("the file system has no clonefile")));
-            }
-            Err(errno) => return Err(Error::io(Operation::CloneDirectory, job.source.path(), errno).into()),
-        }
-        let Some(root) = job.staging.root() else {
-            return Err(Failure::Refused(RefusalReason::new("no staged directory")));
-        };
-        let whole = close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
-        sys::keep_acl(job.source.directory(), root)
-            .map_err(|errno| Error::io(Operation::SetXattrs, job.dst_path, errno))?;
-        job.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
-        Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
+        Err(errno) => return Err(Error::io(Operation::CloneDirectory, job.part.source.path(), errno).into()),
     }
+    let Some(root) = job.staging.root() else {
+        return Err(Failure::Refused(RefusalReason::new("no staged directory")));
+    };
+    let whole = close_to_others(root).io(Operation::SetStagedMode, job.part.dst)?;
+    sys::keep_acl(job.part.source.directory(), root).io(Operation::SetXattrs, job.part.dst)?;
+    job.part.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
+    Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
 }
 
 /// Properties that the call does not keep (clonefile(2), and measurements of others).
@@ -91,9 +81,9 @@ fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outc
     // Several at a time take as long as one after the other, and leave less of the disk to others.
     job.threads = 1;
     if !whole.is_empty() {
-        job.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
+        job.part.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
     }
-    let outcome = super::copy::per_file(job, Files::Clonefile { whole }, job.options.requires(Requirement::Cow))?;
+    let outcome = super::copy::per_file(job, Files::Clonefile { whole }, job.part.options.requires(Requirement::Cow))?;
     match whole.is_empty() {
         true => Ok(outcome),
         // The calls for whole subtrees do not count entries.

@@ -1,15 +1,13 @@
 //! Finds out what two places can really do: by asking their file systems, and by doing it between them. The source is only ever read.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 use super::sample;
-use crate::error::{Error, ShownPath};
+use crate::error::{Error, IoContext, ShownPath};
 use crate::staging::Staging;
 use crate::strategy::criteria::RefusalReason;
 use crate::sys;
@@ -77,27 +75,30 @@ impl Facts {
 
     /// Tries sharing a file in the empty staged directory, which is the only way to find out.
     pub(crate) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<NewFileDefaults, Error> {
-        let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
-        let Some(root) = staging.root() else { return Err(failed(Errno::NOENT)) };
-        with_new_file(root, |file| self.reflink = sample::try_reflink(source, root, file)).map_err(failed)
+        with_new_file(staging, |root, file| self.reflink = sample::try_reflink(source, root, file))
     }
 }
 
 /// Makes a file in the staged directory, and returns what it got.
 pub(crate) fn created_in(staging: &Staging<'_>) -> Result<NewFileDefaults, Error> {
-    let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
-    with_new_file(staging.root().ok_or_else(|| failed(Errno::NOENT))?, |_| {}).map_err(failed)
+    with_new_file(staging, |_, _| {})
 }
 
-/// Makes a file, hands it over, and removes it. Returns what it had.
-fn with_new_file(root: BorrowedFd<'_>, then: impl FnOnce(BorrowedFd<'_>)) -> sys::Result<NewFileDefaults> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = sys::open_at(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777))?;
-    let stat = rustix::fs::fstat(&file)?;
-    then(file.as_fd());
-    let times = HeldTimes::find(file.as_fd());
-    rustix::fs::unlinkat(root, PROBE_NAME, AtFlags::empty())?;
-    Ok(NewFileDefaults { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777, times })
+/// Makes a file in the staged directory, hands both over, and removes it. Returns what it had.
+fn with_new_file(
+    staging: &Staging<'_>,
+    then: impl FnOnce(BorrowedFd<'_>, BorrowedFd<'_>),
+) -> Result<NewFileDefaults, Error> {
+    let made = || {
+        let root = staging.root().ok_or(Errno::NOENT)?;
+        let file = sys::create_at(root, PROBE_NAME, OFlags::RDWR, Mode::from_raw_mode(0o777))?;
+        let stat = rustix::fs::fstat(&file)?;
+        then(root, file.as_fd());
+        let times = HeldTimes::find(file.as_fd());
+        rustix::fs::unlinkat(root, PROBE_NAME, AtFlags::empty())?;
+        sys::Result::Ok(NewFileDefaults { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777, times })
+    };
+    made().io(Operation::Create, staging.parent_path())
 }
 
 const PROBE_NAME: &CStr = c".calve-probe";
@@ -147,13 +148,13 @@ fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), R
         let stat = rustix::fs::fstat(&parent).map_err(cannot_list)?;
         // The root itself is its owner's to change until it is published.
         if !above.is_empty() && (stat.st_uid != user || stat.st_mode & OWNER_MAY_CHANGE != OWNER_MAY_CHANGE) {
-            let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
+            let path = sys::path(path);
             let why = format!("the nested subvolume `{}` is in a directory that you may not change", ShownPath(path));
             return Err(RefusalReason::new(why));
         }
         let below = open_below(parent.as_fd(), std::iter::once(&name)).map_err(cannot_list)?;
         if rustix::fs::fstat(&below).map_err(cannot_list)?.st_uid != user {
-            let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
+            let path = sys::path(path);
             let why = format!("only the owner of the nested subvolume `{}` (or root) may snapshot it", ShownPath(path));
             return Err(RefusalReason::new(why).with_remedy(Remedy::RunAsOwner));
         }

@@ -5,32 +5,26 @@ use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
 use super::method::{Failure, Job, Method, Outcome};
 use crate::tree::fill::Files;
-use crate::vocabulary::strategy::{Requirement, Strategy};
+use crate::vocabulary::strategy::Strategy;
 
-pub(super) struct Hardlink;
+pub(super) const METHOD: Method = Method {
+    strategy: Strategy::Hardlink,
+    accepts,
+    meets: &[],
+    is_used_only_when_named: true,
+    makes_each_file: false,
+    is_one_call: |_| false,
+    run,
+};
 
-impl Method for Hardlink {
-    fn strategy(&self) -> Strategy {
-        Strategy::Hardlink
+fn accepts(facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
+    if criteria.is_frozen {
+        return Err(RefusalReason::new("a write to the clone would change the template"));
     }
+    facts.hardlink.clone()
+}
 
-    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
-        if criteria.is_frozen {
-            return Err(RefusalReason::new("a write to the clone would change the template"));
-        }
-        facts.hardlink.clone()
-    }
-
-    fn meets(&self) -> &'static [Requirement] {
-        &[]
-    }
-
-    fn is_used_only_when_named(&self) -> bool {
-        true
-    }
-
-    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-        job.notes.not_independent();
-        super::copy::per_file(job, Files::Hardlink, false)
-    }
+fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+    job.part.notes.not_independent();
+    super::copy::per_file(job, Files::Hardlink, false)
 }

@@ -19,62 +19,39 @@ use crate::tree::stable::Since;
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
 /// One way to clone.
-pub(crate) trait Method: Sync {
-    fn strategy(&self) -> Strategy;
-
+pub(crate) struct Method {
+    pub(crate) strategy: Strategy,
     /// Accepts or declines, going by the facts. Pure: no system calls.
-    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason>;
-
-    /// Returns the requirements that its clones meet. The per-file strategies check `stable` while they work, and once more before publishing.
-    fn meets(&self) -> &'static [Requirement];
-
-    /// Returns whether it is no match for the others: only a caller that names it gets it.
-    fn is_used_only_when_named(&self) -> bool {
-        false
-    }
-
-    /// Returns whether it can take over less than everything ([`PlainCopy`](crate::options::internal::PlainCopy)).
-    fn can_be_plain(&self) -> bool {
-        false
-    }
-
+    pub(crate) accepts: fn(&Facts, &Criteria) -> Result<(), RefusalReason>,
+    /// The requirements that its clones meet. The per-file strategies check `stable` while they work, and once more before publishing.
+    pub(crate) meets: &'static [Requirement],
+    /// It is no match for the others: only a caller that names it gets it.
+    pub(crate) is_used_only_when_named: bool,
+    /// It comes to every entry of the source, and can take over less than everything ([`PlainCopy`](crate::options::internal::PlainCopy)).
+    pub(crate) makes_each_file: bool,
     /// Returns whether it makes the whole tree by itself, so that nothing has to be tried with files first.
-    fn is_one_call(&self, _exclude: &Exclusions) -> bool {
-        false
-    }
-
-    /// Returns whether it comes to every entry of the source.
-    fn looks_at_entries(&self) -> bool {
-        false
-    }
-
-    /// Fails if the clone would not fit, where the file system tells.
-    fn check_room(
-        &self,
-        _source: &Source,
-        _parent: BorrowedFd<'_>,
-        _dst: &Path,
-        _exclude: &Exclusions,
-        _options: &CloneOptions,
-    ) -> Result<(), Error> {
-        Ok(())
-    }
-
+    pub(crate) is_one_call: fn(&Exclusions) -> bool,
     /// Makes the clone under the staging name. The metadata of the root is set later, and other users cannot enter until then.
-    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure>;
+    pub(crate) run: fn(&mut Job<'_, '_>) -> Result<Outcome, Failure>,
+}
+
+/// A source, and the place in a staged tree that it is to be cloned to.
+pub(crate) struct ClonePart<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) exclude: &'a Exclusions,
+    /// The directory in the staged tree that is to be filled, when it is not its root.
+    pub(crate) below: Option<BorrowedFd<'a>>,
+    /// For messages.
+    pub(crate) dst: &'a Path,
+    pub(crate) notes: &'a Notes,
+    pub(crate) options: &'a CloneOptions,
 }
 
 /// Everything that a strategy works with.
 pub(crate) struct Job<'a, 'p> {
-    pub(crate) source: &'a Source,
-    pub(crate) dst_path: &'a Path,
+    pub(crate) part: &'a ClonePart<'a>,
     pub(crate) staging: &'a mut Staging<'p>,
-    /// The directory in the staged tree that is to be filled, when it is not its root.
-    pub(crate) below: Option<BorrowedFd<'a>>,
-    pub(crate) options: &'a CloneOptions,
-    pub(crate) exclude: &'a Exclusions,
     pub(crate) facts: &'a Facts,
-    pub(crate) notes: &'a Notes,
     pub(crate) created: NewFileDefaults,
     pub(crate) threads: usize,
 }

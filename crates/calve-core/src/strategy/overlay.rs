@@ -2,52 +2,37 @@
 //! tree, but the clone lives only as long as the mount, which needs an owner: only callers of the library can ask for it.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::criteria::{Criteria, RefusalReason};
-use super::facts::Facts;
-use super::method::{Failure, Job, Method, Outcome};
-use crate::error::Error;
-use crate::progress::{CancelToken, Progress};
+use super::criteria::RefusalReason;
+use super::method::{Failure, Method};
+use crate::error::{Error, IoContext};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
-use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
+use crate::tree::fill::metadata::{Keeper, NewFileDefaults};
 use crate::tree::held_times::HeldTimes;
-use crate::tree::location::{Location, identity};
+use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose};
 use crate::tree::notes::Notes;
-use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
-pub(super) struct Overlay;
-
-impl Method for Overlay {
-    fn strategy(&self) -> Strategy {
-        Strategy::Overlay
-    }
-
-    fn accepts(&self, _: &Facts, _: &Criteria) -> Result<(), RefusalReason> {
+pub(super) const METHOD: Method = Method {
+    strategy: Strategy::Overlay,
+    accepts: |_, _| {
         Err(RefusalReason::new("a mount needs an owner for its lifetime; only callers of the library can ask for one"))
-    }
-
-    fn meets(&self) -> &'static [Requirement] {
-        &[Requirement::Instant]
-    }
-
-    fn is_used_only_when_named(&self) -> bool {
-        true
-    }
-
-    fn run(&self, _: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-        Err(Failure::Refused(RefusalReason::new("use mount_overlay")))
-    }
-}
+    },
+    meets: &[Requirement::Instant],
+    is_used_only_when_named: true,
+    makes_each_file: false,
+    is_one_call: |_| false,
+    run: |_| Err(Failure::Refused(RefusalReason::new("use mount_overlay"))),
+};
 
 /// How an overlay is to be mounted.
 #[derive(Debug, Clone, Default)]
@@ -73,16 +58,11 @@ pub struct OverlayMount {
 }
 
 /// The hidden directory with the changes.
+#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) parent: OwnedFd,
     pub(crate) path: PathBuf,
     pub(crate) lock: Lock,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("path", &self.path).finish_non_exhaustive()
-    }
 }
 
 /// Mounts a working copy of the directory `src` at `dst`, which must not exist. Needs root, or a user namespace in which the
@@ -106,7 +86,7 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
     }
     let volatile = options.durability == crate::options::Durability::Cached;
     let mounted = state.open().and_then(|[upper, work]| {
-        let target = open(location.parent(), location.name())?;
+        let target = location.open_at(DIRECTORY)?;
         sys::mount_overlay(source.directory(), upper.as_fd(), work.as_fd(), target.as_fd(), volatile)
     });
     if let Err(errno) = mounted {
@@ -114,8 +94,8 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
         state.delete()?;
         return Err(Error::io(Operation::MountOverlay, dst, errno));
     }
-    let parent = rustix::io::fcntl_dupfd_cloexec(location.parent(), 3)
-        .map_err(|errno| Error::io(Operation::OpenDirectory, location.parent_path(), errno))?;
+    let parent =
+        rustix::io::fcntl_dupfd_cloexec(location.parent(), 3).io(Operation::OpenDirectory, location.parent_path())?;
     Ok(OverlayMount { mount_point: dst.to_path_buf(), parent, name: location.name().to_owned(), state: Some(state) })
 }
 
@@ -141,11 +121,9 @@ impl OverlayMount {
         }
         let path = &self.mount_point;
         // Until this has worked the changes are in use.
-        sys::detach_mount(self.parent.as_fd(), &self.name)
-            .map_err(|errno| Error::io(Operation::Unmount, path, errno))?;
+        sys::detach_mount(self.parent.as_fd(), &self.name).io(Operation::Unmount, path)?;
         let state = self.state.take();
-        rustix::fs::unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR)
-            .map_err(|errno| Error::io(Operation::RemoveDirectory, path, errno))?;
+        rustix::fs::unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR).io(Operation::RemoveDirectory, path)?;
         state.map_or(Ok(()), State::delete)
     }
 }
@@ -159,10 +137,9 @@ impl Drop for OverlayMount {
 impl State {
     /// Makes `upper` and `work` under a hidden name. The root of the mounted tree shows the upper directory's metadata: the source's.
     pub(crate) fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
-        let failed = |errno| Error::io(Operation::CreateUpper, parent, errno);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()).map_err(failed)?;
-        let lock = Lock::reserve(directory.as_fd(), Purpose::Overlay).map_err(failed)?;
+        let directory = sys::open_at(rustix::fs::CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY)
+            .io(Operation::CreateUpper, parent)?;
+        let lock = Lock::reserve(directory.as_fd(), Purpose::Overlay).io(Operation::CreateUpper, parent)?;
         let path = parent.join(lock.name().to_string_lossy().as_ref());
         let state = Self { parent: directory, path, lock };
         match state.fill(source) {
@@ -177,13 +154,13 @@ impl State {
     fn fill(&self, source: &Source) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::CreateUpper, &self.path, errno);
         rustix::fs::mkdirat(&self.parent, self.lock.name(), Mode::RWXU).map_err(failed)?;
-        let root = open(self.parent.as_fd(), self.lock.name()).map_err(failed)?;
+        let root = sys::open_at(&self.parent, self.lock.name(), DIRECTORY).map_err(failed)?;
         let made = rustix::fs::fstat(&root).map_err(failed)?;
         self.lock.record(identity(&made)).map_err(failed)?;
         for name in [c"upper", c"work"] {
             rustix::fs::mkdirat(&root, name, Mode::RWXU).map_err(failed)?;
         }
-        let upper = open(root.as_fd(), c"upper").map_err(failed)?;
+        let upper = sys::open_at(&root, c"upper", DIRECTORY).map_err(failed)?;
         sys::drop_inherited_acls(upper.as_fd());
         let now = rustix::fs::fstat(&upper).map_err(failed)?;
         let notes = Notes::default();
@@ -193,33 +170,20 @@ impl State {
         keeper
             .load_xattrs(src)
             .and_then(|_| {
-                let target = Target::Open(upper.as_fd());
+                let target = XattrTarget::Open(upper.as_fd());
                 keeper.keep(src, target, source.stat(), Some(now.st_mode & 0o7777), &PathBuf::new)
             })
             .map_err(|fault| Error::io(fault.operation, &self.path, fault.errno))
     }
 
     fn open(&self) -> sys::Result<[OwnedFd; 2]> {
-        let root = open(self.parent.as_fd(), self.lock.name())?;
-        Ok([open(root.as_fd(), c"upper")?, open(root.as_fd(), c"work")?])
+        let root = sys::open_at(&self.parent, self.lock.name(), DIRECTORY)?;
+        Ok([sys::open_at(&root, c"upper", DIRECTORY)?, sys::open_at(&root, c"work", DIRECTORY)?])
     }
 
     fn delete(self) -> Result<(), Error> {
-        let deletion = Deletion {
-            threads: thread_count(None),
-            progress: &Progress::default(),
-            cancel: &CancelToken::default(),
-            last: None,
-            opens_up: true,
-            unlocks: false,
-        };
-        delete(self.parent.as_fd(), self.lock.name(), &self.path, &deletion)?;
+        delete(self.parent.as_fd(), self.lock.name(), &self.path, &Deletion::uncancelled())?;
         self.lock.remove(self.parent.as_fd());
         Ok(())
     }
-}
-
-fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> sys::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    crate::sys::open_at(parent, name, flags, Mode::empty())
 }

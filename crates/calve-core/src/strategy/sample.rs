@@ -52,8 +52,7 @@ fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) 
         ));
     }
     const NAME: &CStr = c".calve-probe-2";
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let tried = crate::sys::open_at(root, NAME, flags, Mode::RUSR | Mode::WUSR).and_then(|file| {
+    let tried = crate::sys::create_at(root, NAME, OFlags::RDWR, Mode::RUSR | Mode::WUSR).and_then(|file| {
         rustix::io::write(&file, &[1; 4096])?;
         let tried = reflink_part(file.as_fd(), target);
         rustix::fs::unlinkat(root, NAME, AtFlags::empty())?;
@@ -66,7 +65,7 @@ fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) 
 fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> {
     const PART_BYTES: u64 = 64 * 1024;
     let stat = rustix::fs::fstat(src)?;
-    sys::retry(|| match u64::try_from(stat.st_size).unwrap_or(0) > PART_BYTES {
+    sys::retry(|| match crate::sys::size(&stat) > PART_BYTES {
         true => sys::reflink_range(src, target, 0, PART_BYTES),
         false => sys::reflink(src, target),
     })
@@ -121,8 +120,8 @@ fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> ControlFlo
             if looked_at > MOST_ENTRIES {
                 return;
             }
-            let Ok(stat) = rustix::fs::statat(&directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            match FileType::from_raw_mode(stat.st_mode) {
+            let Ok(stat) = sys::stat_at(&directory, entry.name) else { continue };
+            match sys::kind(stat) {
                 FileType::Directory if directories.len() < MOST_DIRECTORIES => {
                     directories.push_back(Node::child(&Arc::clone(&node), entry.name));
                 }
@@ -144,9 +143,8 @@ fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> ControlFlo
 }
 
 fn open_file(directory: BorrowedFd<'_>, name: &CStr) -> Option<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = open_source(directory, name, flags).ok()?;
+    let file = open_source(directory, name, sys::FILE).ok()?;
     let stat = rustix::fs::fstat(&file).ok()?;
-    let usable = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0;
+    let usable = sys::kind(stat) == FileType::RegularFile && stat.st_size > 0;
     usable.then_some(file)
 }

@@ -1,36 +1,32 @@
 //! The strategies in order of preference, and the choice between them.
 
-use super::clonefile::Clonefile;
-use super::copy::Copy;
 use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
-use super::hardlink::Hardlink;
 use super::method::Method;
-use super::overlay::Overlay;
-use super::reflink::Reflink;
-use super::snapshot::Snapshot;
+use super::{clonefile, copy, hardlink, overlay, reflink, snapshot};
 use crate::error::{Error, StatedRequirement};
 use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
 
 /// The table of contents: the fastest first.
-pub(crate) const IN_ORDER: [&dyn Method; 6] = [&Snapshot, &Clonefile, &Reflink, &Copy, &Hardlink, &Overlay];
+pub(crate) const IN_ORDER: [&Method; 6] =
+    [&snapshot::METHOD, &clonefile::METHOD, &reflink::METHOD, &copy::METHOD, &hardlink::METHOD, &overlay::METHOD];
 
 /// Returns the fastest method that accepts, and the refusals of those before it, `refused_already` among them. Touches no disk.
 pub(crate) fn choose(
     facts: &Facts,
     criteria: &Criteria,
     refused_already: &[Refusal],
-) -> Result<(&'static dyn Method, Vec<Refusal>), Error> {
+) -> Result<(&'static Method, Vec<Refusal>), Error> {
     let mut refused = Vec::new();
     for method in IN_ORDER {
-        if let Some(known) = refused_already.iter().find(|refusal| refusal.strategy == method.strategy()) {
+        if let Some(known) = refused_already.iter().find(|refusal| refusal.strategy == method.strategy) {
             refused.push(known.clone());
             continue;
         }
         match consider(method, facts, criteria) {
             Ok(()) => return Ok((method, refused)),
             Err(None) => {}
-            Err(Some(reason)) => refused.push(reason.by(method.strategy())),
+            Err(Some(reason)) => refused.push(reason.by(method.strategy)),
         }
     }
     let requirement = match (criteria.choice, criteria.require.first()) {
@@ -43,15 +39,15 @@ pub(crate) fn choose(
 }
 
 /// Asks one strategy. Fails with `None` if it is out of the question.
-fn consider(method: &dyn Method, facts: &Facts, criteria: &Criteria) -> Result<(), Option<RefusalReason>> {
-    if matches!(criteria.choice, Choice::Only(named) if named != method.strategy()) {
+fn consider(method: &Method, facts: &Facts, criteria: &Criteria) -> Result<(), Option<RefusalReason>> {
+    if matches!(criteria.choice, Choice::Only(named) if named != method.strategy) {
         return Err(None);
     }
-    if method.is_used_only_when_named() && !criteria.names(method.strategy()) {
+    if method.is_used_only_when_named && !criteria.names(method.strategy) {
         return Err(None);
     }
     for requirement in &criteria.require {
-        if !method.meets().contains(requirement) {
+        if !method.meets.contains(requirement) {
             return Err(Some(RefusalReason::new(match requirement {
                 Requirement::Instant => "its cost grows with the tree",
                 Requirement::Cow => "it does not share file data copy-on-write",
@@ -59,15 +55,15 @@ fn consider(method: &dyn Method, facts: &Facts, criteria: &Criteria) -> Result<(
             })));
         }
     }
-    if criteria.is_plain && !method.can_be_plain() {
+    if criteria.is_plain && !method.makes_each_file {
         return Err(Some(RefusalReason::new("it takes over more than was asked for")));
     }
-    method.accepts(facts, criteria).map_err(Some)
+    (method.accepts)(facts, criteria).map_err(Some)
 }
 
 /// Returns whether clones by this strategy meet a requirement.
 pub(crate) fn meets(strategy: Strategy, requirement: Requirement) -> bool {
-    IN_ORDER.iter().any(|method| method.strategy() == strategy && method.meets().contains(&requirement))
+    IN_ORDER.iter().any(|method| method.strategy == strategy && method.meets.contains(&requirement))
 }
 
 #[cfg(test)]
@@ -98,7 +94,7 @@ mod tests {
 
     fn chosen(facts: &Facts, criteria: &Criteria) -> Result<Strategy, Vec<Strategy>> {
         match choose(facts, criteria, &[]) {
-            Ok((method, _)) => Ok(method.strategy()),
+            Ok((method, _)) => Ok(method.strategy),
             Err(Error::RequirementRefused { refused, .. }) => {
                 Err(refused.into_iter().map(|refusal| refusal.strategy).collect())
             }
@@ -112,7 +108,7 @@ mod tests {
         assert_eq!(chosen(&facts(true, true), &any), Ok(Strategy::Snapshot));
         assert_eq!(chosen(&facts(false, true), &any), Ok(Strategy::Reflink));
         let (method, refused) = choose(&facts(false, false), &any, &[]).unwrap();
-        assert_eq!(method.strategy(), Strategy::Copy);
+        assert_eq!(method.strategy, Strategy::Copy);
         let names: Vec<_> = refused.iter().map(|refusal| refusal.strategy).collect();
         assert_eq!(names, [Strategy::Snapshot, Strategy::Clonefile, Strategy::Reflink]);
         assert!(refused.iter().all(|refusal| !refusal.reason.is_empty()));

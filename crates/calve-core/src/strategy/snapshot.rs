@@ -1,6 +1,6 @@
 //! `snapshot`: the source is a btrfs subvolume. One call for it, and one for each subvolume nested in it.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
 use super::method::{Failure, Job, Method, Outcome, close_to_others};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::held_times::times;
@@ -23,73 +23,67 @@ use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::remedy::Remedy;
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
-pub(super) struct Snapshot;
+pub(super) const METHOD: Method = Method {
+    strategy: Strategy::Snapshot,
+    accepts,
+    meets: &[Requirement::Instant, Requirement::Cow, Requirement::Stable],
+    is_used_only_when_named: false,
+    makes_each_file: false,
+    is_one_call: |_| true,
+    run,
+};
 
-impl Method for Snapshot {
-    fn strategy(&self) -> Strategy {
-        Strategy::Snapshot
+fn accepts(facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
+    facts.snapshot.clone()?;
+    if criteria.excludes {
+        return Err(RefusalReason::new("entries are excluded, and a snapshot has everything"));
     }
+    if facts.nested_subvolumes > 0 && criteria.requires(Requirement::Stable) {
+        return Err(RefusalReason::new("nested subvolumes are snapshotted one after the other"));
+    }
+    if facts.nested_subvolumes > 0 && criteria.mounts == crate::options::Mounts::Stay {
+        return Err(RefusalReason::new("a nested subvolume is another file system"));
+    }
+    Ok(())
+}
 
-    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
-        facts.snapshot.clone()?;
-        if criteria.excludes {
-            return Err(RefusalReason::new("entries are excluded, and a snapshot has everything"));
-        }
-        if facts.nested_subvolumes > 0 && criteria.requires(Requirement::Stable) {
-            return Err(RefusalReason::new("nested subvolumes are snapshotted one after the other"));
-        }
-        if facts.nested_subvolumes > 0 && criteria.mounts == crate::options::Mounts::Stay {
-            return Err(RefusalReason::new("a nested subvolume is another file system"));
-        }
-        Ok(())
+fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+    let staging = &mut *job.staging;
+    let name = staging.name().to_owned();
+    let noted = staging.expect_subvolume();
+    noted.io(Operation::CreateStagingFor, job.part.dst)?;
+    if let Err(errno) = sys::snapshot(job.part.source.directory(), staging.parent(), &name) {
+        return Err(refusal(errno).map_or_else(|| failed(job, errno).into(), Failure::Refused));
     }
-
-    fn meets(&self) -> &'static [Requirement] {
-        &[Requirement::Instant, Requirement::Cow, Requirement::Stable]
+    staging.adopt_directory(Operation::OpenStagedTree)?;
+    let Some(root) = staging.root() else { return Err(failed(job, Errno::NOENT).into()) };
+    let whole = close_to_others(root).io(Operation::SetStagedMode, job.part.dst)?;
+    let nested = nested(job.part.source.directory(), root, Path::new(""), (job.part.exclude, job.part.notes))
+        .map_err(|(path, errno)| Error::io(Operation::SnapshotNested, job.part.source.path().join(path), errno))?;
+    if nested > 0 {
+        job.part.notes.warn(
+            WarningCode::NestedSubvolumes,
+            None,
+            format!("{nested} nested subvolumes were snapshotted one after the other, not at one moment"),
+        );
     }
-
-    fn is_one_call(&self, _: &Exclusions) -> bool {
-        true
-    }
-
-    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-        let staging = &mut *job.staging;
-        let name = staging.name().to_owned();
-        let noted = staging.expect_subvolume();
-        noted.map_err(|errno| Error::io(Operation::CreateStagingFor, job.dst_path, errno))?;
-        if let Err(errno) = sys::snapshot(job.source.directory(), staging.parent(), &name) {
-            return Err(refusal(errno).map_or_else(|| failed(job, errno).into(), Failure::Refused));
-        }
-        staging.adopt_directory()?;
-        let Some(root) = staging.root() else { return Err(failed(job, Errno::NOENT).into()) };
-        let whole = close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
-        let nested = nested(job.source.directory(), root, Path::new(""), (job.exclude, job.notes))
-            .map_err(|(path, errno)| Error::io(Operation::SnapshotNested, job.source.path().join(path), errno))?;
-        if nested > 0 {
-            job.notes.warn(
-                WarningCode::NestedSubvolumes,
-                None,
-                format!("{nested} nested subvolumes were snapshotted one after the other, not at one moment"),
-            );
-        }
-        Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
-    }
+    Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
 }
 
 /// Makes the empty directory `path`, in such a way that clones of it can be snapshots where the file system has them: on btrfs
 /// as a subvolume. Says whether it is one.
 pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
     let Some(location) = Location::open(path)? else { return Err(Error::DestinationExists(path.to_path_buf())) };
-    let failed = |errno| Error::io(Operation::CreateDirectory, path, errno);
     let is_subvolume = match sys::create_subvolume(location.parent(), location.name()) {
         Ok(()) => true,
         Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
-            rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU).map_err(failed)?;
+            rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU).io(Operation::CreateDirectory, path)?;
             false
         }
-        Err(errno) => return Err(failed(errno)),
+        Err(errno) => return Err(Error::io(Operation::CreateDirectory, path, errno)),
     };
-    rustix::fs::chmodat(location.parent(), location.name(), Mode::RWXU, AtFlags::empty()).map_err(failed)?;
+    rustix::fs::chmodat(location.parent(), location.name(), Mode::RWXU, AtFlags::empty())
+        .io(Operation::CreateDirectory, path)?;
     Ok(is_subvolume)
 }
 
@@ -109,7 +103,7 @@ fn refusal(errno: Errno) -> Option<RefusalReason> {
 }
 
 fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
-    Error::io(Operation::Snapshot, job.source.path(), errno)
+    Error::io(Operation::Snapshot, job.part.source.path(), errno)
 }
 
 /// Replaces the empty directories that a snapshot has for nested subvolumes by snapshots of these. `at`: the place of `src` in the source. One that
@@ -123,7 +117,7 @@ fn nested(
     let mut count = 0;
     let listed = sys::nested_subvolumes(src).map_err(|errno| (PathBuf::new(), errno))?;
     for path in listed {
-        let shown = || PathBuf::from(OsStr::from_bytes(path.to_bytes()));
+        let shown = || PathBuf::from(sys::path(&path));
         let whole = at.join(shown());
         if is_left(&whole, at, exclude) {
             if is_own(&whole) {

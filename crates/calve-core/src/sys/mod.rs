@@ -44,6 +44,18 @@ pub(crate) const MOST_DESCRIPTORS: usize = if cfg!(target_os = "macos") { 160 } 
 /// The farthest time that an entry can be asked to have, on either side of 1970: macOS counts its nanoseconds in 64 bits.
 pub(crate) const TIME_REACH_SECONDS: i64 = if cfg!(target_os = "macos") { 1 << 33 } else { 1 << 40 };
 
+/// Returns the entries of a directory that is not large.
+pub(crate) fn list(directory: std::os::fd::BorrowedFd<'_>) -> Result<Vec<(std::ffi::CString, rustix::fs::FileType)>> {
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(directory, &mut buffer)?;
+    let mut found = Vec::new();
+    while let Some(entry) = listing.next() {
+        let entry = entry?;
+        found.push((entry.name.to_owned(), entry.kind));
+    }
+    Ok(found)
+}
+
 /// Hashes with FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
 fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))

@@ -1,16 +1,13 @@
 //! Parts of templates that are on their way here, and notes of images that templates were sent to or came from.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags};
 
-use super::store::{self, Store};
+use super::store::{self, ARRIVALS, IMAGES, Store};
 use super::templates::Templates;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::vocabulary::operation::Operation;
 
 /// A pull that was interrupted can go on for as long as this.
@@ -26,10 +23,7 @@ impl Templates {
     /// # Errors
     /// Fails with [`crate::error::TemplateError::NotOwn`] if the directory is another user's.
     pub fn arrivals(&self) -> Result<PathBuf, Error> {
-        self.store.prepare()?;
-        let directory = self.store.arrivals();
-        store::make_own(&directory)?;
-        Ok(directory)
+        self.incoming(ARRIVALS)
     }
 
     /// Makes the directory for notes of images, and returns it. Only this user can enter. [`Templates::sweep`] removes files that were not
@@ -38,8 +32,12 @@ impl Templates {
     /// # Errors
     /// Fails with [`crate::error::TemplateError::NotOwn`] if the directory is another user's.
     pub fn images(&self) -> Result<PathBuf, Error> {
+        self.incoming(IMAGES)
+    }
+
+    fn incoming(&self, name: &str) -> Result<PathBuf, Error> {
         self.store.prepare()?;
-        let directory = self.store.images();
+        let directory = self.store.path.join(name);
         store::make_own(&directory)?;
         Ok(directory)
     }
@@ -48,12 +46,13 @@ impl Templates {
 impl Store {
     /// Removes parts and notes that are too old to be of use.
     pub(super) fn sweep_arrivals(&self) -> Result<(), Error> {
-        for (directory, age) in [(self.arrivals(), KEPT), (self.images(), NOTED)] {
+        for (directory, age) in [(ARRIVALS, KEPT), (IMAGES, NOTED)] {
+            let directory = self.path.join(directory);
             if store::open_own(&directory)?.is_none() {
                 continue;
             }
             for name in store::listing(&directory)? {
-                remove_older(&directory.join(OsStr::from_bytes(name.to_bytes())), age)?;
+                remove_older(&directory.join(crate::sys::path(&name)), age)?;
             }
         }
         Ok(())
@@ -61,16 +60,12 @@ impl Store {
 }
 
 fn remove_older(path: &Path, limit: Duration) -> Result<(), Error> {
-    let Ok(file) = store::open(path, OFlags::RDONLY | OFlags::NONBLOCK) else { return Ok(()) };
-    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Ok(());
-    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     // Locked until it is removed.
-    let file = File::from(file);
-    let written = file.metadata().and_then(|found| found.modified());
-    let written = written.map_err(|error| Error::io(Operation::Stat, path, error))?;
+    let Ok(Some(_lock)) = store::take(path, flags, FlockOperation::NonBlockingLockExclusive) else { return Ok(()) };
+    let written = path.symlink_metadata().and_then(|found| found.modified()).io(Operation::Stat, path)?;
     if written.elapsed().is_ok_and(|age| age > limit) {
-        rustix::fs::unlink(path).map_err(|errno| Error::io(Operation::Remove, path, errno))?;
+        rustix::fs::unlink(path).io(Operation::Remove, path)?;
     }
     Ok(())
 }

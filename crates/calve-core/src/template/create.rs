@@ -16,8 +16,8 @@ use super::record::{MANIFEST, TREE, Template};
 use super::store::{self, ReservedVersion, SweptTemplates, open_tree};
 use super::templates::Templates;
 use super::{name, read};
-use crate::clone::stage::stage;
-use crate::error::{Error, TemplateError};
+use crate::clone::stage::stage_in;
+use crate::error::{Error, IoContext, TemplateError};
 use crate::options::{CloneOptions, Durability};
 use crate::progress::{CancelToken, Progress};
 use crate::remove::trash::GITIGNORE;
@@ -104,7 +104,7 @@ impl Templates {
             name,
             old,
             || self.directory_for(&source, options),
-            |reserved| fill(reserved, name, &source, options),
+            |reserved| fill(reserved, &source, options),
         )?;
         Ok(CreatedTemplate { template, clone, swept })
     }
@@ -163,7 +163,7 @@ impl Templates {
         };
         let above = directory.parent().unwrap_or(&directory);
         let inside = is_inside(open_tree(above)?.as_fd(), identity(&store::stat(opened.as_fd(), source)?));
-        if inside.map_err(|errno| Error::io(Operation::Find, above, errno))? {
+        if inside.io(Operation::Find, above)? {
             return Err(TemplateError::DirectoryInsideSource { directory, source_path: source.to_path_buf() }.into());
         }
         self.make_directory(&directory)?;
@@ -211,13 +211,11 @@ fn hide_from_git(directory: &Path) -> Result<(), Error> {
 /// Makes the frozen clone, and its manifest.
 fn fill(
     reserved: &ReservedVersion,
-    name: &str,
     source: &Path,
     options: &TemplateOptions,
 ) -> Result<(Template, CloneReport), Error> {
     let directory = &reserved.directory;
-    rustix::fs::mkdir(directory, Mode::RWXU)
-        .map_err(|errno| Error::io(Operation::CreateDirectory, directory, errno))?;
+    rustix::fs::mkdir(directory, Mode::RWXU).io(Operation::CreateDirectory, directory)?;
     let tree = directory.join(TREE);
     let clone_options = CloneOptions {
         exclude: options.exclude.clone(),
@@ -228,10 +226,10 @@ fn fill(
         ..CloneOptions::default()
     };
     // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
-    let (clone, _) = stage(&tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
+    let (clone, _) = stage_in(None, &tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
     persist_change_time(open_tree(&tree)?.as_fd(), &tree)?;
     let made = TreeOrigin { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
-    let (template, _) = freeze(reserved, name, made, None, options)?;
+    let (template, _) = freeze(reserved, made, None, options)?;
     Ok((template, clone))
 }
 
@@ -245,7 +243,6 @@ pub(super) struct TreeOrigin {
 /// Reads the tree of a version, except for known contents, and writes and returns its manifest.
 pub(super) fn freeze(
     reserved: &ReservedVersion,
-    name: &str,
     made: TreeOrigin,
     known: Option<KnownContents<'_>>,
     options: &TemplateOptions,
@@ -263,11 +260,11 @@ pub(super) fn freeze(
     let manifest_path = directory.join(MANIFEST);
     store::write_file(&manifest_path, manifest.text.as_bytes())?;
     let read_only = rustix::fs::chmodat(CWD, &manifest_path, Mode::RUSR, rustix::fs::AtFlags::empty());
-    read_only.map_err(|errno| Error::io(Operation::SetMode, &manifest_path, errno))?;
+    read_only.io(Operation::SetMode, &manifest_path)?;
     store::sync_directory(directory)?;
     store::sync_directory(directory.parent().unwrap_or(directory))?;
     let template = Template {
-        name: name.to_owned(),
+        name: reserved.name.clone(),
         key: manifest.key(),
         source: made.source,
         exclude: made.exclude,

@@ -4,26 +4,32 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use super::record::{FrozenState, Stamp, Template};
-use super::store::{self, Store};
-use crate::error::{Error, TemplateError};
+use super::store;
+use super::templates::Templates;
+use crate::error::{Error, IoContext, TemplateError};
 use crate::tree::stable::Moment;
 use crate::vocabulary::operation::Operation;
 
-/// Finds at little cost that the files of a template are gone, or that its root or its manifest was changed.
-pub(super) fn check_unchanged(store: &Store, template: &Template) -> Result<(), Error> {
-    let gone = || store.missing(template);
-    let changed = |path: &Path| TemplateError::Changed { name: template.name.clone(), path: path.to_path_buf() };
-    store::open_own(&template.versions_directory())?.ok_or_else(gone)?;
-    let directory = template.tree.parent().unwrap_or(&template.tree);
-    store::open_own(directory)?.ok_or_else(gone)?;
-    let root = store::stat_of(&template.tree)?.ok_or_else(gone)?;
-    if Stamp::new(&root) != template.frozen.root {
-        return Err(changed(&template.tree).into());
-    }
-    let manifest = template.manifest();
-    match store::stat_of(&manifest)? {
-        Some(stat) if Stamp::new(&stat) == template.frozen.manifest => Ok(()),
-        _ => Err(changed(&manifest).into()),
+impl Templates {
+    /// Finds at little cost whether a template can be cloned: its files are there, its root and its manifest are as they were.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Gone`], [`TemplateError::NotMounted`], [`TemplateError::Changed`] or [`TemplateError::NotOwn`].
+    pub fn check(&self, template: &Template) -> Result<(), Error> {
+        let gone = || self.store.missing(template);
+        let changed = |path: &Path| TemplateError::Changed { name: template.name.clone(), path: path.to_path_buf() };
+        store::open_own(&template.versions_directory())?.ok_or_else(gone)?;
+        let directory = template.tree.parent().unwrap_or(&template.tree);
+        store::open_own(directory)?.ok_or_else(gone)?;
+        let root = store::stat_of(&template.tree)?.ok_or_else(gone)?;
+        if Stamp::new(&root) != template.frozen.root {
+            return Err(changed(&template.tree).into());
+        }
+        let manifest = template.manifest();
+        match store::stat_of(&manifest)? {
+            Some(stat) if Stamp::new(&stat) == template.frozen.manifest => Ok(()),
+            _ => Err(changed(&manifest).into()),
+        }
     }
 }
 
@@ -40,11 +46,10 @@ pub(super) fn frozen_state(tree: &Path, manifest: &Path, moment: Moment) -> Resu
 /// which looks like a change.
 pub(super) fn persist_change_time(root: BorrowedFd<'_>, tree: &Path) -> Result<(), Error> {
     let stat = store::stat(root, tree)?;
-    let failed = |operation| move |errno| Error::io(operation, tree, errno);
-    if crate::sys::is_subvolume(root, &stat).map_err(failed(Operation::Stat))? {
+    if crate::sys::is_subvolume(root, &stat).io(Operation::Stat, tree)? {
         let mode = rustix::fs::Mode::from_raw_mode(stat.st_mode);
-        rustix::fs::fchmod(root, mode).map_err(failed(Operation::SetMode))?;
-        crate::sys::sync_file(root).map_err(failed(Operation::Sync))?;
+        rustix::fs::fchmod(root, mode).io(Operation::SetMode, tree)?;
+        crate::sys::sync_file(root).io(Operation::Sync, tree)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::manifest::{ManifestEntry, escape};
@@ -87,7 +87,7 @@ impl Walker for Reader<'_> {
             FileType::RegularFile => self.file(folder.directory(), name),
             _ => self.special(folder.directory(), name),
         };
-        let path = folder.path().join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+        let path = folder.path().join(sys::path(name));
         match read {
             Ok((stat, keywords)) => self.add(&path, &stat, keywords),
             Err(errno) => self.found.unreadable.push((path, errno)),
@@ -103,7 +103,7 @@ impl Walker for Reader<'_> {
 impl Reader<'_> {
     fn add(&mut self, path: &Path, stat: &Stat, keywords: String) {
         self.found.latest = self.found.latest.max(Some(Moment::of_change(stat)));
-        let kind = FileType::from_raw_mode(stat.st_mode);
+        let kind = sys::kind(stat);
         let may_be_linked = stat.st_nlink > 1 && kind != FileType::Directory;
         self.found.entries.push(ManifestEntry {
             path: path.as_os_str().as_bytes().to_vec(),
@@ -115,14 +115,14 @@ impl Reader<'_> {
 
     fn file(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<(Stat, String)> {
         if let Some(known) = self.known {
-            let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let stat = sys::stat_at(directory, name)?;
             if let Some(hash) = known(&stat) {
                 return Ok((stat, self.keywords(&stat, hash, XattrTarget::Named(directory, name))?));
             }
         }
         let file = open_contents(directory, name, || self.cancel.is_cancelled())?;
         let stat = rustix::fs::fstat(&file)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        if sys::kind(stat) != FileType::RegularFile {
             return Err(Errno::STALE);
         }
         let hash = self.hash(file.as_fd())?;
@@ -151,12 +151,12 @@ impl Reader<'_> {
 
     /// Reads a symlink, a FIFO, a device or a socket: nothing that could be opened.
     fn special(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<(Stat, String)> {
-        let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = sys::stat_at(directory, name)?;
         let device = |kind| {
             let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
             format!("{} device=native,{major},{minor}", common(kind, &stat))
         };
-        let mut keywords = match FileType::from_raw_mode(stat.st_mode) {
+        let mut keywords = match sys::kind(stat) {
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
                 let mut keywords = common("link", &stat);
@@ -176,13 +176,9 @@ impl Reader<'_> {
 
     fn xattrs(&mut self, target: XattrTarget<'_>, keywords: &mut String) -> sys::Result<()> {
         let listed = sys::list_xattrs(target, &mut self.names)?;
-        if listed.is_empty() {
-            return Ok(());
-        }
-        let mut names: Vec<&[u8]> = listed.split_inclusive(|&byte| byte == 0).collect();
+        let mut names: Vec<&CStr> = sys::xattr_names(listed).collect();
         names.sort_unstable();
         for name in names {
-            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
             let length = target.read(name, &mut self.value)?;
             keywords.push_str(" xattr.");
             escape(name.to_bytes(), keywords);

@@ -18,7 +18,7 @@ use super::portable::{PortabilityObstacle, PortableKind, PortableTemplate, porta
 use super::record::{TREE, Template};
 use super::store::{self, ReservedVersion, SweptTemplates, open_tree};
 use super::templates::{HeldTemplate, Templates};
-use crate::error::{Error, TemplateError};
+use crate::error::{Error, IoContext, TemplateError};
 use crate::strategy::make_snapshotable_directory;
 use crate::sys;
 use crate::tree::location::canonical;
@@ -30,15 +30,6 @@ use crate::vocabulary::strategy::Strategy;
 
 /// How often files are written to the disk while more of them arrive.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
-
-/// A template that was received.
-#[derive(Debug)]
-pub struct ReceivedTemplate {
-    /// The template.
-    pub template: Template,
-    /// The fate of the version that it replaced.
-    pub swept: SweptTemplates,
-}
 
 /// Files whose contents were verified while they were written, so that they need not be read again.
 #[derive(Debug, Default)]
@@ -91,7 +82,8 @@ impl Templates {
     }
 
     /// Makes a template of what `fill` puts into the empty directory that it is given. It appears under its name when it is complete, equal
-    /// to `sent` in everything that travels, and on the disk. It replaces `old`, if that is still the template of that name.
+    /// to `sent` in everything that travels, and on the disk. It replaces `old`, if that is still the template of that name. Returns it, and the
+    /// fate of the version that it replaced.
     ///
     /// # Errors
     /// Fails as `fill` does, with [`TemplateError::NotAsSent`] if the tree differs, and with [`TemplateError::Exists`] if there is no `old` but a
@@ -103,7 +95,7 @@ impl Templates {
         (sent, old): (&PortableTemplate, Option<&Template>),
         options: &TemplateOptions,
         fill: impl FnOnce(&Path, &CheckedFiles) -> Result<(), E>,
-    ) -> Result<ReceivedTemplate, E> {
+    ) -> Result<(Template, SweptTemplates), E> {
         name::check(name).map_err(Error::from)?;
         let directory = || {
             let at = options.at.as_deref().map(|at| Ok::<_, Error>(canonical(at)?.join(templates_directory())));
@@ -112,32 +104,29 @@ impl Templates {
             Ok(directory)
         };
         let (template, (), swept) = self.make_version(name, old, directory, |reserved| {
-            build(reserved, name, origin, sent, options, fill).map(|template| (template, ()))
+            build(reserved, origin, sent, options, fill).map(|template| (template, ()))
         })?;
-        Ok(ReceivedTemplate { template, swept })
+        Ok((template, swept))
     }
 }
 
 fn build<E: From<Error>>(
     reserved: &ReservedVersion,
-    name: &str,
     origin: &Path,
     sent: &PortableTemplate,
     options: &TemplateOptions,
     fill: impl FnOnce(&Path, &CheckedFiles) -> Result<(), E>,
 ) -> Result<Template, E> {
     let directory = &reserved.directory;
-    rustix::fs::mkdir(directory, Mode::RWXU)
-        .map_err(|errno| Error::io(Operation::CreateDirectory, directory, errno))?;
+    rustix::fs::mkdir(directory, Mode::RWXU).io(Operation::CreateDirectory, directory)?;
     let tree = directory.join(TREE);
     make_snapshotable_directory(&tree)?;
     let opened = open_tree(&tree)?;
-    let failed = |error: std::io::Error| Error::Io { operation: Operation::Sync, path: tree.clone(), source: error };
-    let sync = || sys::sync_file_system(opened.as_fd()).map_err(|errno| failed(errno.into()));
+    let sync = || sys::sync_file_system(opened.as_fd()).io(Operation::Sync, &tree);
     let checked = CheckedFiles::default();
     let (filled, synced) = sync_during(opened.as_fd(), || fill(&tree, &checked));
     filled?;
-    synced.map_err(failed)?;
+    synced.io(Operation::Sync, &tree)?;
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted.into());
     }
@@ -145,12 +134,12 @@ fn build<E: From<Error>>(
     let known = |stat: &Stat| checked.hash(stat, sent);
     let (synced, frozen) = std::thread::scope(|scope| {
         let synced = scope.spawn(sync);
-        let frozen = freeze(reserved, name, made, Some(&known), options);
+        let frozen = freeze(reserved, made, Some(&known), options);
         (joined(synced), frozen)
     });
     let (template, manifest) = frozen?;
     synced?;
-    compare(name, &manifest, sent)?;
+    compare(&reserved.name, &manifest, sent)?;
     Ok(template)
 }
 

@@ -20,16 +20,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::record::{Template, from_home, in_home};
-use crate::error::{Error, TemplateError};
+use crate::error::{Error, IoContext, TemplateError};
 use crate::options::RemoveOptions;
 use crate::remove::{remove_templates_directory, remove_tree};
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
-use crate::tree::location::{DIRECTORY, identity};
+use crate::tree::location::{DIRECTORY, is_at};
 use crate::tree::mounted::is_mounted;
 use crate::tree::own;
 use crate::vocabulary::operation::Operation;
@@ -46,8 +46,10 @@ pub struct SweptTemplates {
 const RECORD: &str = ".template";
 const VERSIONS: &str = "versions";
 const TREES: &str = "trees";
-const ARRIVALS: &str = "arrivals";
-const IMAGES: &str = "images";
+/// Parts of templates that are on their way here.
+pub(super) const ARRIVALS: &str = "arrivals";
+/// Notes of images that templates were sent to or came from.
+pub(super) const IMAGES: &str = "images";
 
 #[derive(Debug, Clone)]
 pub(super) struct Store {
@@ -58,14 +60,6 @@ impl Store {
     /// Returns the directory for versions on CALVE_HOME's own file system.
     pub(super) fn trees(&self) -> PathBuf {
         self.path.join(TREES)
-    }
-
-    pub(super) fn arrivals(&self) -> PathBuf {
-        self.path.join(ARRIVALS)
-    }
-
-    pub(super) fn images(&self) -> PathBuf {
-        self.path.join(IMAGES)
     }
 
     fn home(&self) -> &Path {
@@ -83,7 +77,7 @@ impl Store {
     pub(super) fn prepare(&self) -> Result<(), Error> {
         let mut above = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(above.recursive(true), 0o700);
-        above.create(self.home()).map_err(|error| Error::io(Operation::CreateDirectory, self.home(), error))?;
+        above.create(self.home()).io(Operation::CreateDirectory, self.home())?;
         for directory in [&self.path, &self.versions(), &self.trees()] {
             make_own(directory)?;
         }
@@ -98,10 +92,9 @@ impl Store {
     /// Keeps others from writing and removing records.
     pub(super) fn lock(&self) -> Result<HeldLock, Error> {
         let path = self.path.join(".lock");
-        let failed = |errno| Error::io(Operation::LockTemplates, &self.path, errno);
-        let file = open(&path, OFlags::RDWR | OFlags::CREATE).map_err(failed)?;
-        sys::retry(|| rustix::fs::flock(&file, FlockOperation::LockExclusive)).map_err(failed)?;
-        Ok(file.into())
+        let file = open(&path, OFlags::RDWR | OFlags::CREATE);
+        let lock = file.and_then(|file| HeldLock::take(file, FlockOperation::LockExclusive)?.ok_or(Errno::WOULDBLOCK));
+        lock.io(Operation::LockTemplates, &self.path)
     }
 
     pub(super) fn read(&self, name: &str) -> Result<Option<Template>, Error> {
@@ -115,23 +108,18 @@ impl Store {
     pub(super) fn write(&self, template: &Template) -> Result<(), Error> {
         let path = self.record_path(&template.name);
         let new = self.path.join(".new");
-        match rustix::fs::unlink(&new) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(Error::io(Operation::Remove, &new, errno)),
-        }
+        sys::unless_missing(rustix::fs::unlink(&new)).io(Operation::Remove, &new)?;
         write_file(&new, &template.encode(&self.trees(), self.home()))?;
-        rustix::fs::rename(&new, &path).map_err(|errno| Error::io(Operation::WriteRecord, &path, errno))?;
+        rustix::fs::rename(&new, &path).io(Operation::WriteRecord, &path)?;
         sync_directory(&self.path)
     }
 
     /// Removes a record. The store must be locked.
     pub(super) fn forget(&self, name: &str) -> Result<(), Error> {
         let path = self.record_path(name);
-        match rustix::fs::unlink(&path) {
-            Ok(()) => sync_directory(&self.path),
-            Err(Errno::NOENT) => Err(TemplateError::Unknown(name.into()).into()),
-            Err(errno) => Err(Error::io(Operation::Remove, &path, errno)),
-        }
+        let removed = sys::unless_missing(rustix::fs::unlink(&path)).io(Operation::Remove, &path)?;
+        removed.ok_or_else(|| TemplateError::Unknown(name.into()))?;
+        sync_directory(&self.path)
     }
 
     /// Returns the names of all templates, sorted.
@@ -150,25 +138,18 @@ impl Store {
         loop {
             let version = format!("{name}-{:016x}", sys::random());
             let path = self.versions().join(&version);
-            let failed = |errno| Error::io(Operation::Create, &path, errno);
-            let lock = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL).map_err(failed)?;
-            let locked = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+            let lock = take(&path, flags, FlockOperation::NonBlockingLockExclusive).io(Operation::Create, &path)?;
             // A sweeper may have seen it before it was locked.
-            if locked.is_err() || !is_at(&lock, &path) {
-                continue;
-            }
-            let mut file = File::from(lock);
+            let Some(lock) = lock else { continue };
             let mount_point =
                 open_own(directory)?.and_then(|opened| sys::mount_point(opened.as_fd())).unwrap_or_default();
             let whereabouts = Whereabouts { directory, claim: &path, mount_point: &mount_point };
-            let written = file.write_all(&whereabouts.encode(self));
-            let reserved = ReservedVersion {
-                directory: directory.join(&version),
-                version,
-                lock: OwnedFd::from(file).into(),
-                path,
-            };
-            written.map_err(|error| Error::io(Operation::Write, &reserved.path, error))?;
+            let file = lock.as_fd().try_clone_to_owned();
+            let written = file.and_then(|file| File::from(file).write_all(&whereabouts.encode(self)));
+            let directory = directory.join(&version);
+            let reserved = ReservedVersion { name: name.to_owned(), version, directory, lock, path };
+            written.io(Operation::Write, &reserved.path)?;
             return Ok(reserved);
         }
     }
@@ -176,15 +157,11 @@ impl Store {
     /// Keeps the files of a version while the lock is held. `None` if they are gone, or about to be.
     pub(super) fn hold(&self, version: &str) -> Result<Option<HeldLock>, Error> {
         let path = self.versions().join(version);
-        let lock = match open(&path, OFlags::RDONLY) {
-            Ok(lock) => lock,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(Error::io(Operation::Open, &path, errno)),
+        let Some(lock) = sys::unless_missing(open(&path, OFlags::RDONLY)).io(Operation::Open, &path)? else {
+            return Ok(None);
         };
-        sys::retry(|| rustix::fs::flock(&lock, FlockOperation::LockShared))
-            .map_err(|errno| Error::io(Operation::LockTemplates, &path, errno))?;
-        let lock = HeldLock::from(lock);
-        Ok(is_at(&lock, &path).then_some(lock))
+        let lock = HeldLock::take(lock, FlockOperation::LockShared).io(Operation::LockTemplates, &path)?;
+        Ok(lock.filter(|lock| is_at(lock, CWD, &path)))
     }
 
     /// Returns why a template has no files.
@@ -211,15 +188,9 @@ impl Store {
             return Ok(swept);
         }
         for name in listing(&versions)? {
-            let path = versions.join(OsStr::from_bytes(name.to_bytes()));
-            let Ok(lock) = open(&path, OFlags::RDONLY) else { continue };
-            if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-                continue;
-            }
-            let lock = HeldLock::from(lock);
-            if !is_at(&lock, &path) {
-                continue;
-            }
+            let path = versions.join(sys::path(&name));
+            let taken = take(&path, OFlags::RDONLY, FlockOperation::NonBlockingLockExclusive);
+            let Ok(Some(lock)) = taken else { continue };
             // With the lock held: its builder has published it by now, or never will.
             let name = name.to_string_lossy();
             let Some((template, _)) = name.rsplit_once('-') else { continue };
@@ -276,6 +247,7 @@ impl Store {
 
 /// A version that is being built. Dropped, it is gone, unless it was published.
 pub(super) struct ReservedVersion {
+    pub(super) name: String,
     pub(super) version: String,
     pub(super) directory: PathBuf,
     lock: HeldLock,
@@ -341,7 +313,7 @@ impl<'a> Whereabouts<'a> {
 
     /// Returns whether another store still has the file `lock` is a copy of.
     fn is_anothers(&self, lock: &HeldLock) -> bool {
-        matches!(stat_of(self.claim), Ok(Some(_))) && !is_at(lock, self.claim)
+        matches!(stat_of(self.claim), Ok(Some(_))) && !is_at(lock, CWD, self.claim)
     }
 }
 
@@ -360,26 +332,24 @@ pub(super) fn open_own(path: &Path) -> Result<Option<OwnedFd>, Error> {
 }
 
 pub(super) fn stat(opened: BorrowedFd<'_>, path: &Path) -> Result<Stat, Error> {
-    rustix::fs::fstat(opened).map_err(|errno| Error::io(Operation::Stat, path, errno))
+    rustix::fs::fstat(opened).io(Operation::Stat, path)
 }
 
 /// Looks at an entry without following it. `None` if it is not there.
 pub(super) fn stat_of(path: &Path) -> Result<Option<Stat>, Error> {
-    match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(errno) => Err(Error::io(Operation::Stat, path, errno)),
+    match sys::find_at(CWD, path) {
+        Err(Errno::NOTDIR) => Ok(None),
+        found => found.io(Operation::Stat, path),
     }
 }
 
-pub(super) fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
-    sys::open_at(CWD, path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
+fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
+    sys::open_with(CWD, path, flags | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR)
 }
 
-/// Returns whether an open file is still what its name stands for.
-fn is_at(file: impl AsFd, path: &Path) -> bool {
-    let named = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
-    named.is_ok() && named == rustix::fs::fstat(file).map(|stat| identity(&stat))
+/// Opens and locks a file. `None` if another process has locked, removed or replaced it.
+pub(super) fn take(path: &Path, flags: OFlags, operation: FlockOperation) -> sys::Result<Option<HeldLock>> {
+    Ok(HeldLock::take(open(path, flags)?, operation)?.filter(|lock| is_at(lock, CWD, path)))
 }
 
 pub(super) fn listing(path: &Path) -> Result<Vec<CString>, Error> {
@@ -393,18 +363,17 @@ pub(super) fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 /// Writes a new file to the disk.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let opened = open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL);
-    let mut file = File::from(opened.map_err(|errno| Error::io(Operation::Create, path, errno))?);
-    file.write_all(bytes).map_err(|error| Error::io(Operation::Write, path, error))?;
-    sys::sync_file(file.as_fd()).map_err(|errno| Error::io(Operation::Sync, path, errno))
+    let mut file = File::from(opened.io(Operation::Create, path)?);
+    file.write_all(bytes).io(Operation::Write, path)?;
+    sys::sync_file(file.as_fd()).io(Operation::Sync, path)
 }
 
 pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
-    let failed = |errno| Error::io(Operation::Sync, path, errno);
-    let directory = sys::open_at(CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
-    sys::sync_file(directory.as_fd()).map_err(failed)
+    let directory = sys::open_at(CWD, path, DIRECTORY).io(Operation::Sync, path)?;
+    sys::sync_file(directory.as_fd()).io(Operation::Sync, path)
 }
 
 pub(super) fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {
-    let opened = sys::open_at(CWD, tree, DIRECTORY, Mode::empty());
-    opened.map_err(|errno| Error::io(Operation::OpenDirectory, tree, errno))
+    let opened = sys::open_at(CWD, tree, DIRECTORY);
+    opened.io(Operation::OpenDirectory, tree)
 }

@@ -3,7 +3,6 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use super::frozen::check_unchanged;
 use super::name::{self, template_name};
 use super::record::Template;
 use super::store::{Store, SweptTemplates, stat_of};
@@ -96,17 +95,9 @@ impl Templates {
                 continue;
             }
             let held = HeldTemplate { _lock: held.ok_or_else(|| self.store.missing(&template))?, template: now };
-            check_unchanged(&self.store, &held)?;
+            self.check(&held)?;
             return Ok(held);
         }
-    }
-
-    /// Finds at little cost whether a template can be cloned: its files are there, its root and its manifest are as they were.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError::Gone`], [`TemplateError::NotMounted`], [`TemplateError::Changed`] or [`TemplateError::NotOwn`].
-    pub fn check(&self, template: &Template) -> Result<(), Error> {
-        check_unchanged(&self.store, template)
     }
 
     /// Returns every template with its name, sorted. One whose record cannot be read is an error.

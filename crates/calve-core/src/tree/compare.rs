@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::exclude::Exclusions;
@@ -15,7 +15,7 @@ use super::held_times::{HeldTimes, modified};
 use super::location::{Identity, identity};
 use super::node::Node;
 use super::pool::{Pool, thread_count};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::{CloneOptions, Mounts};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::vocabulary::hidden_name::is_calves_own;
@@ -44,8 +44,7 @@ pub(crate) struct Comparison<'a> {
 
 /// Compares everything below the two roots. The roots' own metadata is set when the clone is published.
 pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
-    let root =
-        rustix::fs::fstat(comparison.src).map_err(|errno| Error::io(Operation::Stat, comparison.src_path, errno))?;
+    let root = rustix::fs::fstat(comparison.src).io(Operation::Stat, comparison.src_path)?;
     let pool = Pool::new(thread_count(comparison.options.threads), comparison.options.cancel.clone());
     let (differences, twins) = (Mutex::default(), Mutex::default());
     pool.run(Node::root(), |pool| {
@@ -141,11 +140,11 @@ impl CompareWorker<'_> {
     /// Says whether it is a directory with entries to compare.
     fn entry(&self, node: &Arc<Node>, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> Result<bool, Error> {
         let failed = |errno| Error::io(Operation::Compare, self.comparison.src_path.join(node.path_of(name)), errno);
-        let a = rustix::fs::statat(src, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        let b = rustix::fs::statat(dst, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        let a = sys::stat_at(src, name).map_err(failed)?;
+        let b = sys::stat_at(dst, name).map_err(failed)?;
         if let Some(what) = self.stat_difference(&a, &b) {
             self.differs(node, name, what);
-            return Ok(is_kind(&a, FileType::Directory) && is_kind(&b, FileType::Directory) && !self.stays_out(&a));
+            return Ok(sys::is_directory(a) && sys::is_directory(b) && !self.stays_out(&a));
         }
         if self.comparison.links && !self.linked_alike(&a, &b) {
             self.differs(node, name, "hard links differ");
@@ -160,7 +159,7 @@ impl CompareWorker<'_> {
         if !same.map_err(failed)? {
             self.differs(node, name, "contents differ");
         }
-        Ok(is_kind(&a, FileType::Directory) && !self.stays_out(&a))
+        Ok(sys::is_directory(a) && !self.stays_out(&a))
     }
 
     /// Returns whether a directory is a mount point that [`Mounts::Stay`] leaves empty in the clone.
@@ -170,7 +169,7 @@ impl CompareWorker<'_> {
 
     /// Returns whether two entries are linked alike: names of one inode in the source must be names of one inode in the clone.
     fn linked_alike(&self, a: &Stat, b: &Stat) -> bool {
-        if a.st_nlink < 2 || FileType::from_raw_mode(a.st_mode) == FileType::Directory {
+        if a.st_nlink < 2 || sys::is_directory(a) {
             return true;
         }
         let mut twins = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,16 +177,15 @@ impl CompareWorker<'_> {
     }
 
     fn stat_difference(&self, a: &Stat, b: &Stat) -> Option<&'static str> {
-        let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
-        let is_symlink = kind(a) == FileType::Symlink;
+        let kind = sys::kind(a);
         let set_id = if self.comparison.set_ids { 0 } else { 0o6000 };
-        if kind(a) != kind(b) {
+        if kind != sys::kind(b) {
             return Some("another kind of file");
         }
-        if kind(a) == FileType::RegularFile && a.st_size != b.st_size {
+        if kind == FileType::RegularFile && a.st_size != b.st_size {
             return Some("size differs");
         }
-        if !is_symlink && (a.st_mode & 0o7777) & !set_id != (b.st_mode & 0o7777) & !set_id {
+        if kind != FileType::Symlink && (a.st_mode & 0o7777) & !set_id != (b.st_mode & 0o7777) & !set_id {
             return Some("mode differs");
         }
         if self.comparison.owners && (a.st_uid, a.st_gid) != (b.st_uid, b.st_gid) {
@@ -209,30 +207,10 @@ impl CompareWorker<'_> {
     }
 }
 
-fn is_kind(stat: &Stat, kind: FileType) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == kind
-}
-
 /// Returns the names in a directory, but those that only Calve gives.
 pub(crate) fn names(directory: BorrowedFd<'_>) -> sys::Result<HashMap<CString, FileType>> {
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(directory, &mut buffer)?;
-    let mut names = HashMap::new();
-    while let Some(entry) = listing.next() {
-        let entry = entry?;
-        if is_calves_own(entry.name.to_bytes()) {
-            continue;
-        }
-        let kind = match entry.kind {
-            FileType::Unknown => {
-                let stat = rustix::fs::statat(directory, entry.name, AtFlags::SYMLINK_NOFOLLOW)?;
-                FileType::from_raw_mode(stat.st_mode)
-            }
-            kind => kind,
-        };
-        names.insert(entry.name.to_owned(), kind);
-    }
-    Ok(names)
+    let theirs = sys::list(directory)?.into_iter().filter(|(name, _)| !is_calves_own(name.to_bytes()));
+    theirs.map(|(name, kind)| sys::kind_of(directory, &name, kind).map(|kind| (name, kind))).collect()
 }
 
 /// Returns whether two entries of one kind have the same contents: the bytes of a file, the target of a symlink, the number of a device.
@@ -243,7 +221,7 @@ pub(crate) fn same_data(
     (a, b): (&Stat, &Stat),
     stopped: impl Fn() -> bool,
 ) -> sys::Result<bool> {
-    match FileType::from_raw_mode(a.st_mode) {
+    match sys::kind(a) {
         FileType::RegularFile => same_contents(src, dst, name, stopped),
         FileType::Symlink => rustix::fs::readlinkat(src, name, Vec::new())
             .and_then(|target| Ok(target == rustix::fs::readlinkat(dst, name, Vec::new())?)),
@@ -258,9 +236,8 @@ fn same_contents(
     name: &CStr,
     stopped: impl Fn() -> bool,
 ) -> sys::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let a = open_contents(src, name, stopped)?;
-    let b = crate::sys::open_at(dst, name, flags, Mode::empty())?;
+    let b = crate::sys::open_at(dst, name, sys::FILE)?;
     let (mut left, mut right) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
         let length = read_full(a.as_fd(), &mut left)?;
@@ -290,11 +267,8 @@ pub(crate) fn same_xattrs(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr)
         let mut list = Vec::new();
         let mut value = Vec::new();
         let mut all = BTreeMap::new();
-        for name in sys::list_xattrs(target, &mut list)?.split_inclusive(|&byte| byte == 0) {
-            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
-            if sys::is_of_the_system(name) {
-                continue;
-            }
+        let names = sys::xattr_names(sys::list_xattrs(target, &mut list)?);
+        for name in names.filter(|name| !sys::is_of_the_system(name)) {
             let length = target.read(name, &mut value)?;
             all.insert(name.to_owned(), value[..length].to_vec());
         }

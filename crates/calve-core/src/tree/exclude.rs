@@ -7,7 +7,8 @@ use crate::options::{Decision, Selection};
 use crate::patterns::Patterns;
 use crate::vocabulary::reason::SkipReason;
 
-/// Decides what a clone leaves out: by the caller's patterns, and by the caller's own choice.
+/// Decides what a clone leaves out: by the caller's patterns, and by the caller's own choice. By default nothing.
+#[derive(Default)]
 pub(crate) struct Exclusions {
     patterns: Patterns,
     select: Option<Selection>,

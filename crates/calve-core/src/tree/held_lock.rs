@@ -3,14 +3,22 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use crate::sys;
 
 /// The open file of a lock that this process holds.
 #[derive(Debug)]
 pub(crate) struct HeldLock(OwnedFd);
 
-impl From<OwnedFd> for HeldLock {
-    fn from(locked: OwnedFd) -> Self {
-        Self(locked)
+impl HeldLock {
+    /// Locks an open file or directory. Returns `None` if another process has the lock, and `operation` does not wait.
+    pub(crate) fn take(opened: OwnedFd, operation: FlockOperation) -> sys::Result<Option<Self>> {
+        match sys::retry(|| rustix::fs::flock(&opened, operation)) {
+            Ok(()) => Ok(Some(Self(opened))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno),
+        }
     }
 }
 

@@ -5,16 +5,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
 
 /// The flags for opening a directory to read it, through no link.
-pub(crate) const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
 /// A name in an open directory. The name itself is never followed; the path above it is resolved once, as usual.
 pub(crate) struct Location {
@@ -30,8 +30,8 @@ impl Location {
         let Some(Component::Normal(name)) = last_component(path) else { return Ok(None) };
         let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent_path = above.unwrap_or(Path::new(".")).to_path_buf();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = |flags| sys::open_at(CWD, &parent_path, flags, Mode::empty());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let open = |flags| sys::open_at(CWD, &parent_path, flags);
         let parent = match open(flags) {
             // Search permission is enough to reach its entries.
             Err(Errno::ACCESS) => open(flags | sys::PATH_ONLY),
@@ -69,7 +69,7 @@ impl Location {
     }
 
     pub(crate) fn open_at(&self, flags: OFlags) -> sys::Result<OwnedFd> {
-        sys::open_at(&self.parent, &*self.name, flags, Mode::empty())
+        sys::open_at(&self.parent, &*self.name, flags)
     }
 
     pub(crate) fn parent(&self) -> BorrowedFd<'_> {
@@ -90,17 +90,12 @@ impl Location {
 
     /// Looks at the entry without following a link. Returns `None` if it is missing.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, Error> {
-        match rustix::fs::statat(&self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(stat)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(Error::io(Operation::Stat, &self.path, errno)),
-        }
+        sys::find_at(&self.parent, &*self.name).io(Operation::Stat, &self.path)
     }
 
     /// Returns the identity of the entry, and whether it is a directory. `None` if it is missing.
     pub(crate) fn existing(&self) -> Result<Option<(Identity, bool)>, Error> {
-        let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        Ok(self.stat()?.map(|stat| (identity(&stat), is_directory(&stat))))
+        Ok(self.stat()?.map(|stat| (identity(&stat), sys::is_directory(stat))))
     }
 }
 
@@ -129,6 +124,12 @@ pub(crate) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino as u64)
 }
 
+/// Returns whether an open entry is the one that a name stands for.
+pub(crate) fn is_at(opened: impl AsFd, parent: impl AsFd, name: impl Arg) -> bool {
+    let pair = (sys::stat_at(parent, name), rustix::fs::fstat(opened));
+    matches!(pair, (Ok(named), Ok(opened)) if identity(&named) == identity(&opened))
+}
+
 /// Returns whether `directory` is `root`, or inside it. Follows `..` up: links and bind mounts in the given path do not matter.
 pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: Identity) -> Result<bool, Errno> {
     match any_upwards(directory, |_, here| here == root) {
@@ -155,8 +156,7 @@ pub(crate) fn any_upwards(
             return Ok(true);
         }
         last = Some(here);
-        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        current = Some(sys::open_at(at, c"..", flags, Mode::empty())?);
+        current = Some(sys::open_at(at, c"..", sys::PATH_ONLY | OFlags::DIRECTORY)?);
     }
 }
 
@@ -178,22 +178,22 @@ pub(crate) fn make_below<'a>(
     names: impl Iterator<Item = &'a CString>,
     mode: Mode,
 ) -> sys::Result<OwnedFd> {
-    let mut current = sys::open_at(root, c".", DIRECTORY, Mode::empty())?;
+    let mut current = sys::open_at(root, c".", DIRECTORY)?;
     for name in names {
         match rustix::fs::mkdirat(&current, name.as_c_str(), mode) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
-        current = sys::open_at(&current, name.as_c_str(), DIRECTORY, Mode::empty())?;
+        current = sys::open_at(&current, name.as_c_str(), DIRECTORY)?;
     }
     Ok(current)
 }
 
 /// Opens a directory below `root`, one name after the other, following no link.
 pub(crate) fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
-    let mut current = sys::open_at(root, c".", DIRECTORY, Mode::empty())?;
+    let mut current = sys::open_at(root, c".", DIRECTORY)?;
     for name in names {
-        current = sys::open_at(&current, name.as_c_str(), DIRECTORY, Mode::empty())?;
+        current = sys::open_at(&current, name.as_c_str(), DIRECTORY)?;
     }
     Ok(current)
 }

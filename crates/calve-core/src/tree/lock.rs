@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode};
 use rustix::io::Errno;
 
 use super::location::{DIRECTORY, identity};
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::sys::{self};
 pub(crate) use crate::vocabulary::hidden_name::Purpose;
 use crate::vocabulary::hidden_name::{HiddenNameParts, LOCK_SUFFIX};
 
@@ -66,6 +66,7 @@ fn record_name((_, inode): (u64, u64)) -> CString {
     CString::new(format!("{RECORD}{inode:x}")).unwrap_or_default()
 }
 
+#[derive(Debug)]
 pub(crate) struct Lock {
     directory: OwnedFd,
     name: CString,
@@ -98,7 +99,7 @@ impl Lock {
 
     /// Takes the lock of a name that was found. `None` when its maker, or another sweeper, holds it.
     pub(crate) fn take(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<Self>> {
-        let directory = sys::open_at(parent, &*lock_name(name), DIRECTORY, Mode::empty())?;
+        let directory = sys::open_at(parent, &*lock_name(name), DIRECTORY)?;
         match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Ok(None),
@@ -147,14 +148,8 @@ impl Lock {
 
     /// Returns how many entries are written down.
     fn recorded(&self) -> Option<usize> {
-        let mut buffer = ListingBuffer::new();
-        let again = sys::open_at(self.directory.as_fd(), c".", DIRECTORY, Mode::empty()).ok()?;
-        let mut listing = Listing::new(again.as_fd(), &mut buffer).ok()?;
-        let mut count = 0;
-        while let Some(entry) = listing.next() {
-            count += usize::from(entry.ok()?.name.to_bytes().starts_with(RECORD.as_bytes()));
-        }
-        Some(count)
+        let entries = sys::list(self.directory.as_fd()).ok()?;
+        Some(entries.iter().filter(|(name, _)| name.to_bytes().starts_with(RECORD.as_bytes())).count())
     }
 
     fn note(&self, record: &CStr) -> sys::Result<()> {
@@ -165,7 +160,7 @@ impl Lock {
     }
 
     fn has(&self, record: &CStr) -> bool {
-        rustix::fs::statat(&self.directory, record, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        sys::stat_at(&self.directory, record).is_ok()
     }
 
     /// Returns the descriptor for a process that is to hold the lock too. A copy of it does that.
@@ -179,8 +174,7 @@ impl Lock {
 
     /// Returns whether the lock is still the one that others would look at.
     pub(crate) fn is_held(&self, parent: BorrowedFd<'_>) -> bool {
-        rustix::fs::statat(parent, &*lock_name(&self.name), AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| identity(&stat) == self.identity)
+        sys::stat_at(parent, &*lock_name(&self.name)).is_ok_and(|stat| identity(&stat) == self.identity)
     }
 
     /// Takes the lock away, when what it protected is no more.
@@ -193,7 +187,7 @@ impl Lock {
 
     /// Takes the lock away if nothing has the hidden name, which others may have moved or deleted. Returns whether it was left.
     pub(crate) fn remove_if_unused(self, parent: BorrowedFd<'_>) -> bool {
-        let found = rustix::fs::statat(parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let found = sys::stat_at(parent, &*self.name);
         let is_used = !matches!(found, Err(Errno::NOENT));
         if is_used {
             self.leave()
@@ -204,11 +198,8 @@ impl Lock {
     }
 
     fn erase(&self) {
-        let mut buffer = ListingBuffer::new();
-        let Ok(again) = sys::open_at(self.directory.as_fd(), c".", DIRECTORY, Mode::empty()) else { return };
-        let Ok(mut listing) = Listing::new(again.as_fd(), &mut buffer) else { return };
-        while let Some(Ok(entry)) = listing.next() {
-            let _ = rustix::fs::unlinkat(&self.directory, entry.name, AtFlags::REMOVEDIR);
+        for (name, _) in sys::list(self.directory.as_fd()).unwrap_or_default() {
+            let _ = rustix::fs::unlinkat(&self.directory, &*name, AtFlags::REMOVEDIR);
         }
     }
 

@@ -27,13 +27,13 @@ impl Names {
     }
 
     /// Takes the first one, copying its name into `name` (a buffer to be used again).
-    pub(crate) fn take(&mut self, name: &mut Vec<u8>) -> Option<FileType> {
+    pub(crate) fn take<'n>(&mut self, name: &'n mut Vec<u8>) -> Option<(FileType, &'n CStr)> {
         let kind = kind(*self.bytes.get(self.start)?);
         let rest = CStr::from_bytes_until_nul(&self.bytes[self.start + 1..]).ok()?;
         name.clear();
         name.extend_from_slice(rest.to_bytes_with_nul());
         self.start += 1 + name.len();
-        Some(kind)
+        Some((kind, CStr::from_bytes_with_nul(name).ok()?))
     }
 
     /// Adds the names of another list, and empties that.
@@ -80,8 +80,8 @@ mod tests {
     fn drain(mut names: Names) -> Vec<String> {
         let mut buffer = Vec::new();
         let mut all = Vec::new();
-        while names.take(&mut buffer).is_some() {
-            all.push(CStr::from_bytes_with_nul(&buffer).unwrap().to_str().unwrap().to_owned());
+        while let Some((_, name)) = names.take(&mut buffer) {
+            all.push(name.to_str().unwrap().to_owned());
         }
         all
     }

@@ -30,13 +30,13 @@ impl Node {
 
     /// Returns the path relative to the root.
     pub(crate) fn path(&self) -> PathBuf {
-        self.names().iter().map(|name| OsStr::from_bytes(name.to_bytes())).collect()
+        self.names().iter().map(|name| sys::path(name)).collect()
     }
 
     /// Returns the path of an entry of this directory, relative to the root.
     pub(crate) fn path_of(&self, name: &CStr) -> PathBuf {
         let mut path = self.path();
-        path.push(OsStr::from_bytes(name.to_bytes()));
+        path.push(sys::path(name));
         path
     }
 
@@ -46,10 +46,10 @@ impl Node {
 
     /// Opens this directory below `root`: no link is followed and no path can be too long.
     pub(crate) fn open(&self, root: BorrowedFd<'_>, flags: OFlags) -> sys::Result<OwnedFd> {
-        let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let names = self.names();
         if names.is_empty() {
-            return crate::sys::open_at(root, c".", flags, Mode::empty());
+            return crate::sys::open_at(root, c".", flags);
         }
         // In a tree of 8,000 levels it takes a few calls instead of 8,000.
         match names.len() {
@@ -95,8 +95,11 @@ fn by_path(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<
         let name = name.to_bytes();
         if path.len() + 1 + name.len() >= LONGEST {
             let at = above.as_ref().map_or(root, |fd| fd.as_fd());
-            let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-            above = Some(sys::open_beneath(at, Path::new(OsStr::from_bytes(&path)), flags)?);
+            above = Some(sys::open_beneath(
+                at,
+                Path::new(OsStr::from_bytes(&path)),
+                sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW,
+            )?);
             path.clear();
         }
         if !path.is_empty() {
@@ -114,11 +117,10 @@ fn by_name(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<
     let mut current: Option<OwnedFd> = None;
     for name in above {
         let at = current.as_ref().map_or(root, |fd| fd.as_fd());
-        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        current = Some(crate::sys::open_at(at, *name, flags, Mode::empty())?);
+        current = Some(crate::sys::open_at(at, *name, sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?);
     }
     let at = current.as_ref().map_or(root, |fd| fd.as_fd());
-    crate::sys::open_at(at, *last, flags, Mode::empty())
+    crate::sys::open_at(at, *last, flags)
 }
 
 /// A chain of thousands must not be dropped by recursion.
@@ -133,16 +135,15 @@ impl Drop for Node {
 
 /// Clears the flags that forbid deleting a file. Returns whether there were any.
 pub(crate) fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = crate::sys::open_at(parent, name, flags, Mode::empty()) else { return false };
+    let Ok(file) = crate::sys::open_at(parent, name, sys::FILE) else { return false };
     let has_one_name = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 1);
     has_one_name && crate::sys::unlock(file.as_fd()).is_ok_and(|locks| locks != 0)
 }
 
 /// Opens for reading, leaving the access time alone where that is permitted (to owners and the privileged).
 pub(crate) fn open_source(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> sys::Result<OwnedFd> {
-    match crate::sys::open_at(directory, name, flags | sys::NO_ATIME, Mode::empty()) {
-        Err(Errno::PERM) => crate::sys::open_at(directory, name, flags, Mode::empty()),
+    match crate::sys::open_at(directory, name, flags | sys::NO_ATIME) {
+        Err(Errno::PERM) => crate::sys::open_at(directory, name, flags),
         other => other,
     }
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
+
 use crate::error::Error;
 use crate::report::{Fallback, SkippedEntry, Warning};
 use crate::vocabulary::reason::{SkipReason, WarningCode};
@@ -49,10 +51,10 @@ pub(crate) struct NoteSummary {
 }
 
 impl NoteLists {
-    fn add_fallback(&mut self, from: Strategy, to: Strategy, errno: i32, files: u64, path: impl FnOnce() -> PathBuf) {
-        match self.fell_back.iter_mut().find(|known| (known.from, known.to, known.errno) == (from, to, errno)) {
+    fn add_fallback(&mut self, from: Strategy, errno: i32, files: u64, path: impl FnOnce() -> PathBuf) {
+        match self.fell_back.iter_mut().find(|known| (known.from, known.errno) == (from, errno)) {
             Some(known) => known.files += files,
-            None => self.fell_back.push(Fallback { from, to, errno, files, first_path: path() }),
+            None => self.fell_back.push(Fallback { from, to: Strategy::Copy, errno, files, first_path: path() }),
         }
     }
 
@@ -78,14 +80,8 @@ impl NoteSummary {
 
 impl Notes {
     /// Notes that one file was treated otherwise than asked for.
-    pub(crate) fn fell_back(
-        &self,
-        from: Strategy,
-        to: Strategy,
-        reason: impl Into<io::Error>,
-        path: impl FnOnce() -> PathBuf,
-    ) {
-        self.lock().add_fallback(from, to, number(reason), 1, path);
+    pub(crate) fn fell_back(&self, from: Strategy, reason: Errno, path: impl FnOnce() -> PathBuf) {
+        self.lock().add_fallback(from, reason.raw_os_error(), 1, path);
     }
 
     /// Notes that one entry is not in the clone.
@@ -112,14 +108,8 @@ impl Notes {
     }
 
     /// Notes that one entry's attribute could not be kept.
-    pub(crate) fn not_kept(
-        &self,
-        code: WarningCode,
-        what: &str,
-        reason: impl Into<io::Error>,
-        path: impl FnOnce() -> PathBuf,
-    ) {
-        self.lock().add_lost(code, what, number(reason), 1, path);
+    pub(crate) fn not_kept(&self, code: WarningCode, what: &str, reason: Errno, path: impl FnOnce() -> PathBuf) {
+        self.lock().add_lost(code, what, reason.raw_os_error(), 1, path);
     }
 
     /// Returns the entries that were not the same before and after, so far.
@@ -134,8 +124,8 @@ impl Notes {
             self.skipped(skipped.path, skipped.reason);
         }
         let mut notes = self.lock();
-        for Fallback { from, to, errno, files, first_path } in other.fell_back {
-            notes.add_fallback(from, to, errno, files, || first_path);
+        for Fallback { from, errno, files, first_path, .. } in other.fell_back {
+            notes.add_fallback(from, errno, files, || first_path);
         }
         for LostAttribute { code, what, errno, entries, first } in other.not_kept {
             notes.add_lost(code, &what, errno, entries, || first);
@@ -187,8 +177,4 @@ impl Notes {
     fn lock(&self) -> MutexGuard<'_, NoteLists> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn number(reason: impl Into<io::Error>) -> i32 {
-    reason.into().raw_os_error().unwrap_or_default()
 }

@@ -6,11 +6,11 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use crate::error::Error;
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::error::{Error, IoContext};
+use crate::sys::{self};
 use crate::tree::location::DIRECTORY;
 use crate::vocabulary::operation::Operation;
 
@@ -42,41 +42,29 @@ pub(crate) fn open_directory(
     path: &Path,
     foreign: impl FnOnce(Errno) -> Error,
 ) -> Result<Option<OwnedFd>, Error> {
-    let opened = match sys::open_at(at, name, DIRECTORY, Mode::empty()) {
+    let opened = match sys::open_at(at, name, DIRECTORY) {
         Ok(opened) => opened,
         Err(Errno::NOENT) => return Ok(None),
         Err(errno @ (Errno::LOOP | Errno::NOTDIR)) => return Err(foreign(errno)),
         Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
     };
-    let stat = rustix::fs::fstat(&opened).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    let stat = rustix::fs::fstat(&opened).io(Operation::Stat, path)?;
     if is_own(stat.st_uid, stat.st_mode) { Ok(Some(opened)) } else { Err(foreign(Errno::PERM)) }
 }
 
 /// Returns the names in the directory `name`.
 pub(crate) fn names(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Vec<CString>, Error> {
-    let failed = |errno| Error::io(Operation::ReadDirectory, path, errno);
-    let directory = sys::open_at(at, name, DIRECTORY, Mode::empty()).map_err(failed)?;
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
-    let mut names = Vec::new();
-    while let Some(entry) = listing.next() {
-        let name: &CStr = entry.map_err(failed)?.name;
-        names.push(name.to_owned());
-    }
-    Ok(names)
+    let listed = sys::open_at(at, name, DIRECTORY).and_then(|directory| sys::list(directory.as_fd()));
+    Ok(listed.io(Operation::ReadDirectory, path)?.into_iter().map(|(name, _)| name).collect())
 }
 
 /// Reads a whole file, through no link at its end. `None` if it is not there.
 pub(crate) fn read_file(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match sys::open_at(at, name, flags, Mode::empty()) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(Error::io(Operation::Open, path, errno)),
+    let Some(file) = sys::unless_missing(sys::open_at(at, name, sys::FILE)).io(Operation::Open, path)? else {
+        return Ok(None);
     };
     let mut bytes = Vec::new();
-    let read = File::from(file).read_to_end(&mut bytes);
-    read.map_err(|source| Error::Io { operation: Operation::Read, path: path.to_path_buf(), source })?;
+    File::from(file).read_to_end(&mut bytes).io(Operation::Read, path)?;
     Ok(Some(bytes))
 }
 

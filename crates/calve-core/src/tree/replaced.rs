@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawMode, Stat, Uid};
+use rustix::fs::{FileType, Gid, Mode, RawMode, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::sys::{self, XattrTarget};
@@ -55,17 +55,16 @@ impl ReplacedFile {
     /// Fails if the system refuses to look at it.
     pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<Self>> {
         let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
-        let stat = match rustix::fs::statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match sys::stat_at(directory, &*name) {
             Err(Errno::NOENT) => return Ok(None),
             found => found?,
         };
-        if !is_file(&stat) {
+        if sys::kind(stat) != FileType::RegularFile {
             return Ok(None);
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = sys::open_at(directory, &*name, flags, Mode::empty()).ok();
+        let opened = sys::open_at(directory, &*name, sys::FILE).ok();
         let (opened, stat) = match opened.map(|opened| rustix::fs::fstat(&opened).map(|stat| (opened, stat))) {
-            Some(Ok((opened, stat))) if is_file(&stat) => (Some(opened), stat),
+            Some(Ok((opened, stat))) if sys::kind(stat) == FileType::RegularFile => (Some(opened), stat),
             _ => (None, stat),
         };
         let from = match &opened {
@@ -122,16 +121,12 @@ fn kept_owner(both: bool) -> KeptOwner {
     if both { KeptOwner::Both } else { KeptOwner::NotBoth }
 }
 
-fn is_file(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-}
-
 /// Reads the attributes that a new file is to have. One that cannot be read is not kept.
 fn attributes(from: XattrTarget<'_>, is_readable: bool) -> (OldAcl, Vec<(CString, Vec<u8>)>) {
     let mut names = Vec::new();
     let Ok(names) = sys::list_xattrs(from, &mut names) else { return (OldAcl::Unknown, Vec::new()) };
     let (mut acl, mut xattrs, mut value) = (OldAcl::None, Vec::new(), Vec::new());
-    for name in names.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok()) {
+    for name in sys::xattr_names(names) {
         let is_kept = !OF_CONTENTS.contains(&name.to_bytes()) && !is_overlays_own(name);
         let is_of_system = name.to_bytes().starts_with(OF_SYSTEM);
         if !is_kept || !is_readable && !is_of_system {

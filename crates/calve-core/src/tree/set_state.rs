@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::fill::contents::{open_contents, size};
+use super::fill::contents::open_contents;
 use super::fill::metadata::same_version;
 use super::stable::Moment;
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::sys::{self, size};
 use crate::tree::file_set::{FileSet, is_made_again, is_sqlite};
 
 impl FileSet {
@@ -19,7 +19,7 @@ impl FileSet {
         let by_contents = || {
             let file = open_contents(directory.as_fd(), &CString::new(name).ok()?, || false).ok()?;
             let stat = rustix::fs::fstat(&file).ok()?;
-            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            let is_file = sys::kind(stat) == FileType::RegularFile;
             (is_file && is_sqlite(file.as_fd(), size(&stat))).then(|| Self::of_sqlite(name))
         };
         Self::from_name(name).or_else(by_contents)
@@ -60,8 +60,8 @@ impl FileSetState {
         };
         let mut files = BTreeMap::new();
         for name in names {
-            match rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            match sys::stat_at(directory, &name) {
+                Ok(stat) if sys::kind(stat) == FileType::RegularFile => {
                     files.insert(name, stat);
                 }
                 // A name that would be too long cannot exist.
@@ -124,22 +124,14 @@ impl ListedSets {
         let now = rustix::fs::fstat(directory)?;
         if !self.as_of.is_some_and(|(clock, then)| clock.shows_changes_of(&then) && is_same(&then, &now)) {
             self.as_of = None;
-            self.names = names_in(directory)?;
+            self.names.clear();
+            for (name, _) in sys::list(directory)? {
+                if let Some(set) = FileSet::from_name(name.to_bytes()).filter(FileSet::is_told_by_others) {
+                    self.names.entry(set).or_default().push(name);
+                }
+            }
             self.as_of = Some((clock, now));
         }
         Ok(now)
     }
-}
-
-fn names_in(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<FileSet, Vec<CString>>> {
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(directory, &mut buffer)?;
-    let mut names: BTreeMap<FileSet, Vec<CString>> = BTreeMap::new();
-    while let Some(entry) = listing.next() {
-        let entry = entry?;
-        if let Some(set) = FileSet::from_name(entry.name.to_bytes()).filter(FileSet::is_told_by_others) {
-            names.entry(set).or_default().push(entry.name.to_owned());
-        }
-    }
-    Ok(names)
 }

@@ -4,10 +4,10 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 use crate::vocabulary::operation::Operation;
@@ -37,7 +37,7 @@ impl Source {
                 _ => Error::io(Operation::Open, path, errno),
             })?,
         };
-        let kind = FileType::from_raw_mode(stat.st_mode);
+        let kind = sys::kind(stat);
         let opened = match (kind, location) {
             (FileType::Socket, _) => return Err(Error::NotClonable { path: path.to_path_buf(), kind: "socket" }),
             (FileType::Directory, location) => SourceHandle::Directory(open_directory(path, location.as_ref(), &stat)?),
@@ -71,41 +71,38 @@ impl Source {
     pub(crate) fn single(&self) -> Option<(&CStr, FileType)> {
         match &self.opened {
             SourceHandle::Directory(_) => None,
-            SourceHandle::Entry(location) => Some((location.name(), FileType::from_raw_mode(self.stat.st_mode))),
+            SourceHandle::Entry(location) => Some((location.name(), sys::kind(self.stat))),
         }
     }
 
     /// Returns whether `destination` would be inside the source.
     pub(crate) fn contains(&self, destination: &Location) -> Result<bool, Error> {
-        let failed = |errno| Error::io(Operation::OpenDirectory, destination.parent_path(), errno);
-        Ok(is_inside(destination.parent(), self.identity()).map_err(failed)?
+        Ok(is_inside(destination.parent(), self.identity()).io(Operation::OpenDirectory, destination.parent_path())?
             || sys::is_inside_by_another_mount(destination.parent(), self.directory()))
     }
 
     /// Returns whether replacing `destination`, the directory with that identity, would take the source away: it is inside, or a part mounted elsewhere.
     pub(crate) fn is_inside(&self, destination: &Location, existing: (u64, u64)) -> Result<bool, Error> {
-        let failed = |errno| Error::io(Operation::OpenDirectory, destination.parent_path(), errno);
-        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let by_mount = || {
-            let directory = destination.open_at(flags);
+            let directory = destination.open_at(sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW);
             directory.is_ok_and(|directory| sys::is_inside_by_another_mount(self.directory(), directory.as_fd()))
         };
-        Ok(is_inside(self.directory(), existing).map_err(failed)? || by_mount())
+        Ok(is_inside(self.directory(), existing).io(Operation::OpenDirectory, destination.parent_path())? || by_mount())
     }
 }
 
 fn open_directory(path: &Path, location: Option<&Location>, stat: &Stat) -> Result<OwnedFd, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let open = |flags| match location {
-        Some(location) => sys::open_at(location.parent(), location.name(), flags | OFlags::NOFOLLOW, Mode::empty()),
-        None => sys::open_at(CWD, path, flags, Mode::empty()),
+        Some(location) => sys::open_at(location.parent(), location.name(), flags | OFlags::NOFOLLOW),
+        None => sys::open_at(CWD, path, flags),
     };
     let opened = match open(flags | sys::NO_ATIME) {
         Err(Errno::PERM) => open(flags),
         other => other,
     };
-    let directory = opened.map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))?;
-    let now = rustix::fs::fstat(&directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    let directory = opened.io(Operation::OpenDirectory, path)?;
+    let now = rustix::fs::fstat(&directory).io(Operation::Stat, path)?;
     if identity(&now) != identity(stat) {
         return Err(Error::io(Operation::OpenDirectory, path, Errno::NOENT));
     }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{CWD, FileType, Mode, Stat};
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
@@ -22,7 +22,7 @@ use super::location::DIRECTORY;
 use super::node::open_source;
 use super::pool::thread_count;
 use super::walk::{Descent, Folder, Walker, walk, whole_tree};
-use crate::error::{Error, ShownPath, StatedRequirement, TemplateError};
+use crate::error::{Error, IoContext, ShownPath, StatedRequirement, TemplateError};
 use crate::options::internal::FrozenSince;
 use crate::options::{CloneOptions, Mounts};
 use crate::sys;
@@ -186,16 +186,15 @@ fn nanoseconds(clock: ClockId) -> i128 {
 
 /// Returns the moment from which every change shows, through mappings too. Writes back the source's file systems' dirty pages, which changes nothing.
 pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Since, Error> {
-    let failed = |operation| move |errno| Error::io(operation, source.path(), errno);
     let file_systems = watchable(source, mounts)?;
     let ahead = Since::ahead_at_least();
-    let moment = Moment::now(source, staged).map_err(failed(Operation::TellTime))?;
+    let moment = Moment::now(source, staged).io(Operation::TellTime, source.path())?;
     for (file_system, path) in &file_systems {
         match source.single() {
             Some(_) => sys::sync_file(file_system.as_fd()),
             None => sys::write_back_stores(file_system.as_fd()),
         }
-        .map_err(|errno| Error::io(Operation::WriteBack, path, errno))?;
+        .io(Operation::WriteBack, path)?;
     }
     Ok(Since { moment, ahead })
 }
@@ -238,10 +237,8 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
 
 /// Opens the mounts below the source. Skips those that cannot be opened, because they are not cloned either.
 fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
-    let points = sys::mounts_below(source.directory())
-        .map_err(|errno| Error::io(Operation::LookForMounts, source.path(), errno))?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = |point: PathBuf| Some((sys::open_at(CWD, &point, flags, Mode::empty()).ok()?, point));
+    let points = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
+    let open = |point: PathBuf| Some((sys::open_at(CWD, &point, sys::FILE).ok()?, point));
     Ok(points.into_iter().filter_map(open).collect())
 }
 
@@ -258,16 +255,15 @@ pub(crate) struct StabilityCheck<'a> {
 /// Finds an entry (relative to the source) that has changed since the moment, if there is one.
 pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Error> {
     let (source, since) = (check.source, check.since);
-    let failed = |errno| Error::io(Operation::Stat, source.path(), errno);
     let differs = |now: &Stat| since.has_changed(now) || !same_version(source.stat(), now);
     if let Some((name, _)) = source.single() {
-        return match rustix::fs::statat(source.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
+        return match sys::stat_at(source.directory(), name) {
             Ok(now) => Ok(differs(&now).then(PathBuf::new)),
             Err(Errno::NOENT) => Ok(Some(PathBuf::new())),
-            Err(errno) => Err(failed(errno)),
+            Err(errno) => Err(Error::io(Operation::Stat, source.path(), errno)),
         };
     }
-    let root = rustix::fs::fstat(source.directory()).map_err(failed)?;
+    let root = rustix::fs::fstat(source.directory()).io(Operation::Stat, source.path())?;
     let is_other = match check.renamed {
         Some(before) => !is_same_but_for_name(before, &root),
         None => differs(&root),
@@ -317,7 +313,7 @@ impl Walker for StabilityWorker<'_> {
         if self.is_over.load(Ordering::Relaxed) || is_calves_own(name.to_bytes()) {
             return Descent::No;
         }
-        let stat = match rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match sys::stat_at(folder.directory(), name) {
             Ok(stat) => stat,
             Err(errno) => {
                 self.failed(folder.tree, folder.node.path_of(name), errno);
@@ -325,7 +321,7 @@ impl Walker for StabilityWorker<'_> {
             }
         };
         let StabilityCheck { exclude, options, since, .. } = self.check;
-        let kind = FileType::from_raw_mode(stat.st_mode);
+        let kind = sys::kind(stat);
         let is_left_out =
             || !exclude.is_empty() && exclude.matches(&folder.node.path_of(name), kind == FileType::Directory);
         // Neither is cloned.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -114,9 +114,9 @@ pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     let (last, above) = parts.split_last()?;
     let node = above.iter().fold(Node::root(), |node, name| Node::child(&node, name));
     let parent = node.open(root, sys::PATH_ONLY).ok()?;
-    let stat = rustix::fs::statat(&parent, last.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let stat = sys::stat_at(&parent, last.as_c_str()).ok()?;
     let mut names = Names::default();
-    names.push(FileType::from_raw_mode(stat.st_mode), last);
+    names.push(sys::kind(stat), last);
     Some(Start { node, open: None, names, more: Position { tree: 0, visited: false } })
 }
 
@@ -212,8 +212,7 @@ impl<W: Walker> WalkWorker<'_, W> {
         let mut name = Vec::new();
         while !self.pool.stopped() {
             let Some(mut top) = self.pending.pop() else { return };
-            let Some(kind) = top.names.take(&mut name) else { continue };
-            let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            let Some((kind, child)) = top.names.take(&mut name) else { continue };
             let opened = self.open_child(&mut top, kind, child);
             let (tree, parent) = (top.more.tree, Arc::clone(&top.node));
             self.pending.push(top);
@@ -288,17 +287,12 @@ impl<W: Walker> WalkWorker<'_, W> {
                     break;
                 }
             };
-            let kind = match entry.kind {
-                FileType::Unknown => {
-                    match rustix::fs::statat(folder.directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
-                        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                        Err(errno) => {
-                            self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno);
-                            continue;
-                        }
-                    }
+            let kind = match sys::kind_of(folder.directory, entry.name, entry.kind) {
+                Ok(kind) => kind,
+                Err(errno) => {
+                    self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno);
+                    continue;
                 }
-                kind => kind,
             };
             entries += 1;
             if self.walker.entry(folder, entry.name, kind) == Descent::Yes && kind == FileType::Directory {

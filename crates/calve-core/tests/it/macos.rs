@@ -181,7 +181,7 @@ fn locked_files_do_not_keep_a_clone_that_failed_and_stay_where_they_are_the_user
     let paths = ["a/file", "a", ""].map(|path| src.join(path));
     paths.iter().for_each(|path| locked(path, true));
     let options = calve_core::CloneOptions::default();
-    let failed = calve_core::internal::stage(&dst, &options, |staged| -> Result<(), calve_core::Error> {
+    let failed = calve_core::internal::stage_in(None, &dst, &options, |staged| -> Result<(), calve_core::Error> {
         staged.clone_root(&src, &options)?;
         Err(calve_core::Error::Interrupted)
     });

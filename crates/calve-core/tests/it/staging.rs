@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use calve_core::error::StatedRequirement;
-use calve_core::internal::{OverwriteRule, StagedTree, merge_tree, stage, supersede};
+use calve_core::internal::{OverwriteRule, StagedTree, merge_tree, stage_in, supersede};
 use calve_core::options::Decision;
 use calve_core::{CloneOptions, CloneVerification, Error, Requirement, Selection, clone_tree, plan};
 use calve_testkit::{FileSystem, Tree, Volume};
@@ -61,7 +61,7 @@ fn holds(make: &Clone) {
 }
 
 fn staged(dst: &Path, make: impl FnOnce(&mut StagedTree<'_>) -> Result<(), Error>) -> Result<(), Error> {
-    stage(dst, &CloneOptions::default(), make).map(|_| ())
+    stage_in(None, dst, &CloneOptions::default(), make).map(|_| ())
 }
 
 #[test]

@@ -1,17 +1,19 @@
 //! A staged tree that was made ahead of time.
 
-use super::{ClonePart, StagedTree};
+use super::StagedTree;
 use crate::claim::check::SpareDifferences;
 use crate::claim::hand_over::{Claim, Spare, claim, none_of_source};
-use crate::claim::update::{UpdateRequest, renew, update};
+use crate::claim::update::{renew, update};
 use crate::clone::finish::check_made;
-use crate::error::{Error, StatedRequirement};
+use crate::error::{Error, IoContext, StatedRequirement};
 use crate::remove::delete::Deletion;
 use crate::staging::RootKind;
 use crate::strategy::criteria::RefusalReason;
 use crate::strategy::facts::Facts;
-use crate::strategy::method::Outcome;
+use crate::strategy::method::{ClonePart, Outcome};
 use crate::strategy::run::StrategyRun;
+use crate::tree::fill::Fill;
+use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
 
 pub(super) struct NoSpare {
@@ -85,20 +87,14 @@ impl StagedTree<'_> {
         let created = facts.try_in(part.source, &self.staging)?;
         let root = self.root()?;
         if is_root_renewed {
-            renew(root, created)
-                .map_err(|errno| Error::io(crate::vocabulary::operation::Operation::SetStagedMode, part.dst, errno))?;
+            renew(root, created).io(Operation::SetStagedMode, part.dst)?;
         }
-        let work = UpdateRequest {
-            source: part.source,
-            exclude: part.exclude,
-            tree: root,
-            dst: part.dst,
-            contents: facts.contents(),
-            strict: part.options.requires(Requirement::Cow),
-            created,
+        let ClonePart { source, exclude, dst, notes, options, .. } = *part;
+        let (from, to) = ((source.directory(), source.path()), (root, dst));
+        let work = Fill {
+            strict: options.requires(Requirement::Cow),
             keeps_nocow: facts.may_inline,
-            notes: part.notes,
-            options: part.options,
+            ..Fill::new(from, to, facts.contents(), exclude, created, (notes, options))
         };
         update(&work, differences)
     }

@@ -4,7 +4,7 @@
 mod from_spare;
 mod supersede;
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -13,20 +13,20 @@ use std::time::Instant;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::check::{ClonePart, check_existing, sweep_leftovers};
+use super::check::{check_existing, sweep_leftovers};
 use super::finish::{check_made, give_metadata, reopen};
 use super::scrub::{scrub, scrub_own};
 use crate::claim::hand_over::{available, without_spare};
 use crate::claim::names::SpareNames;
 use crate::claim::store::places_below;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::options::{CloneOptions, Durability};
 use crate::remove::delete::{Deletion, delete};
 use crate::report::{CloneReport, TrashedTree, Warning};
 use crate::staging::{Publication, RootKind, Staging};
 use crate::strategy::criteria::{Criteria, RefusalReason};
 use crate::strategy::facts::{Facts, created_in};
-use crate::strategy::method::{Failure, Job, Method, Outcome, WholeRoot};
+use crate::strategy::method::{ClonePart, Failure, Job, Method, Outcome, WholeRoot};
 use crate::strategy::run::StrategyRun;
 use crate::strategy::select::choose;
 use crate::sys;
@@ -44,7 +44,7 @@ use crate::vocabulary::strategy::{Refusal, Requirement, Strategy};
 
 pub use supersede::supersede;
 
-/// The report of [`stage`] and [`supersede`].
+/// The report of [`stage_in`] and [`supersede`].
 #[derive(Debug, Default)]
 pub struct StageReport {
     /// The entry that [`ExistingDestination::Replace`] moved away.
@@ -63,21 +63,11 @@ pub struct StageReport {
 /// its owner can enter the staged tree. What killed runs have left beside `dst` is removed first. On btrfs the staged tree is a
 /// subvolume. Each clone into the tree is verified and stable as its own options demand; `options` are about the tree as a whole.
 ///
-/// # Errors
-/// Fails when `make`, staging or publishing fails. Leaves nothing behind.
-pub fn stage<T, E: From<Error>>(
-    dst: &Path,
-    options: &CloneOptions,
-    make: impl FnOnce(&mut StagedTree<'_>) -> Result<T, E>,
-) -> Result<(T, StageReport), E> {
-    stage_in(None, dst, options, make)
-}
-
-/// Does what [`stage`] does. With `parent` the tree is published in that open directory, whatever has become of the path that led there; then
-/// the path of `dst` above its name is for messages only.
+/// With `parent` the tree is published in that open directory, whatever has become of the path that led there; then the path of `dst` above its
+/// name is for messages only.
 ///
 /// # Errors
-/// Fails as [`stage`] does.
+/// Fails when `make`, staging or publishing fails. Leaves nothing behind.
 pub fn stage_in<T, E: From<Error>>(
     parent: Option<OwnedFd>,
     dst: &Path,
@@ -147,7 +137,7 @@ impl<'p> StagedTree<'p> {
 
     /// Returns where the tree is for now, for programs to work in.
     pub fn path(&self) -> PathBuf {
-        self.destination.parent_path().join(OsStr::from_bytes(self.staging.name().to_bytes()))
+        self.destination.parent_path().join(sys::path(self.staging.name()))
     }
 
     /// Returns the contents of the root, if it was a spare of which a selection was taken.
@@ -182,8 +172,7 @@ impl<'p> StagedTree<'p> {
         let notes = Notes::default();
         let dst = self.destination.path().join(at);
         let (source, exclude) = open_directory(src, options)?;
-        let made =
-            make_directories(self.root()?, at).map_err(|errno| Error::io(Operation::CreateDirectory, &dst, errno))?;
+        let made = make_directories(self.root()?, at).io(Operation::CreateDirectory, &dst)?;
         let below = Some(made.as_fd());
         let part = ClonePart { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
         let (run, _) = self.clone_part(&part)?;
@@ -222,7 +211,7 @@ impl<'p> StagedTree<'p> {
     /// Runs the fastest strategy that accepts, and checks what it has made.
     fn clone_part(&mut self, part: &ClonePart<'_>) -> Result<(StrategyRun, Outcome), Error> {
         let (method, refused, outcome) = self.run(part)?;
-        let strategy = method.strategy();
+        let strategy = method.strategy;
         if strategy == Strategy::Snapshot {
             let deletion = Deletion::from_options(part.options);
             match part.exclude.is_empty() {
@@ -237,7 +226,7 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Runs the fastest method that accepts; should it decline after all, the next.
-    fn run(&mut self, part: &ClonePart<'_>) -> Result<(&'static dyn Method, Vec<Refusal>, Outcome), Error> {
+    fn run(&mut self, part: &ClonePart<'_>) -> Result<(&'static Method, Vec<Refusal>, Outcome), Error> {
         let mut facts = Facts::between(part.source, self.destination.parent());
         let mut criteria = Criteria::new(part.options);
         // In a tree that is put together from several, what a snapshot has too much is removed.
@@ -248,8 +237,10 @@ impl<'p> StagedTree<'p> {
         }
         let mut created = None;
         loop {
-            let one_call = self.staging.root().is_none().then(|| in_one_call(&facts, &criteria, part, &refused));
-            let (method, declined) = match one_call.flatten() {
+            // One that makes the whole tree by itself needs nothing to be tried with files first.
+            let makes_all =
+                |(method, _): &(&Method, _)| self.staging.root().is_none() && (method.is_one_call)(part.exclude);
+            let (method, declined) = match choose(&facts, &criteria, &refused).ok().filter(makes_all) {
                 Some(choice) => choice,
                 None => {
                     if self.staging.root().is_none() {
@@ -264,21 +255,16 @@ impl<'p> StagedTree<'p> {
             };
             refused = declined;
             let mut job = Job {
-                source: part.source,
-                dst_path: part.dst,
+                part,
                 staging: &mut self.staging,
-                below: part.below,
-                options: part.options,
-                exclude: part.exclude,
                 facts: &facts,
-                notes: part.notes,
                 created: created.unwrap_or(NewFileDefaults { uid: 0, gid: 0, mask: 0, times: HeldTimes::ALL }),
                 threads: thread_count(part.options.threads),
             };
-            match method.run(&mut job) {
+            match (method.run)(&mut job) {
                 Ok(outcome) => return Ok((method, refused, outcome)),
                 Err(Failure::Error(error)) => return Err(error),
-                Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy())),
+                Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy)),
             }
         }
     }
@@ -288,7 +274,7 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Tries what cloning `source` would try, and makes nothing that stays. Returns the method, or `None` for a spare.
-    pub(crate) fn plan(mut self, source: &Source) -> Result<(Option<&'static dyn Method>, Vec<Refusal>), Error> {
+    pub(crate) fn plan(mut self, source: &Source) -> Result<(Option<&'static Method>, Vec<Refusal>), Error> {
         let mut facts = Facts::between(source, self.destination.parent());
         self.make_root()?;
         facts.try_in(source, &self.staging)?;
@@ -305,7 +291,7 @@ impl<'p> StagedTree<'p> {
         let (method, mut refused) =
             chosen.map_err(|error| without_spare(error, no_spare.clone(), source, self.options))?;
         refused.splice(0..0, no_spare);
-        if self.options.requires(Requirement::Stable) && method.strategy() != Strategy::Snapshot {
+        if self.options.requires(Requirement::Stable) && method.strategy != Strategy::Snapshot {
             watchable(source, self.options.mounts)?;
         }
         Ok((Some(method), refused))
@@ -314,12 +300,11 @@ impl<'p> StagedTree<'p> {
     /// Deletes the entry at `at`, a path below the root, through no link. Returns the number of deleted entries.
     pub fn remove(&self, at: &Path) -> Result<u64, Error> {
         let path = self.destination.path().join(at);
-        let failed = |errno| Error::io(Operation::Remove, &path, errno);
-        let (above, name) = components(at).ok_or_else(|| failed(Errno::INVAL))?;
+        let (above, name) = components(at).ok_or_else(|| Error::io(Operation::Remove, &path, Errno::INVAL))?;
         match open_below(self.root()?, above.iter()) {
             Ok(directory) => delete(directory.as_fd(), &name, &path, &Deletion::from_options(self.options)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(0),
-            Err(errno) => Err(failed(errno)),
+            Err(errno) => Err(Error::io(Operation::Remove, &path, errno)),
         }
     }
 
@@ -330,21 +315,21 @@ impl<'p> StagedTree<'p> {
     /// Gives the root its metadata, last: until then only its owner can enter. Fails if the caller no longer wants the tree.
     fn seal(&self, notes: &Notes) -> Result<(), Error> {
         let path = self.destination.path();
-        let failed = |errno| Error::io(Operation::SetStagedMode, path, errno);
         let root = self.root()?;
         match &self.origin {
             _ if self.staging.inside.is_some() => {}
             None => {
                 let mask = created_in(&self.staging)?.mask;
-                rustix::fs::fchmod(root, Mode::from_raw_mode(mask | Mode::RWXU.bits())).map_err(failed)?;
+                rustix::fs::fchmod(root, Mode::from_raw_mode(mask | Mode::RWXU.bits()))
+                    .io(Operation::SetStagedMode, path)?;
             }
-            Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).map_err(failed)?,
+            Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).io(Operation::SetStagedMode, path)?,
             Some(Origin { source, .. }) => {
                 give_metadata(source, root, self.held_times(root), self.options, notes, path)?;
             }
         }
         if self.options.durability == Durability::Synced {
-            sys::sync_file_system(root).map_err(|errno| Error::io(Operation::Sync, path, errno))?;
+            sys::sync_file_system(root).io(Operation::Sync, path)?;
         }
         self.options.check_cancelled()
     }
@@ -373,7 +358,7 @@ fn conclude(
     }
     if options.durability == Durability::Synced {
         let synced = sys::sync_file(destination.parent());
-        synced.map_err(|errno| Error::io(Operation::SyncName, destination.path(), errno))?;
+        synced.io(Operation::SyncName, destination.path())?;
     }
     Ok(publication)
 }
@@ -389,23 +374,11 @@ fn places_of_own(part: &ClonePart<'_>) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the choice, where it is a method that makes the whole tree by itself: then nothing has to be tried with files first.
-fn in_one_call(
-    facts: &Facts,
-    criteria: &Criteria,
-    part: &ClonePart<'_>,
-    refused: &[Refusal],
-) -> Option<(&'static dyn Method, Vec<Refusal>)> {
-    let (method, declined) = choose(facts, criteria, refused).ok()?;
-    method.is_one_call(part.exclude).then_some((method, declined))
-}
-
 /// Returns whether a directory is a btrfs subvolume.
 pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
-    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
-    let directory = sys::open_at(rustix::fs::CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
-    let stat = rustix::fs::fstat(&directory).map_err(failed)?;
-    sys::is_subvolume(directory.as_fd(), &stat).map_err(failed)
+    let directory = sys::open_at(rustix::fs::CWD, path, DIRECTORY).io(Operation::OpenDirectory, path)?;
+    let stat = rustix::fs::fstat(&directory).io(Operation::OpenDirectory, path)?;
+    sys::is_subvolume(directory.as_fd(), &stat).io(Operation::OpenDirectory, path)
 }
 
 fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclusions), Error> {
@@ -432,5 +405,5 @@ fn make_directories(root: BorrowedFd<'_>, at: &Path) -> sys::Result<OwnedFd> {
     let (above, last) = components(at).ok_or(Errno::INVAL)?;
     let parent = make_below(root, above.iter(), Mode::from_raw_mode(0o777))?;
     rustix::fs::mkdirat(&parent, last.as_c_str(), Mode::RWXU)?;
-    sys::open_at(&parent, last.as_c_str(), DIRECTORY, Mode::empty())
+    sys::open_at(&parent, last.as_c_str(), DIRECTORY)
 }

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Stat};
+use rustix::fs::Stat;
 
 use super::{Origin, StageReport, StagedTree, conclude, report, start};
 use crate::clone::finish::{refusal, require_stable};
@@ -97,7 +97,7 @@ impl StagedTree<'_> {
         let origin = self.origin.take().ok_or_else(unwatched)?;
         let since = origin.started.ok_or_else(unwatched)?;
         let new =
-            Origin { source: Source::open(&self.path())?, exclude: Exclusions::new(&[])?, whole: None, started: None };
+            Origin { source: Source::open(&self.path())?, exclude: Exclusions::default(), whole: None, started: None };
         let published_at = Since::now();
         require_stable(&stability_check(&origin, since, options, None), "changed while the clone was made")?;
         let is_quiet = || {
@@ -107,8 +107,7 @@ impl StagedTree<'_> {
         let old = stability_check(&origin, since, options, Some(origin.source.stat()));
         let parent = self.destination.parent();
         let is_old = |name: &CStr| {
-            rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-                .is_ok_and(|stat| identity(&stat) == origin.source.identity())
+            crate::sys::stat_at(parent, name).is_ok_and(|stat| identity(&stat) == origin.source.identity())
         };
         let oversight = Oversight {
             judge: &mut |hidden| match is_old(hidden) && is_fine(&old) {

@@ -115,13 +115,6 @@ impl Sharing {
     }
 }
 
-enum Member {
-    /// Shared, or left alone and counted.
-    Done,
-    /// Refused, because only one of the two has copy-on-write turned off.
-    DiffersInNocow,
-}
-
 /// A file that holds the contents of `source`, and where it lies.
 struct Note {
     index: u32,
@@ -232,7 +225,7 @@ impl<'a> ShareWorker<'a> {
                 self.fates.push((index, Fate::Already));
                 continue;
             }
-            if let Member::DiffersInNocow = self.member(source, &file, &extents, index) {
+            if !self.member(source, &file, &extents, index) {
                 refused.push(index);
             }
         }
@@ -248,7 +241,8 @@ impl<'a> ShareWorker<'a> {
         }
     }
 
-    fn member(&mut self, source: u32, file: &OwnedFd, extents: &[Extent], index: u32) -> Member {
+    /// Shares a file, or leaves it alone and counts it. Returns false if it was refused because only one of the two has copy-on-write turned off.
+    fn member(&mut self, source: u32, file: &OwnedFd, extents: &[Extent], index: u32) -> bool {
         let finder = self.finder;
         let item = &finder.catalog.items[index as usize];
         let opened = match self.opener.open(item) {
@@ -259,13 +253,13 @@ impl<'a> ShareWorker<'a> {
         let differs_in_nocow = || sys::differ_in_nocow(file.as_fd(), opened.as_fd());
         if finder.options.mode == DedupeMode::DryRun {
             if differs_in_nocow() {
-                return Member::DiffersInNocow;
+                return false;
             }
             if let Err(errno) = may_share(file.as_fd(), opened.as_fd()) {
                 return self.leave(index, refusal(errno, file.as_fd(), opened.as_fd()));
             }
             self.would_share(item, extents, &opened, index);
-            return Member::Done;
+            return true;
         }
         let volume = &finder.volumes[usize::from(item.device)];
         let most = volume.most_bytes_per_dedupe.unwrap_or(1 << 20);
@@ -281,15 +275,15 @@ impl<'a> ShareWorker<'a> {
                 self.note(index, source, address);
             }
             Ok(ShareOutcome::Differs) => self.differing.push(index),
-            Err(Errno::INVAL) if differs_in_nocow() => return Member::DiffersInNocow,
+            Err(Errno::INVAL) if differs_in_nocow() => return false,
             Err(errno) => return self.leave(index, refusal(errno, file.as_fd(), opened.as_fd())),
         }
-        Member::Done
+        true
     }
 
-    fn leave(&mut self, index: u32, reason: LeftReason) -> Member {
+    fn leave(&mut self, index: u32, reason: LeftReason) -> bool {
         self.left.push((index, reason));
-        Member::Done
+        true
     }
 
     fn would_share(&mut self, item: &Item, extents: &[Extent], file: &OwnedFd, index: u32) {

@@ -144,7 +144,7 @@ impl Cache {
 }
 
 fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
-    Ok(File::from(sys::open_at(CWD, path, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?))
+    Ok(File::from(sys::open_with(CWD, path, flags, Mode::RUSR | Mode::WUSR)?))
 }
 
 #[cfg(test)]

@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FileType, OFlags, Stat};
 
 use super::report::LeftFiles;
-use crate::space::measure;
 use crate::space::volumes::Volume;
 use crate::space::walk::{OpenedDirectory, SpaceVisitor, full_path};
 use crate::sys;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, open_source};
 use crate::tree::source::Source;
 use crate::vocabulary::reason::LeftReason;
 
@@ -33,7 +32,7 @@ pub(super) struct Item {
     pub(super) file_system: u16,
 }
 
-struct Directory {
+pub(super) struct Directory {
     root: u16,
     node: Arc<Node>,
 }
@@ -45,10 +44,8 @@ pub(super) struct Catalog {
     names: Vec<Vec<u8>>,
 }
 
-#[derive(Default)]
-pub(super) struct SharedCatalog {
-    directories: Mutex<Vec<Directory>>,
-}
+/// The directories that all collectors have met.
+pub(super) type SharedCatalog = Mutex<Vec<Directory>>;
 
 pub(super) struct Collector<'a> {
     shared: &'a SharedCatalog,
@@ -76,7 +73,7 @@ impl<'a> Collector<'a> {
     }
 
     fn enter(&mut self, here: &OpenedDirectory<'_>) {
-        let mut directories = self.shared.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut directories = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         self.directory = directories.len() as u32;
         directories.push(Directory { root: here.root as u16, node: Arc::clone(here.node) });
         drop(directories);
@@ -90,16 +87,16 @@ impl SpaceVisitor for Collector<'_> {
     }
 
     fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        if sys::kind(stat) != FileType::RegularFile {
             return;
         }
         self.files += 1;
-        let size = measure::size(stat);
-        if size == 0 || measure::allocated(stat) == 0 {
+        let size = sys::size(stat);
+        if size == 0 || sys::allocated(stat) == 0 {
             return;
         }
         if !can_share(here.volume) {
-            let first = || (0, here.root, here.node.path().join(OsStr::from_bytes(name.to_bytes())));
+            let first = || (0, here.root, here.node.path().join(sys::path(name)));
             self.elsewhere.get_or_insert_with(first).0 += 1;
             return;
         }
@@ -143,7 +140,7 @@ impl Catalog {
             catalog.items.extend(collector.items.iter().map(|item| Item { part: part as u16, ..*item }));
             catalog.names.push(collector.names);
         }
-        catalog.directories = std::mem::take(&mut *shared.directories.lock().unwrap_or_else(PoisonError::into_inner));
+        catalog.directories = std::mem::take(&mut *shared.lock().unwrap_or_else(PoisonError::into_inner));
         catalog
     }
 
@@ -188,12 +185,12 @@ impl<'a> Opener<'a> {
     pub(super) fn open(&mut self, item: &Item) -> sys::Result<Option<OwnedFd>> {
         let name = self.catalog.name(item);
         let directory = self.directory(item.directory)?;
-        let file = measure::open(directory, name)?;
+        let file = open_source(directory, name, sys::FILE)?;
         let stat = rustix::fs::fstat(&file)?;
         let same = stat.st_ino == item.inode
-            && measure::size(&stat) == item.size
+            && sys::size(&stat) == item.size
             && stamp(&stat) == item.stamp
-            && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            && sys::kind(stat) == FileType::RegularFile;
         Ok(same.then_some(file))
     }
 

@@ -57,18 +57,12 @@ impl Finder<'_> {
 
     /// Returns the ranges of items of one size that have two items or more.
     fn classes(&self) -> Vec<std::ops::Range<usize>> {
-        let items = &self.catalog.items;
-        let mut classes = Vec::new();
-        let mut begin = 0;
-        for end in 1..=items.len() {
-            if end == items.len() || class(&items[end]) != class(&items[begin]) {
-                if end - begin > 1 {
-                    classes.push(begin..end);
-                }
-                begin = end;
-            }
-        }
-        classes
+        let mut end = 0;
+        let classes = self.catalog.items.chunk_by(|a, b| class(a) == class(b)).map(|alike| {
+            end += alike.len();
+            end - alike.len()..end
+        });
+        classes.filter(|class| class.len() > 1).collect()
     }
 
     /// Decides which items of a class are hashed, and which are taken to hold the same as the file of the same path in another tree.

@@ -24,7 +24,7 @@ use self::finder::Finder;
 pub use self::report::{DedupeMode, DedupeOptions, DedupeReport, HashedFiles, LeftFiles, SharedFiles};
 use super::volumes::{Volume, Volumes};
 use super::walk::{UnreadableEntries, Walk, nested};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::report::Warning;
 use crate::sys;
 use crate::tree::pool::thread_count;
@@ -112,9 +112,9 @@ fn free(volume: &Volume) -> i64 {
 }
 
 fn refuse_where_impossible(root: &Source, volumes: &Volumes) -> Result<(), Error> {
-    let failed = |errno| Error::io(Operation::Stat, root.path(), errno);
-    let stat = rustix::fs::fstat(root.directory()).map_err(failed)?;
-    let volume = volumes.find(root.directory(), &stat, || root.path().to_path_buf()).map_err(failed)?;
+    let stat = rustix::fs::fstat(root.directory()).io(Operation::Stat, root.path())?;
+    let volume =
+        volumes.find(root.directory(), &stat, || root.path().to_path_buf()).io(Operation::Stat, root.path())?;
     if can_share(&volume) {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use crate::vocabulary::reason::{LeftReason, SkipReason};
 
 pub(super) fn extents_of(file: BorrowedFd<'_>) -> sys::Result<Vec<Extent>> {
     let mut extents = Vec::new();
-    sys::extents(file, 0, |extent| {
+    sys::extents(file, |extent| {
         extents.push(*extent);
         true
     })?;

@@ -74,7 +74,7 @@ fn layout(finder: &Finder<'_>, opener: &mut Opener<'_>, index: u32) -> (bool, La
     }
     let (mut fragments, mut plain, mut end) = (0, 0, None);
     let read = opener.open(item).ok().flatten().map(|file| {
-        sys::extents(file.as_fd(), 0, |extent| {
+        sys::extents(file.as_fd(), |extent| {
             let goes_on =
                 end == Some((extent.logical, extent.physical)) || extent.encoded && extent.length >= LONGEST_COMPRESSED;
             fragments += u64::from(!goes_on);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
 
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
 
@@ -113,8 +113,7 @@ impl Ledger {
 /// Creates a file that loses its name at once.
 fn unnamed(directory: &Path) -> io::Result<File> {
     let name = directory.join(format!(".calve-scratch-{:016x}", sys::random()));
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = sys::open_at(CWD, &name, flags, Mode::RUSR | Mode::WUSR)?;
+    let file = sys::create_at(CWD, &name, OFlags::RDWR, Mode::RUSR | Mode::WUSR)?;
     rustix::fs::unlink(&name)?;
     Ok(File::from(file))
 }
@@ -141,7 +140,7 @@ impl SortedUses<'_> {
         {
             let mut bytes = vec![0; PART.min(*end - *begin) as usize];
             let read = file.read_exact_at(&mut bytes, *begin);
-            read.map_err(|error| Error::io(Operation::ReadTemporary, &self.scratch, error))?;
+            read.io(Operation::ReadTemporary, &self.scratch)?;
             *begin += bytes.len() as u64;
             run.buffer = bytes.chunks_exact(BYTES).map(Use::from_bytes).collect();
             run.at = 0;

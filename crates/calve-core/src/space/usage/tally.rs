@@ -13,10 +13,10 @@ use super::inodes::Inodes;
 use super::ledger::{Ledger, Use};
 use super::report::Usage;
 use crate::error::Error;
-use crate::space::measure::{self, DiskPart, EntrySpace, Range, allocated, size};
+use crate::space::measure::{self, DiskPart, EntrySpace, Range};
 use crate::space::volumes::Volume;
 use crate::space::walk::{OpenedDirectory, SpaceVisitor, UnreadableEntries, full_path, reason};
-use crate::sys::{self, SpaceRules, XattrTarget};
+use crate::sys::{self, SpaceRules, XattrTarget, allocated, size};
 use crate::tree::node::Node;
 use crate::tree::source::Source;
 
@@ -187,7 +187,7 @@ impl<'a> SharedTally<'a> {
 }
 
 fn count(sum: &mut Sum, stat: &Stat) {
-    match FileType::from_raw_mode(stat.st_mode) {
+    match sys::kind(stat) {
         FileType::RegularFile => {
             sum.usage.entries.files += 1;
             sum.usage.apparent += size(stat);

@@ -7,7 +7,7 @@ use super::ledger::Use;
 use super::report::Usage;
 use super::sweep::sweep;
 use super::tally::{SharedTally, Sum, Tally};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::report::Warning;
 use crate::space::measure::Range;
 use crate::space::volumes::{Volume, Volumes};
@@ -140,8 +140,9 @@ impl<'a> ExtentLookup<'a> {
         let end = if one.encoded { one.start + 1 } else { one.end };
         let mut address = one.start.max(self.done);
         while address < end {
-            let failed = |errno| Error::io(Operation::ReadExtents, self.volume.path(), errno);
-            let Some(extent) = self.extents.at(address).map_err(failed)? else { return Ok(()) };
+            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, self.volume.path())? else {
+                return Ok(());
+            };
             if extent.start >= end {
                 return Ok(());
             }

@@ -2,14 +2,13 @@
 
 mod pace;
 
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use self::pace::RefillPace;
 use super::build::{build, sweep};
 use super::set::{SpareOrigin, Spares};
 use crate::claim::ask::ask;
-use crate::claim::store::{Home, Set, SpareSource, spares};
+use crate::claim::store::{Home, Set, SpareSource};
 use crate::error::Error;
 use crate::options::Background;
 use crate::progress::{CancelToken, Progress};
@@ -76,8 +75,7 @@ fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error>
     // The next process sees whatever is claimed after this is let go of.
     let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
     // By its path: an open directory stays usable when it is moved, or when its file system is unmounted.
-    let sets = || Home::open(home.path())?.map_or(Ok(Vec::new()), |home| home.sets(None));
-    let is_wanted = || sets().is_ok_and(|sets| sets.iter().any(|set| !set.paused));
+    let is_wanted = || Home::sets_at(home.path(), None).is_ok_and(|sets| sets.iter().any(|set| !set.paused));
     let may_go_on = || !options.cancel.is_cancelled() && is_wanted();
     if pace::stand_still(&mut pace::LoadSample::now(), pace::LONGEST_BEFORE, may_go_on) {
         home.lock()
@@ -135,9 +133,8 @@ fn refill_set(home: &Home, set: &Set, options: &RefillOptions, report: &mut Refi
 }
 
 fn ready(set: &Set) -> Result<usize, Error> {
-    let Some(directory) = set.open_directory()? else { return Ok(0) };
     let mut count = 0;
-    for found in spares(directory.as_fd(), &set.directory_path())? {
+    for found in set.spares()? {
         count += usize::from(found.head()?.is_some());
     }
     Ok(count)

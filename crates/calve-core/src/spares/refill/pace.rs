@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::claim::store::{Home, Set, SpareSource};
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::progress::{CancelToken, Pace};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
@@ -24,6 +24,7 @@ const MOST: [f64; 3] = [0.4, 0.05, 0.4];
 const MOST_USED: f64 = 0.75;
 
 /// How much all tasks had waited at a moment, and worked.
+#[derive(Debug)]
 pub(super) struct LoadSample {
     at: Instant,
     stalled: Option<[u64; 3]>,
@@ -75,6 +76,7 @@ pub(super) fn stand_still(last: &mut LoadSample, longest: Duration, may_go_on: i
 }
 
 /// Holds the building of one spare up.
+#[derive(Debug)]
 pub(super) struct RefillPace {
     /// The store, by path: the threads that clone have descriptor tables of their own.
     home: PathBuf,
@@ -87,17 +89,12 @@ pub(super) struct RefillPace {
     state: Mutex<State>,
 }
 
+#[derive(Debug)]
 struct State {
     last: LoadSample,
     /// When to look again.
     due: Instant,
     is_over: bool,
-}
-
-impl std::fmt::Debug for RefillPace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RefillPace").field("id", &self.id).finish_non_exhaustive()
-    }
 }
 
 impl RefillPace {
@@ -143,8 +140,7 @@ impl Pace for RefillPace {
 /// Returns whether a fifth of the disk is free.
 fn has_room(set: &Set) -> Result<bool, Error> {
     let directory = set.create_directory()?;
-    let status = rustix::fs::fstatvfs(directory.as_fd())
-        .map_err(|errno| Error::io(Operation::Stat, set.directory_path(), errno))?;
+    let status = rustix::fs::fstatvfs(directory.as_fd()).io(Operation::Stat, set.directory_path())?;
     Ok(status.f_bavail >= status.f_blocks / 5)
 }
 

@@ -9,7 +9,6 @@ mod tests;
 mod tracker;
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -21,8 +20,8 @@ use super::set::Spares;
 use crate::claim::ask::Answer;
 use crate::claim::check::{CheckFailure, CheckRequest, check};
 use crate::claim::hand_over::fitness;
-use crate::claim::store::{Home, Set, SpareDirectory, SpareSource, spares};
-use crate::error::Error;
+use crate::claim::store::{Home, Set, SpareDirectory, SpareSource};
+use crate::error::{Error, IoContext};
 use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
@@ -111,7 +110,7 @@ impl Spares {
 
 /// Fails where the system has no watches that tell everything.
 pub(super) fn possible(home: &Path) -> Result<(), Error> {
-    sys::Watches::new().map(drop).map_err(|errno| Error::io(Operation::Watch, home, errno))
+    sys::Watches::new().map(drop).io(Operation::Watch, home)
 }
 
 struct Watcher {
@@ -227,18 +226,17 @@ impl WatchedSource {
         if self.tracker.is_err() && Instant::now() >= self.again {
             self.start(set, budget, options);
         }
-        let Some(directory) = set.open_directory()? else { return Ok(()) };
-        let found = spares(directory.as_fd(), &set.directory_path())?;
-        let name = |one: &SpareDirectory| format!("{}/{}", set.id, one.name.to_string_lossy());
-        self.bases.retain(|spare, _| found.iter().any(|one| name(one) == *spare));
+        let found = set.spares()?;
+        self.bases.retain(|spare, _| found.iter().any(|one| one.id(set) == *spare));
         for one in found {
-            if self.bases.contains_key(&name(&one)) {
+            let id = one.id(set);
+            if self.bases.contains_key(&id) {
                 continue;
             }
             match self.compare(set, &one, &options.cancel) {
                 Ok(Some(base)) => {
-                    (options.notify)(WatchNote::Knows { spare: &name(&one) });
-                    self.bases.insert(name(&one), base);
+                    (options.notify)(WatchNote::Knows { spare: &id });
+                    self.bases.insert(id, base);
                 }
                 Ok(None) => {}
                 Err(CheckFailure::Error(Error::Interrupted)) => return Err(Error::Interrupted),

@@ -1,6 +1,5 @@
 //! The watcher's socket, and the lock that makes it the only one.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,8 +12,9 @@ use rustix::io::Errno;
 
 use crate::claim::ask::{Answer, SOCKET, socket_path};
 use crate::claim::store::Home;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::sys;
+use crate::tree::held_lock::HeldLock;
 use crate::vocabulary::operation::Operation;
 
 /// The name of the lock that the watcher holds.
@@ -24,31 +24,26 @@ const LOCK: &str = "watch.lock";
 pub(super) struct QuestionSocket {
     listener: UnixListener,
     path: PathBuf,
-    _lock: File,
+    _lock: HeldLock,
 }
 
 impl QuestionSocket {
     /// Takes the watcher's lock, and listens on the socket. Returns `None` if another process has the lock.
     pub(super) fn open(home: &Home) -> Result<Option<Self>, Error> {
         let lock_path = home.path().join(LOCK);
-        let failed = |errno| Error::io(Operation::LockSpares, &lock_path, errno);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let lock = sys::open_at(home.directory(), LOCK, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-        match sys::retry(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            Err(errno) => return Err(failed(errno)),
-        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+        let lock = sys::open_with(home.directory(), LOCK, flags, Mode::RUSR | Mode::WUSR);
+        let lock = lock.io(Operation::LockSpares, &lock_path)?;
+        let lock = HeldLock::take(lock, FlockOperation::NonBlockingLockExclusive);
+        let Some(lock) = lock.io(Operation::LockSpares, &lock_path)? else { return Ok(None) };
         // The leftover of a killed one.
         let path = home.path().join(SOCKET);
-        match rustix::fs::unlinkat(home.directory(), SOCKET, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(Error::io(Operation::Remove, path, errno)),
-        }
+        let removed = rustix::fs::unlinkat(home.directory(), SOCKET, AtFlags::empty());
+        sys::unless_missing(removed).io(Operation::Remove, &path)?;
         let listening = UnixListener::bind(socket_path(home.path(), home.directory()))
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
-        let listener = listening.map_err(|error| Error::io(Operation::Listen, &path, error))?;
-        Ok(Some(Self { listener, path, _lock: lock.into() }))
+        let listener = listening.io(Operation::Listen, &path)?;
+        Ok(Some(Self { listener, path, _lock: lock }))
     }
 
     /// Waits for a question, or until something happens in a source. Returns whether something did.

@@ -11,13 +11,13 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::claim::check::node;
@@ -235,7 +235,7 @@ impl Tracker {
         }
         let Some(name) = name else { return };
         if event.is_directory {
-            let path = directory.path.join(OsStr::from_bytes(name.to_bytes()));
+            let path = directory.path.join(sys::path(name));
             return self.subdirectory(event.happening, path);
         }
         self.file(event, name);
@@ -340,14 +340,9 @@ impl Tracker {
             if is_calves_own(entry.name.to_bytes()) {
                 continue;
             }
-            let mut kind = entry.kind;
-            if kind == FileType::Unknown {
-                let Ok(stat) = rustix::fs::statat(&directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-                kind = FileType::from_raw_mode(stat.st_mode);
-            }
-            match kind {
+            match sys::kind_of(&directory, entry.name, entry.kind).unwrap_or(FileType::Unknown) {
                 FileType::Directory => {
-                    let below = path.join(OsStr::from_bytes(entry.name.to_bytes()));
+                    let below = path.join(sys::path(entry.name));
                     if self.exclude.is_empty() || !self.exclude.matches(&below, true) {
                         waiting.push(below);
                     }
@@ -469,15 +464,13 @@ enum Lease {
 
 impl Lease {
     fn take(directory: BorrowedFd<'_>, name: &CStr) -> Self {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let is_file = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        let is_file = sys::stat_at(directory, name).map(|stat| sys::kind(stat) == FileType::RegularFile);
         match is_file {
             Ok(true) => {}
             Ok(false) | Err(Errno::NOENT) => return Self::NoFile,
             Err(_) => return Self::Impossible,
         }
-        let file = match open_source(directory, name, flags) {
+        let file = match open_source(directory, name, sys::FILE) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::LOOP) => return Self::NoFile,
             // Another program holds a lease for writing.

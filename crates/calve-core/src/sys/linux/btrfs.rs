@@ -100,7 +100,7 @@ pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
 }
 
 /// Returns the identity of a btrfs, which all its subvolumes have in common.
-pub(crate) fn btrfs_identity(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
+fn btrfs_identity(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
     fs_info(directory).map(|info| info.fsid)
 }
 

@@ -29,6 +29,7 @@ struct RawExtent {
 
 /// `struct fiemap` with room for extents.
 #[repr(C)]
+#[derive(Default)]
 struct Map {
     start: u64,
     length: u64,
@@ -53,26 +54,18 @@ const SHARED: u32 = 0x2000;
 /// Shows every extent of an open file to `each`, in order, until it returns false.
 ///
 /// EOPNOTSUPP where the file system has no such map.
-pub(crate) fn extents(file: BorrowedFd<'_>, from: u64, each: impl FnMut(&Extent) -> bool) -> Result<()> {
-    mapped(file, from, 0, each)
+pub(crate) fn extents(file: BorrowedFd<'_>, each: impl FnMut(&Extent) -> bool) -> Result<()> {
+    mapped(file, 0, each)
 }
 
 /// Shows extents as [`extents`] does, after all that was written to the file has its place on the disk.
 pub(crate) fn settled_extents(file: BorrowedFd<'_>, each: impl FnMut(&Extent) -> bool) -> Result<()> {
     const SYNC: u32 = 0x1;
-    mapped(file, 0, SYNC, each)
+    mapped(file, SYNC, each)
 }
 
-fn mapped(file: BorrowedFd<'_>, from: u64, flags: u32, mut each: impl FnMut(&Extent) -> bool) -> Result<()> {
-    let mut map = Map {
-        start: from,
-        length: u64::MAX - from,
-        flags,
-        mapped_extents: 0,
-        extent_count: ROOM as u32,
-        reserved: 0,
-        extents: [RawExtent::default(); ROOM],
-    };
+fn mapped(file: BorrowedFd<'_>, flags: u32, mut each: impl FnMut(&Extent) -> bool) -> Result<()> {
+    let mut map = Map { length: u64::MAX, flags, extent_count: ROOM as u32, ..Map::default() };
     loop {
         let asked = crate::sys::retry(|| {
             // SAFETY: the opcode takes a pointer to `struct fiemap`, followed by as many `struct fiemap_extent` as `extent_count`
@@ -109,6 +102,7 @@ fn mapped(file: BorrowedFd<'_>, from: u64, flags: u32, mut each: impl FnMut(&Ext
 
 /// `struct file_dedupe_range` with one destination.
 #[repr(C)]
+#[derive(Default)]
 struct DedupeRange {
     src_offset: u64,
     src_length: u64,
@@ -139,13 +133,9 @@ pub(crate) fn dedupe_range(
         src_offset,
         src_length: length,
         dest_count: 1,
-        reserved1: 0,
-        reserved2: 0,
         dest_fd: i64::from(dst.as_raw_fd()),
         dest_offset: dst_offset,
-        bytes_deduped: 0,
-        status: 0,
-        reserved: 0,
+        ..DedupeRange::default()
     };
     crate::sys::retry(|| {
         // SAFETY: the opcode takes a pointer to `struct file_dedupe_range`, followed by `dest_count` times `struct

@@ -22,11 +22,11 @@ use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 use rustix::time::ClockId;
 
-use crate::sys::Result;
+use crate::sys::{ListedEntry, Result};
 
 pub(crate) use btrfs::{
-    btrfs_identity, btrfs_node_bytes, create_subvolume, delete_subvolume, is_subvolume, make_subvolume_writable,
-    nested_subvolumes, same_btrfs, snapshot,
+    btrfs_node_bytes, create_subvolume, delete_subvolume, is_subvolume, make_subvolume_writable, nested_subvolumes,
+    same_btrfs, snapshot,
 };
 pub(crate) use btrfs_tree::{DiskExtents, btrfs_metadata_copies, btrfs_subvolume, btrfs_was_snapshotted};
 pub(crate) use extents::{
@@ -45,7 +45,7 @@ pub(crate) use overlay::{detach_mount, is_opaque, mount_overlay, opaque_attribut
 pub(crate) use private::{Steps, contain};
 pub(crate) use stores::{shows_stores, write_back_stores};
 pub(crate) use watches::{Watches, lease, most_watches, tells_watches};
-pub(crate) use xattr::{XattrTarget, drop_acl, drop_inherited_acls, list_xattrs, remove_xattr};
+pub(crate) use xattr::{drop_acl, drop_inherited_acls, list_xattrs, remove_xattr};
 pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};
 
 /// Opens a directory as a place to name things in: no read permission needed.
@@ -147,17 +147,17 @@ pub(crate) fn chosen_flags(directory: BorrowedFd<'_>) -> u32 {
 /// System calls then need no atomic reference count per descriptor, and opening needs no shared lock. Must be called on a
 /// thread that this library started, before it opens anything; descriptors must not be handed to or from it afterwards.
 pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
-    const CLOSE_RANGE_UNSHARE: u32 = 1 << 1;
     let mut kept: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd().cast_unsigned()).collect();
     kept.sort_unstable();
     let mut first = 3u32;
     for stop in kept.into_iter().chain([u32::MAX]) {
         if stop > first {
             let last = if stop == u32::MAX { stop } else { stop - 1 };
-            // SAFETY: the call closes descriptors in a table that it first makes private to this thread
+            // By its number: older libcs have no close_range(2) (Linux 5.9, glibc 2.34, musl 1.2.4).
+            // SAFETY: the call takes three integers. It closes descriptors in a table that it first makes private to this thread
             // (CLOSE_RANGE_UNSHARE); this thread owns none of them but `keep`, which the ranges leave out, and the
             // table that every other thread uses is not touched. On a failure nothing has changed.
-            if unsafe { close_range(first, last, CLOSE_RANGE_UNSHARE) } != 0 {
+            if unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) } != 0 {
                 return;
             }
         }
@@ -165,39 +165,13 @@ pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
     }
 }
 
-unsafe extern "C" {
-    /// Makes a system call by its number: older libcs have no close_range(2) (Linux 5.9, glibc 2.34, musl 1.2.4).
-    fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
-}
-
-/// Calls close_range(2).
-///
-/// # Safety
-/// The descriptors in the range must not be used by this thread afterwards.
-unsafe fn close_range(first: u32, last: u32, flags: u32) -> std::ffi::c_long {
-    // The number is the same on every architecture: it was added after the tables were unified.
-    const CLOSE_RANGE: std::ffi::c_long = 436;
-    // SAFETY: three integer arguments, as the system call takes them; the rest is the caller's promise.
-    unsafe { syscall(CLOSE_RANGE, first, last, flags) }
-}
-
-pub(crate) struct ListedEntry<'a> {
-    pub(crate) name: &'a CStr,
-    /// [`FileType::Unknown`] where the file system does not say.
-    pub(crate) kind: FileType,
-}
-
-/// Room for directory entries: about 1,000 of them per system call.
+/// Room for directory entries: about 1,000 of them per system call. The default has none, and stands in while another is lent out.
+#[derive(Default)]
 pub(crate) struct ListingBuffer(Vec<u8>);
 
 impl ListingBuffer {
     pub(crate) fn new() -> Self {
         Self(Vec::with_capacity(32 * 1024))
-    }
-
-    /// Creates a stand-in while the real buffer is lent out.
-    pub(crate) fn empty() -> Self {
-        Self(Vec::new())
     }
 }
 
@@ -220,7 +194,7 @@ impl<'a> Listing<'a> {
                 Err(error) => return Some(Err(error)),
                 Ok(entry) => {
                     let name = entry.file_name();
-                    if is_dot(name) {
+                    if matches!(name.to_bytes(), b"." | b"..") {
                         continue;
                     }
                     // The name lives in the caller's buffer, which is not refilled before the next call.
@@ -241,10 +215,6 @@ impl<'a> Listing<'a> {
     }
 }
 
-fn is_dot(name: &CStr) -> bool {
-    matches!(name.to_bytes(), b"." | b"..")
-}
-
 /// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV).
 ///
 /// `RESOLVE_NO_XDEV` (openat2(2), Linux 5.6) also sees bind mounts, which share the device number of the tree around them.
@@ -255,7 +225,7 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
     match super::retry(|| rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve)) {
         Err(Errno::NOSYS | Errno::PERM) => {
             // A kernel before 5.6, or a container that filters the call: compare mount ids instead.
-            let fd = crate::sys::open_at(parent, name, flags, Mode::empty())?;
+            let fd = crate::sys::open_at(parent, name, flags)?;
             if mounts::mount_id(fd.as_fd())? != mounts::mount_id(parent)? {
                 return Err(Errno::XDEV);
             }
@@ -286,7 +256,7 @@ pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
         inline = extent.inline;
         false
     };
-    (1..=SECTOR).contains(&size) && extents(file, 0, &mut first).is_ok() && inline
+    (1..=SECTOR).contains(&size) && extents(file, &mut first).is_ok() && inline
 }
 
 /// Returns the effect of several threads that make files below `directory` on each other there, as it was measured (docs/node-and-python.md).
@@ -306,11 +276,6 @@ pub(crate) fn copy_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: usize)
 /// Returns where data begins, at or after `position`. ENXIO at the end, EINVAL where the file system cannot tell.
 pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Data(position))
-}
-
-/// Returns where the data at `position` ends.
-pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
-    rustix::fs::seek(fd, SeekFrom::Hole(position))
 }
 
 pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
@@ -360,24 +325,17 @@ pub(crate) fn stalled() -> Option<[u64; 3]> {
 }
 
 fn pressure(what: &str) -> Option<u64> {
-    let path = format!("/proc/pressure/{what}");
-    let file = crate::sys::open_at(rustix::fs::CWD, path.as_str(), OFlags::RDONLY, Mode::empty()).ok()?;
     // The first line is of the time in which some task waited.
-    let mut line = [0; 96];
-    let length = rustix::io::read(&file, &mut line).ok()?;
-    let text = std::str::from_utf8(&line[..length]).ok()?;
+    let text = beginning_of(&format!("/proc/pressure/{what}"))?;
     text.split_once("total=")?.1.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// Returns the ticks that all processors worked, without low priorities, and could have worked since the system's start (proc_stat(5)).
 pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
-    let file = crate::sys::open_at(rustix::fs::CWD, "/proc/stat", OFlags::RDONLY, Mode::empty()).ok()?;
-    let mut line = [0; 256];
-    let length = rustix::io::read(&file, &mut line).ok()?;
-    let text = std::str::from_utf8(line.get(..length)?).ok()?.lines().next()?;
+    let text = beginning_of("/proc/stat")?;
     // User, nice, system, idle, waiting for a disk, interrupts, soft interrupts, and what a hypervisor took.
     let mut ticks = [0; 8];
-    let mut numbers = text.strip_prefix("cpu ")?.split_ascii_whitespace().map(str::parse);
+    let mut numbers = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().map(str::parse);
     for tick in &mut ticks {
         *tick = numbers.next()?.ok()?;
     }
@@ -385,15 +343,10 @@ pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     Some([all - ticks[1] - ticks[3] - ticks[4], all])
 }
 
-/// Returns 64 random bits, for names that cannot be guessed and do not collide.
-pub(crate) fn random() -> u64 {
-    let mut bytes = [0u8; 8];
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
-        Ok(8) => u64::from_ne_bytes(bytes),
-        // The user of the name checks that it is unique; this only makes collisions rare.
-        _ => {
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-            (now.tv_nsec as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (std::process::id() as u64) << 32
-        }
-    }
+/// Reads the first bytes of a file of text.
+fn beginning_of(path: &str) -> Option<String> {
+    let file = crate::sys::open_at(rustix::fs::CWD, path, OFlags::RDONLY).ok()?;
+    let mut text = [0; 256];
+    let length = rustix::io::read(&file, &mut text).ok()?;
+    Some(std::str::from_utf8(&text[..length]).ok()?.trim_end().to_owned())
 }

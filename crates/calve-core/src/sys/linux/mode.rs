@@ -14,7 +14,7 @@ pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) 
     const FCHMODAT2: std::ffi::c_long = 452;
     let nofollow = AtFlags::SYMLINK_NOFOLLOW.bits();
     // SAFETY: an open descriptor, a C string that outlives the call, and two integers.
-    match unsafe { super::syscall(FCHMODAT2, parent.as_raw_fd(), name.as_ptr(), mode.bits(), nofollow) } {
+    match unsafe { libc::syscall(FCHMODAT2, parent.as_raw_fd(), name.as_ptr(), mode.bits(), nofollow) } {
         0 => Ok(()),
         _ => match Errno::from_io_error(&std::io::Error::last_os_error()) {
             // An older kernel, or a container that filters the call.
@@ -30,8 +30,7 @@ pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()>
 }
 
 fn set_mode_by_proc(parent: BorrowedFd<'_>, name: &CStr, mode: Mode, kind: OFlags) -> Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | kind;
-    let fd = crate::sys::open_at(parent, name, flags, Mode::empty())?;
+    let fd = crate::sys::open_at(parent, name, OFlags::PATH | OFlags::NOFOLLOW | kind)?;
     // fchmod refuses descriptors opened with O_PATH; their entry in /proc is the same file.
     rustix::fs::chmod(format!("/proc/thread-self/fd/{}", fd.as_raw_fd()), mode)
 }

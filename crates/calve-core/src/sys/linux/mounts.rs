@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, CWD, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::magic::magic;
@@ -37,7 +37,7 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     if stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
         return Ok(stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
     }
-    let parent = crate::sys::open_at(directory, c"..", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let parent = crate::sys::open_at(directory, c"..", OFlags::PATH)?;
     Ok(mount_id(parent.as_fd())? != mount_id(directory)?)
 }
 
@@ -125,7 +125,7 @@ struct MountLine {
 }
 
 fn mount_lines() -> Result<Vec<MountLine>> {
-    let fd = crate::sys::open_at(CWD, c"/proc/self/mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let fd = crate::sys::open_at(CWD, c"/proc/self/mountinfo", OFlags::RDONLY)?;
     let mut text = Vec::new();
     let mut chunk = vec![0u8; 64 * 1024];
     loop {
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn the_root_is_a_mount_point_and_a_new_directory_is_not() {
-        let root = rustix::fs::open(c"/", OFlags::PATH, Mode::empty()).unwrap();
+        let root = crate::sys::open_at(CWD, c"/", OFlags::PATH).unwrap();
         assert!(is_mount_point(root.as_fd()).unwrap());
         let directory = tempfile::tempdir().unwrap();
-        let fd = rustix::fs::open(directory.path(), OFlags::PATH, Mode::empty()).unwrap();
+        let fd = crate::sys::open_at(CWD, directory.path(), OFlags::PATH).unwrap();
         assert!(!is_mount_point(fd.as_fd()).unwrap());
     }
 }

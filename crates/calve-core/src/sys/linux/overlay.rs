@@ -2,13 +2,13 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_fd,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 
+use super::xattr::proc_path;
 use crate::sys::Result;
 
 /// Mounts `lower` with a writable `upper` over `target`, in this mount namespace and those that share it. `volatile`: no sync to the upper, ever.
@@ -59,9 +59,7 @@ fn layer(
 
 /// Takes the mount at `name` in `parent` away; what still uses it keeps it until done.
 pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<()> {
-    let mut path = format!("/proc/self/fd/{}/", parent.as_raw_fd()).into_bytes();
-    path.extend_from_slice(name.to_bytes());
-    unmount(&path[..], UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+    unmount(proc_path(parent, name)?, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
 }
 
 /// Returns the attribute by which a directory of this user's upper layer hides the one below it (overlayfs.rst, "opaque directories").
@@ -81,12 +79,6 @@ pub(crate) fn is_opaque(directory: BorrowedFd<'_>, attribute: &std::ffi::CStr) -
 }
 
 fn in_initial_user_namespace() -> bool {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let Ok(map) = crate::sys::open_at(CWD, c"/proc/self/uid_map", flags, Mode::empty()) else {
-        return true;
-    };
-    let mut text = [0u8; 64];
-    let length = rustix::io::read(&map, &mut text).unwrap_or(0);
-    let fields: Vec<&[u8]> = text[..length].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect();
-    fields == [&b"0"[..], b"0", b"4294967295"]
+    super::beginning_of("/proc/self/uid_map")
+        .is_none_or(|map| map.split_ascii_whitespace().eq(["0", "0", "4294967295"]))
 }

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::pipe::PipeFlags;
@@ -88,12 +88,11 @@ fn enter_namespaces() -> Result<()> {
 }
 
 fn write(path: &std::ffi::CStr, text: &str) -> Result<()> {
-    let file = crate::sys::open_at(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let file = crate::sys::open_at(CWD, path, OFlags::WRONLY)?;
     let written = rustix::io::write(&file, text.as_bytes())?;
     if written == text.len() { Ok(()) } else { Err(Errno::IO) }
 }
 
 fn directory(path: &std::ffi::CStr) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    crate::sys::open_at(CWD, path, flags, Mode::empty())
+    crate::sys::open_at(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY)
 }

@@ -115,17 +115,9 @@ fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
 
 /// Returns how many watches one program may have: a quarter of what the user has.
 pub(crate) fn most_watches() -> usize {
-    const LIMITS: [&CStr; 2] = [c"/proc/sys/fs/inotify/max_user_watches", c"/proc/sys/user/max_inotify_watches"];
-    let limits = LIMITS.into_iter().filter_map(number_in);
+    const LIMITS: [&str; 2] = ["/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"];
+    let limits = LIMITS.into_iter().filter_map(|limit| super::beginning_of(limit)?.parse::<usize>().ok());
     limits.min().unwrap_or(8192) / 4
-}
-
-fn number_in(path: &CStr) -> Option<usize> {
-    use rustix::fs::{CWD, Mode, OFlags};
-    let file = crate::sys::open_at(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut digits = [0; 32];
-    let length = rustix::io::read(&file, &mut digits).ok()?;
-    std::str::from_utf8(&digits[..length]).ok()?.trim().parse().ok()
 }
 
 /// Returns whether every change there is made through this kernel's own names, and reaches watches: not with networks, FUSE and overlays.

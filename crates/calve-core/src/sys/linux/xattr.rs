@@ -6,21 +6,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
-use crate::sys::Result;
+use crate::sys::{Result, XattrTarget};
 
-/// The owner of the attributes.
-#[derive(Clone, Copy)]
-pub(crate) enum XattrTarget<'a> {
-    Open(BorrowedFd<'a>),
-    /// A name in a directory, not followed. Goes through /proc, as there is no `*at` call before Linux 6.13.
-    Named(BorrowedFd<'a>, &'a CStr),
-}
-
-fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
-    let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
+/// Returns a path to a name in an open directory, as there is no `*at` call for attributes before Linux 6.13.
+pub(super) fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
     // A thread with a descriptor table of its own is not `self` to /proc.
-    let thread = b"/proc/thread-self/fd/";
-    path.splice(..b"/proc/self/fd/".len(), thread.iter().copied());
+    let mut path = format!("/proc/thread-self/fd/{}/", directory.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.to_bytes());
     CString::new(path).map_err(|_| Errno::INVAL)
 }
@@ -30,15 +21,12 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
     if buffer.len() < 256 {
         buffer.resize(256, 0);
     }
-    let path = match target {
-        XattrTarget::Open(_) => None,
-        XattrTarget::Named(directory, name) => Some(proc_path(directory, name)?),
-    };
     loop {
-        let listed = match (target, &path) {
-            (XattrTarget::Open(fd), _) => rustix::fs::flistxattr(fd, &mut buffer[..]),
-            (_, Some(path)) => rustix::fs::llistxattr(path, &mut buffer[..]),
-            (_, None) => Err(Errno::INVAL),
+        let listed = match target {
+            XattrTarget::Open(fd) => rustix::fs::flistxattr(fd, &mut buffer[..]),
+            XattrTarget::Named(directory, name) => {
+                rustix::fs::llistxattr(&proc_path(directory, name)?, &mut buffer[..])
+            }
         };
         match listed {
             Ok(length) => {

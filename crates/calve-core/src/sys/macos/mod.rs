@@ -12,7 +12,6 @@ mod rename;
 mod xattr;
 
 use std::ffi::CStr;
-use std::hash::{BuildHasher, Hasher};
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
@@ -31,7 +30,7 @@ pub(crate) use no_extents::*;
 pub(crate) use no_watches::*;
 pub(crate) use portable::*;
 pub(crate) use rename::{rename_exchange, rename_no_replace};
-pub(crate) use xattr::{XattrTarget, list_xattrs, remove_xattr};
+pub(crate) use xattr::{list_xattrs, remove_xattr};
 
 /// Opens a directory as a place to name things in: no read permission needed.
 pub(crate) const PATH_ONLY: OFlags = kernel::SEARCH;
@@ -122,10 +121,6 @@ pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     }
 }
 
-pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
-    rustix::fs::seek(fd, SeekFrom::Hole(position))
-}
-
 pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
     match kernel::sync_volume(fd) {
         // Not that file system. sync(2) hands everything to the drive, and F_FULLFSYNC makes that write its cache.
@@ -143,17 +138,6 @@ pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
         // A network file system, or a drive that has no such command.
         Err(Errno::NOTSUP | Errno::NOTTY | Errno::INVAL | Errno::NODEV) => rustix::fs::fsync(fd),
         other => other,
-    }
-}
-
-/// Returns 64 random bits, for names that cannot be guessed and do not collide.
-pub(crate) fn random() -> u64 {
-    let mut bytes = [0u8; 8];
-    // SAFETY: the call writes `bytes.len()` bytes to where `bytes` is.
-    match unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) } {
-        0 => u64::from_ne_bytes(bytes),
-        // The keys that the standard library has for its hash tables: random too, from the start of the process.
-        _ => std::hash::RandomState::new().build_hasher().finish(),
     }
 }
 

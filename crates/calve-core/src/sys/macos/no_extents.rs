@@ -9,10 +9,9 @@ use crate::sys::Result;
 use crate::sys::{DiskExtent, Extent, InodeSpace};
 
 absent! {
-    fn extents(_file: BorrowedFd<'_>, _from: u64, _each: impl FnMut(&Extent) -> bool) -> Result<()> = Err(Errno::OPNOTSUPP);
+    fn extents(_file: BorrowedFd<'_>, _each: impl FnMut(&Extent) -> bool) -> Result<()> = Err(Errno::OPNOTSUPP);
     fn settled_extents(_file: BorrowedFd<'_>, _each: impl FnMut(&Extent) -> bool) -> Result<()> = Err(Errno::OPNOTSUPP);
     fn dedupe_range(_src: BorrowedFd<'_>, _src_offset: u64, _length: u64, _dst: BorrowedFd<'_>, _dst_offset: u64) -> Result<bool> = Err(Errno::OPNOTSUPP);
-    fn btrfs_identity(_directory: BorrowedFd<'_>) -> Result<[u8; 16]> = Err(Errno::OPNOTSUPP);
     fn btrfs_subvolume(_directory: BorrowedFd<'_>) -> Result<u64> = Err(Errno::OPNOTSUPP);
     fn btrfs_was_snapshotted(_directory: BorrowedFd<'_>, _subvolume: u64) -> Result<bool> = Err(Errno::OPNOTSUPP);
     fn btrfs_node_bytes(_directory: BorrowedFd<'_>) -> Result<u64> = Err(Errno::OPNOTSUPP);

@@ -5,10 +5,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
 
-use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::sys::{CreationPattern, Denial, OverlayPaths, Result};
+use crate::sys::{CreationPattern, Denial, ListedEntry, OverlayPaths, Result};
 
 absent! {
     /// Fails: a file can only be cloned to a name that does not exist yet (fclonefileat(2)), never into an open file, and copyfile(3) unlinks
@@ -59,21 +59,12 @@ pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
 
 pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
 
-pub(crate) struct ListedEntry<'a> {
-    pub(crate) name: &'a CStr,
-    /// [`FileType::Unknown`] where the file system does not say.
-    pub(crate) kind: FileType,
-}
-
 /// readdir(3) has a buffer of its own.
+#[derive(Default)]
 pub(crate) struct ListingBuffer;
 
 impl ListingBuffer {
     pub(crate) fn new() -> Self {
-        Self
-    }
-
-    pub(crate) fn empty() -> Self {
         Self
     }
 }

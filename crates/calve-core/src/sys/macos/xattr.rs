@@ -7,21 +7,13 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::kernel;
-use crate::sys::Result;
+use crate::sys::{Result, XattrTarget};
 
 /// The name for a file's access control list: the kernel's own, which programs can neither list nor read nor write.
 const ACL: &CStr = c"com.apple.system.Security";
 
 /// The answer of a file that cannot have any, by its file system or (EPERM) by its kind.
 const NO_ATTRIBUTES: [Errno; 4] = [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM];
-
-/// The owner of the attributes.
-#[derive(Clone, Copy)]
-pub(crate) enum XattrTarget<'a> {
-    Open(BorrowedFd<'a>),
-    /// A name in a directory, not followed. There is no `*at` call, so it is opened.
-    Named(BorrowedFd<'a>, &'a CStr),
-}
 
 /// A value that is another one each time it is read is given up.
 const MOST_READS: usize = 64;

@@ -2,13 +2,15 @@
 
 mod remedy;
 
-use std::ffi::OsString;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::borrow::Borrow;
+use std::ffi::{CStr, OsStr, OsString};
+use std::hash::{BuildHasher as _, RandomState};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatVfs};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
 
@@ -16,9 +18,73 @@ use super::Result;
 
 pub(crate) use remedy::remedy;
 
+/// The flags for opening a file to read it, through no link, and without waiting for the writer of a FIFO.
+pub(crate) const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
+
+/// Opens an existing entry. No program that is started gets the descriptor.
+pub(crate) fn open_at(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags) -> Result<OwnedFd> {
+    open_with(directory, name, flags, Mode::empty())
+}
+
+/// Creates a file. Fails if anything has the name.
+pub(crate) fn create_at(directory: impl AsFd, name: impl Arg + Copy, access: OFlags, mode: Mode) -> Result<OwnedFd> {
+    open_with(directory, name, access | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode)
+}
+
 /// Opens with openat(2), again when a signal interrupts it: FUSE and network file systems let that happen.
-pub(crate) fn open_at(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+pub(crate) fn open_with(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC;
     while_table_is_full(|| retry_on_intr(|| rustix::fs::openat(directory.as_fd(), name, flags, mode)))
+}
+
+/// Looks at an entry, through no link.
+pub(crate) fn stat_at(directory: impl AsFd, name: impl Arg) -> Result<Stat> {
+    rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// Looks at an entry as [`stat_at`] does. Returns `None` if it is missing.
+pub(crate) fn find_at(directory: impl AsFd, name: impl Arg) -> Result<Option<Stat>> {
+    unless_missing(stat_at(directory, name))
+}
+
+/// Returns a name, or some of them with slashes between, as a path.
+pub(crate) fn path(name: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(name.to_bytes()))
+}
+
+pub(crate) fn kind(stat: impl Borrow<Stat>) -> FileType {
+    FileType::from_raw_mode(stat.borrow().st_mode)
+}
+
+pub(crate) fn is_directory(stat: impl Borrow<Stat>) -> bool {
+    kind(stat) == FileType::Directory
+}
+
+/// Returns the kind of an entry where the listing may not have told it.
+pub(crate) fn kind_of(directory: impl AsFd, name: &CStr, listed: FileType) -> Result<FileType> {
+    if listed == FileType::Unknown { stat_at(directory, name).map(kind) } else { Ok(listed) }
+}
+
+pub(crate) struct ListedEntry<'a> {
+    pub(crate) name: &'a CStr,
+    /// [`FileType::Unknown`] where the file system does not say.
+    pub(crate) kind: FileType,
+}
+
+/// Returns nothing for an entry that does not exist.
+pub(crate) fn unless_missing<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(Errno::NOENT) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// Returns nothing for an entry that is missing, or that another process has removed or replaced after its name was read.
+pub(crate) fn unless_gone<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 /// Repeats a call while the system's table of open files is full (ENFILE), for a second at most: all programs share it. EMFILE is final.
@@ -32,6 +98,49 @@ fn while_table_is_full<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
         }
         wait *= 2;
     }
+}
+
+/// Returns 64 random bits, for names that cannot be guessed and do not collide.
+pub(crate) fn random() -> u64 {
+    // The keys that the standard library has for its hash tables are random, and other ones each time. A forked process has the same.
+    RandomState::new().hash_one((std::process::id(), Instant::now()))
+}
+
+/// Returns where the data at `position` ends.
+pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
+    rustix::fs::seek(fd, SeekFrom::Hole(position))
+}
+
+/// Returns the size of a file in bytes.
+pub(crate) fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// Returns the bytes that an entry takes up on the disk.
+pub(crate) fn allocated(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512)
+}
+
+/// Returns how many bytes of a file are not in holes.
+pub(crate) fn stored(stat: &Stat) -> u64 {
+    allocated(stat).min(size(stat))
+}
+
+/// Returns the bytes that are free for this user.
+pub(crate) fn available(room: &StatVfs) -> u64 {
+    room.f_bavail.saturating_mul(room.f_frsize)
+}
+
+/// An entry that has metadata: an open one, or a name in a directory, which is not followed.
+#[derive(Clone, Copy)]
+pub(crate) enum XattrTarget<'a> {
+    Open(BorrowedFd<'a>),
+    Named(BorrowedFd<'a>, &'a CStr),
+}
+
+/// Returns the names in a list of extended attributes.
+pub(crate) fn xattr_names(listed: &[u8]) -> impl Iterator<Item = &CStr> {
+    listed.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
 }
 
 /// Decodes a field of a mount table, in which blanks and backslashes are three octal digits after a backslash.

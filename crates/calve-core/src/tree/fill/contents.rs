@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{OFlags, Stat};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::metadata::Fault;
 use crate::progress::CancelToken;
-use crate::sys::{self, retry};
+use crate::sys::{self, retry, size, stored};
 use crate::tree::node::open_source;
 use crate::vocabulary::operation::Operation;
 
@@ -241,7 +241,7 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
         Errno::TXTBSY => true,
         errno if sys::permits_copy(errno) => true,
         Errno::NOSPC => rustix::fs::fstatvfs(dst.as_fd())
-            .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) > size.saturating_add(MARGIN_BYTES)),
+            .is_ok_and(|room| sys::available(&room) > size.saturating_add(MARGIN_BYTES)),
         _ => false,
     }
 }
@@ -249,11 +249,6 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
 /// Returns whether a file has fewer blocks than its size would need.
 fn has_holes(stat: &Stat) -> bool {
     stored(stat) < size(stat)
-}
-
-/// Returns how many bytes of a file are not in holes.
-pub(crate) fn stored(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512).min(size(stat))
 }
 
 /// Opens a file for its contents as [`open_source`] does, without waiting for a FIFO's writer.
@@ -266,10 +261,9 @@ pub(crate) fn open_contents(
     stopped: impl Fn() -> bool,
 ) -> sys::Result<OwnedFd> {
     const PATIENCE: Duration = Duration::from_secs(45);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut until = None;
     loop {
-        match open_source(directory, name, flags) {
+        match open_source(directory, name, sys::FILE) {
             Err(Errno::AGAIN) if stopped() => return Err(Errno::CANCELED),
             Err(Errno::AGAIN) if Instant::now() < *until.get_or_insert_with(|| Instant::now() + PATIENCE) => {
                 std::thread::sleep(Duration::from_millis(10));
@@ -277,10 +271,6 @@ pub(crate) fn open_contents(
             other => return other,
         }
     }
-}
-
-pub(crate) fn size(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_size).unwrap_or(0)
 }
 
 fn write_all(dst: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Fault> {

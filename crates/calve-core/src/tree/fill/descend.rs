@@ -36,10 +36,7 @@ impl FillWorker<'_> {
             return Ok(Some(self.put_off.swap_remove(free)));
         }
         while let Some(mut top) = self.pending.pop() {
-            if top.names.take(name).is_none() {
-                continue;
-            }
-            let child = CStr::from_bytes_with_nul(name).unwrap_or_default();
+            let Some((_, child)) = top.names.take(name) else { continue };
             let opened = self.open_child(&mut top, child)?;
             self.pending.push(top);
             let Some(opened) = opened else { continue };
@@ -88,7 +85,7 @@ impl FillWorker<'_> {
         };
         let stat =
             rustix::fs::fstat(&src).map_err(|e| self.src_error(Operation::Stat, &parent.node.path_of(name), e))?;
-        let dst = crate::sys::open_at(&pair.dst, name, DIRECTORY, Mode::empty())
+        let dst = crate::sys::open_at(&pair.dst, name, DIRECTORY)
             .map_err(|e| self.dst_error(Operation::OpenDirectory, &parent.node.path_of(name), e))?;
         let groups = &self.shared.groups;
         let group = match groups.matter() {

@@ -1,6 +1,5 @@
 //! Filling one directory, or a part of a very large one.
 
-use std::ffi::CStr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -8,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use rustix::fs::{Mode, Stat};
 
-use super::metadata::{Target, same_version};
+use super::metadata::same_version;
 use super::worker::{
     BorrowedPair, ClosedDirectory, DirectoryToFill, FillWorker, LargeDirectory, Later, NamedSubdirectories,
     OWNER_MAY_SEARCH, Task,
@@ -36,7 +35,7 @@ impl FillWorker<'_> {
                 let node = Node::root();
                 let at = BorrowedPair { node: &node, src: self.fill.src_root, dst: self.fill.dst_root };
                 self.holds_back = false;
-                self.entry(at, &name, kind, &mut Later::default())?;
+                self.entry(at.entry(&name), kind, &mut Later::default())?;
             }
         }
         let result = self.descend();
@@ -64,7 +63,7 @@ impl FillWorker<'_> {
             self.fill.notes.skipped(node.path(), SkipReason::OtherFileSystem);
         } else {
             // The buffer is lent to the listing; entries are made while it is read.
-            let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
+            let mut buffer = std::mem::take(&mut self.listing);
             let result = self.entries(at, &stat, &mut buffer, &mut later, &mut large);
             self.listing = buffer;
             result?;
@@ -119,7 +118,7 @@ impl FillWorker<'_> {
                 self.pool.give(Task::Entries { large: Arc::clone(shared), names });
                 continue;
             }
-            self.entry(at, entry.name, entry.kind, later)?;
+            self.entry(at.entry(entry.name), entry.kind, later)?;
         }
     }
 
@@ -130,12 +129,11 @@ impl FillWorker<'_> {
         let at = BorrowedPair { node: &large.node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
         let mut later = Later::default();
         let mut name = Vec::new();
-        while let Some(kind) = names.take(&mut name) {
+        while let Some((kind, name)) = names.take(&mut name) {
             if self.pool.stopped() {
                 return Ok(());
             }
-            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
-            self.entry(at, name, kind, &mut later)?;
+            self.entry(at.entry(name), kind, &mut later)?;
         }
         self.leave(large, at, &mut later)?;
         self.fill.options.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
@@ -172,7 +170,7 @@ impl FillWorker<'_> {
             let _ = sys::copy_nocow(at.src, at.dst);
             let now = self.keeper.mode_after_umask(Mode::RWXU);
             self.keeper
-                .keep(XattrTarget::Open(at.src), Target::Open(at.dst), &staged, Some(now), &path)
+                .keep(XattrTarget::Open(at.src), XattrTarget::Open(at.dst), &staged, Some(now), &path)
                 .map_err(fault)?;
             let flags = self.keeper.flags(at.src);
             if locked || flags != 0 {

@@ -10,26 +10,49 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-use super::contents::{Contents, MovedBytes, ReflinkOutcome, open_contents, size, stored};
+use super::contents::{Contents, MovedBytes, ReflinkOutcome, open_contents};
 use super::links::Claim;
-use super::metadata::{Target, same_version};
+use super::metadata::{Fault, same_version};
 use super::request::Files;
-use super::worker::{BorrowedPair, FillWorker, Later};
+use super::worker::{EntryPair, FillWorker, Later};
 use crate::error::{Error, StatedRequirement};
 use crate::options::internal::KeptLinks;
-use crate::sys::{self, XattrTarget};
+use crate::sys::{self, XattrTarget, size, stored};
 use crate::tree::file_set::{FileSet, is_sqlite};
+use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;
 use crate::tree::node::{Node, open_source};
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
-pub(super) enum EntryOutcome {
-    Yes,
+/// Why an entry was not made.
+pub(super) enum Obstacle {
     /// It has become something else since the directory was read.
     OtherKind,
     Gone,
+    Fault(Fault),
+    Error(Error),
+}
+
+impl From<Fault> for Obstacle {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Error> for Obstacle {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Returns the obstacle of a failed creation. EEXIST: a directory that was being changed listed a name twice, and the first one stays.
+fn create(operation: Operation) -> impl FnOnce(Errno) -> Obstacle {
+    move |errno| match errno {
+        Errno::EXIST => Obstacle::Gone,
+        _ => Fault::dst(operation)(errno).into(),
+    }
 }
 
 /// How often an entry may turn into something else before it is left out.
@@ -39,57 +62,50 @@ const PATIENCE: usize = 8;
 const PAUSE_SHARE: u32 = 10;
 
 impl FillWorker<'_> {
-    /// Makes the entry `name`. A directory is made empty, and a file that belongs to others is held back: both are added to `later`.
-    pub(super) fn entry(
-        &mut self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
-        kind: FileType,
-        later: &mut Later,
-    ) -> Result<(), Error> {
-        if self.is_calves_own(at, name) {
+    /// Makes an entry. A directory is made empty, and a file that belongs to others is held back: both are added to `later`.
+    pub(super) fn entry(&mut self, at: EntryPair<'_>, kind: FileType, later: &mut Later) -> Result<(), Error> {
+        if self.is_calves_own(at) {
             return Ok(());
         }
         let mut kind = kind;
         for attempt in 0..PATIENCE {
             if kind == FileType::Unknown {
-                kind = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                kind = match sys::stat_at(at.src, at.name) {
+                    Ok(stat) => sys::kind(stat),
                     Err(Errno::NOENT) => break,
-                    Err(errno) => return Err(self.src_error(Operation::Stat, &at.node.path_of(name), errno)),
+                    Err(errno) => return Err(self.src_error(Operation::Stat, &at.path(), errno)),
                 };
             }
-            if attempt == 0 && self.excluded(at, name, kind == FileType::Directory) {
+            if attempt == 0 && self.excluded(at, kind == FileType::Directory) {
                 return Ok(());
             }
             let made = match kind {
                 _ if self.is_refused(kind) => {
-                    let path = self.fill.shown(self.fill.src_path, &at.node.path_of(name));
+                    let path = self.fill.shown(self.fill.src_path, &at.path());
                     return Err(Error::NotClonable { path, kind: "symlink, FIFO, socket or device" });
                 }
-                FileType::Directory => match self.whole_directory(at, name)? {
-                    Some(made) => Ok(made),
-                    None => self.empty_directory(at, name, &mut later.below),
-                },
-                FileType::RegularFile => self.regular_file(at, name, &mut later.held_back),
-                FileType::Symlink => self.symlink(at, name),
+                FileType::Directory => self.new_directory(at, &mut later.below),
+                FileType::RegularFile => self.regular_file(at, &mut later.held_back),
+                FileType::Symlink => self.symlink(at),
                 FileType::Socket => {
-                    self.fill.notes.skipped(at.node.path_of(name), SkipReason::Socket);
-                    Ok(EntryOutcome::Yes)
+                    self.fill.notes.skipped(at.path(), SkipReason::Socket);
+                    Ok(())
                 }
-                _ => self.special_file(at, name),
-            }?;
+                _ => self.special_file(at),
+            };
             match made {
-                EntryOutcome::Yes if attempt == 0 => return Ok(()),
-                EntryOutcome::Yes => {
-                    self.fill.notes.changed(at.node.path_of(name));
+                Ok(()) if attempt == 0 => return Ok(()),
+                Ok(()) => {
+                    self.fill.notes.changed(at.path());
                     return Ok(());
                 }
-                EntryOutcome::OtherKind => kind = FileType::Unknown,
-                EntryOutcome::Gone => break,
+                Err(Obstacle::OtherKind) => kind = FileType::Unknown,
+                Err(Obstacle::Gone) => break,
+                Err(Obstacle::Fault(fault)) => return Err(self.fill.error(&at.path(), fault)),
+                Err(Obstacle::Error(error)) => return Err(error),
             }
         }
-        self.vanished(at.node.path_of(name))
+        self.vanished(at.path())
     }
 
     /// Returns whether a plain copy fails because of an entry of that kind.
@@ -102,167 +118,132 @@ impl FillWorker<'_> {
         }
     }
 
-    /// Clones a subtree in one call, where the strategy does that. Returns `None` where its entries are to be made one by one.
-    fn whole_directory(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<Option<EntryOutcome>, Error> {
-        let Files::Clonefile { whole } = self.fill.files else { return Ok(None) };
-        let path = at.node.path_of(name);
-        let Some(entries) = whole.get(&path) else { return Ok(None) };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let src = match open_source(at.src, name, flags) {
-            Ok(src) => src,
-            Err(Errno::NOENT) => return Ok(Some(EntryOutcome::Gone)),
-            Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Some(EntryOutcome::OtherKind)),
-            Err(errno) => return Err(self.src_error(Operation::OpenDirectory, &path, errno)),
-        };
-        let started = Instant::now();
-        match sys::clone_directory(src.as_fd(), at.dst, name) {
-            Ok(()) => {
-                std::thread::sleep(started.elapsed() / PAUSE_SHARE);
-                self.fill.options.progress.add(*entries, 0);
-                Ok(Some(EntryOutcome::Yes))
+    /// Clones a subtree in one call, where the strategy does that. Else makes an empty directory, whose entries are to be made one by one.
+    fn new_directory(&self, at: EntryPair<'_>, below: &mut Names) -> Result<(), Obstacle> {
+        if let Files::Clonefile { whole } = self.fill.files
+            && let Some(entries) = whole.get(&at.path())
+        {
+            let src = open_source(at.src, at.name, DIRECTORY).map_err(|errno| match errno {
+                Errno::NOENT => Obstacle::Gone,
+                Errno::LOOP | Errno::NOTDIR => Obstacle::OtherKind,
+                _ => Fault::src(Operation::OpenDirectory)(errno).into(),
+            })?;
+            let started = Instant::now();
+            match sys::clone_directory(src.as_fd(), at.dst, at.name) {
+                Ok(()) => {
+                    std::thread::sleep(started.elapsed() / PAUSE_SHARE);
+                    self.fill.options.progress.add(*entries, 0);
+                    return Ok(());
+                }
+                // Its entries are cloned one by one, and each may be copied.
+                Err(errno) if sys::permits_copy(errno) => {}
+                // Something in it cannot be read: its entries tell what.
+                Err(Errno::ACCESS) => {}
+                Err(errno) => return Err(create(Operation::CloneDirectory)(errno)),
             }
-            // Its entries are cloned one by one, and each may be copied.
-            Err(errno) if sys::permits_copy(errno) => Ok(None),
-            // Something in it cannot be read: its entries tell what.
-            Err(Errno::ACCESS) => Ok(None),
-            Err(errno) => self.create_failed(at, name, Operation::CloneDirectory, errno).map(Some),
         }
+        rustix::fs::mkdirat(at.dst, at.name, Mode::RWXU).map_err(create(Operation::CreateDirectory))?;
+        below.push(FileType::Directory, at.name);
+        Ok(())
     }
 
-    fn empty_directory(&self, at: BorrowedPair<'_>, name: &CStr, below: &mut Names) -> Result<EntryOutcome, Error> {
-        match rustix::fs::mkdirat(at.dst, name, Mode::RWXU) {
-            Ok(()) => {
-                below.push(FileType::Directory, name);
-                Ok(EntryOutcome::Yes)
-            }
-            Err(errno) => self.create_failed(at, name, Operation::CreateDirectory, errno),
+    pub(super) fn regular_file(&mut self, at: EntryPair<'_>, held_back: &mut Names) -> Result<(), Obstacle> {
+        if self.holds_back && FileSet::from_name(at.name.to_bytes()).is_some() {
+            held_back.push(FileType::RegularFile, at.name);
+            return Ok(());
         }
-    }
-
-    pub(super) fn regular_file(
-        &mut self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
-        held_back: &mut Names,
-    ) -> Result<EntryOutcome, Error> {
-        if self.holds_back && FileSet::from_name(name.to_bytes()).is_some() {
-            held_back.push(FileType::RegularFile, name);
-            return Ok(EntryOutcome::Yes);
-        }
-        let src = match open_contents(at.src, name, || self.pool.stopped()) {
+        let src = match open_contents(at.src, at.name, || self.pool.stopped()) {
             Ok(src) => src,
-            Err(Errno::CANCELED) => return Err(Error::Interrupted),
-            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
+            Err(Errno::NOENT) => return Err(Obstacle::Gone),
             // A symlink, a socket, a device without a driver.
-            Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(EntryOutcome::OtherKind),
-            Err(errno) if self.may_skip(errno, || at.node.path_of(name)) => return Ok(EntryOutcome::Yes),
-            Err(errno) => return Err(self.src_error(Operation::Open, &at.node.path_of(name), errno)),
+            Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Err(Obstacle::OtherKind),
+            Err(errno) if self.may_skip(errno, || at.path()) => return Ok(()),
+            Err(errno) => return Err(Fault::src(Operation::Open)(errno).into()),
         };
-        let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error(Operation::Stat, &at.node.path_of(name), e))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(EntryOutcome::OtherKind);
+        let stat = rustix::fs::fstat(&src).map_err(Fault::src(Operation::Stat))?;
+        if sys::kind(stat) != FileType::RegularFile {
+            return Err(Obstacle::OtherKind);
         }
         if self.holds_back && is_sqlite(src.as_fd(), size(&stat)) {
-            held_back.push(FileType::RegularFile, name);
-            return Ok(EntryOutcome::Yes);
+            held_back.push(FileType::RegularFile, at.name);
+            return Ok(());
         }
-        self.check_frozen(&stat, || at.node.path_of(name))?;
+        self.check_frozen(&stat, || at.path())?;
         if let Files::Hardlink = self.fill.files {
-            return self.link_to_source(at, name, src.as_fd(), &stat);
+            return self.link_to_source(at, src.as_fd(), &stat);
         }
-        self.once_per_inode(at, name, &stat, |worker, created| {
-            worker.contents_and_metadata(at, name, src.as_fd(), &stat, created)
-        })
+        self.once_per_inode(at, &stat, |worker, created| worker.contents_and_metadata(at, src.as_fd(), &stat, created))
     }
 
     /// Makes the first name of an inode, and links every further one to it.
     fn once_per_inode(
         &mut self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
+        at: EntryPair<'_>,
         stat: &Stat,
-        make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<EntryOutcome, Error>,
-    ) -> Result<EntryOutcome, Error> {
+        make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<(), Obstacle>,
+    ) -> Result<(), Obstacle> {
         if stat.st_nlink < 2 || self.fill.options.internal.plain.is_some() {
             return make(self, &mut || ());
         }
         let shared = self.shared;
-        match shared.links.claim(stat, at.node, name) {
+        match shared.links.claim(stat, at.node, at.name) {
             Claim::First(mut first) => make(self, &mut || first.created()),
-            Claim::LinkTo(directory, first) => match self.link(at, name, &directory, &first)? {
+            Claim::LinkTo(directory, first) => match self.link(at, &directory, &first)? {
                 Ok(()) => {
                     self.tally.entries.hard_links += 1;
-                    Ok(EntryOutcome::Yes)
+                    Ok(())
                 }
                 // The inode is full (ext4: 65,000 names), or the file system has no links: an entry of its own.
                 Err(errno @ (Errno::MLINK | Errno::PERM | Errno::NOTSUP)) => {
-                    self.fill
-                        .notes
-                        .not_kept(WarningCode::HardLinkNotKept, "hard link", errno, || at.node.path_of(name));
+                    self.fill.notes.not_kept(WarningCode::HardLinkNotKept, "hard link", errno, || at.path());
                     make(self, &mut || ())
                 }
-                Err(errno) => self.create_failed(at, name, Operation::CreateLink, errno),
+                Err(errno) => Err(create(Operation::CreateLink)(errno)),
             },
         }
     }
 
-    fn link(
-        &self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
-        directory: &Arc<Node>,
-        first: &CStr,
-    ) -> Result<crate::sys::Result<()>, Error> {
+    fn link(&self, at: EntryPair<'_>, directory: &Arc<Node>, first: &CStr) -> Result<crate::sys::Result<()>, Error> {
         if Arc::ptr_eq(directory, at.node) {
-            return Ok(rustix::fs::linkat(at.dst, first, at.dst, name, AtFlags::empty()));
+            return Ok(rustix::fs::linkat(at.dst, first, at.dst, at.name, AtFlags::empty()));
         }
         let other = directory
             .open(self.fill.dst_root, crate::sys::PATH_ONLY)
             .map_err(|errno| self.dst_error(Operation::OpenDirectory, &directory.path(), errno))?;
-        Ok(rustix::fs::linkat(&other, first, at.dst, name, AtFlags::empty()))
+        Ok(rustix::fs::linkat(&other, first, at.dst, at.name, AtFlags::empty()))
     }
 
     /// Makes an independent file. `created` is called as soon as it exists.
     fn contents_and_metadata(
         &mut self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
+        at: EntryPair<'_>,
         src: BorrowedFd<'_>,
         stat: &Stat,
         created: &mut dyn FnMut(),
-    ) -> Result<EntryOutcome, Error> {
-        let path = || at.node.path_of(name);
+    ) -> Result<(), Obstacle> {
         if let Files::Clonefile { .. } = self.fill.files {
-            match sys::clone_file(src, at.dst, name) {
+            match sys::clone_file(src, at.dst, at.name) {
                 Ok(()) => {
                     created();
-                    return self.cloned(at, name, stat).map(|()| EntryOutcome::Yes);
+                    return self.cloned(at, stat);
                 }
-                Err(errno) if !sys::permits_copy(errno) => {
-                    return self.create_failed(at, name, Operation::Clone, errno);
-                }
-                Err(errno) if self.fill.strict => return Err(not_shared(&path(), errno)),
-                Err(errno) => self.fill.notes.fell_back(Strategy::Clonefile, Strategy::Copy, errno, path),
+                Err(errno) if !sys::permits_copy(errno) => return Err(create(Operation::Clone)(errno)),
+                Err(errno) if self.fill.strict => return Err(not_shared(&at.path(), errno).into()),
+                Err(errno) => self.fill.notes.fell_back(Strategy::Clonefile, errno, || at.path()),
             }
         }
-        self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fill.error(&path(), fault))?;
+        self.keeper.load_xattrs(XattrTarget::Open(src))?;
         let mode = self.keeper.creation_mode(stat);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dst = match crate::sys::open_at(at.dst, name, flags, mode) {
-            Ok(dst) => dst,
-            Err(errno) => return self.create_failed(at, name, Operation::Create, errno),
-        };
+        let dst = sys::create_at(at.dst, at.name, OFlags::WRONLY, mode).map_err(create(Operation::Create))?;
         created();
-        let moved = self.contents(at, name, src, dst.as_fd(), stat)?;
+        let moved = self.contents(at, src, dst.as_fd(), stat)?;
         let now = self.keeper.mode_after_umask(mode);
-        self.keeper
-            .keep(XattrTarget::Open(src), Target::Open(dst.as_fd()), stat, Some(now), &path)
-            .map_err(|fault| self.fill.error(&path(), fault))?;
+        self.keeper.keep(XattrTarget::Open(src), XattrTarget::Open(dst.as_fd()), stat, Some(now), &|| at.path())?;
         // The standard libraries do not look again.
         if self.fill.options.internal.plain.is_none() {
-            let after = rustix::fs::fstat(src).map_err(|errno| self.src_error(Operation::Stat, &path(), errno))?;
+            let after = rustix::fs::fstat(src).map_err(Fault::src(Operation::Stat))?;
             if moved.short || !same_version(stat, &after) {
-                self.fill.notes.changed(path());
+                self.fill.notes.changed(at.path());
             }
         }
         self.tally.entries.files += 1;
@@ -270,20 +251,19 @@ impl FillWorker<'_> {
         self.tally.bytes.shared += moved.shared;
         self.tally.bytes.written += moved.written;
         self.tally.inlined_bytes += moved.inlined;
-        Ok(EntryOutcome::Yes)
+        Ok(())
     }
 
     /// Counts a file that one call has cloned, and gives it back what that call takes away.
-    fn cloned(&mut self, at: BorrowedPair<'_>, name: &CStr, stat: &Stat) -> Result<(), Error> {
+    fn cloned(&mut self, at: EntryPair<'_>, stat: &Stat) -> Result<(), Obstacle> {
         const SET_IDS: RawMode = 0o6000;
         if stat.st_mode & SET_IDS != 0 {
-            sys::set_mode_of_name(at.dst, name, Mode::from_raw_mode(stat.st_mode & 0o7777))
-                .map_err(|errno| self.dst_error(Operation::SetMode, &at.node.path_of(name), errno))?;
+            sys::set_mode_of_name(at.dst, at.name, Mode::from_raw_mode(stat.st_mode & 0o7777))
+                .map_err(Fault::dst(Operation::SetMode))?;
         }
         let user = rustix::process::geteuid();
         if !user.is_root() && user.as_raw() != stat.st_uid {
-            let path = || at.node.path_of(name);
-            self.fill.notes.not_kept(WarningCode::OwnerNotKept, "owner or group", Errno::PERM, path);
+            self.fill.notes.not_kept(WarningCode::OwnerNotKept, "owner or group", Errno::PERM, || at.path());
         }
         self.tally.entries.files += 1;
         self.tally.bytes.apparent += size(stat);
@@ -293,26 +273,20 @@ impl FillWorker<'_> {
 
     fn contents(
         &mut self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
+        at: EntryPair<'_>,
         src: BorrowedFd<'_>,
         dst: BorrowedFd<'_>,
         stat: &Stat,
-    ) -> Result<MovedBytes, Error> {
-        let path = || at.node.path_of(name);
+    ) -> Result<MovedBytes, Obstacle> {
         let on_server = match self.fill.files {
             Files::Clone(Contents::Reflink { tell_inlined }) if size(stat) > 0 => {
-                match self
-                    .mover
-                    .reflink(src, dst, stat, tell_inlined)
-                    .map_err(|fault| self.fill.error(&path(), fault))?
-                {
+                match self.mover.reflink(src, dst, stat, tell_inlined)? {
                     ReflinkOutcome::Done(moved) => return Ok(moved),
                     ReflinkOutcome::Refused(errno) if self.fill.strict => {
-                        return Err(not_shared(&path(), errno));
+                        return Err(not_shared(&at.path(), errno).into());
                     }
                     ReflinkOutcome::Refused(errno) => {
-                        self.fill.notes.fell_back(Strategy::Reflink, Strategy::Copy, errno, path);
+                        self.fill.notes.fell_back(Strategy::Reflink, errno, || at.path());
                         false
                     }
                 }
@@ -324,140 +298,99 @@ impl FillWorker<'_> {
             // Only possible while the file is empty. Fails where there is no such attribute.
             let _ = crate::sys::copy_nocow(src, dst);
         }
-        self.mover.copy(src, dst, stat, on_server).map_err(|fault| self.fill.error(&path(), fault))
+        Ok(self.mover.copy(src, dst, stat, on_server)?)
     }
 
     /// Makes a second name for the source's own inode: the `hardlink` strategy.
-    fn link_to_source(
-        &mut self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
-        src: BorrowedFd<'_>,
-        stat: &Stat,
-    ) -> Result<EntryOutcome, Error> {
-        match rustix::fs::linkat(at.src, name, at.dst, name, AtFlags::empty()) {
+    fn link_to_source(&mut self, at: EntryPair<'_>, src: BorrowedFd<'_>, stat: &Stat) -> Result<(), Obstacle> {
+        match rustix::fs::linkat(at.src, at.name, at.dst, at.name, AtFlags::empty()) {
             Ok(()) => {}
             Err(errno @ Errno::MLINK) => {
-                let path = || at.node.path_of(name);
-                self.fill.notes.fell_back(Strategy::Hardlink, Strategy::Copy, errno, path);
-                return self.contents_and_metadata(at, name, src, stat, &mut || ());
+                self.fill.notes.fell_back(Strategy::Hardlink, errno, || at.path());
+                return self.contents_and_metadata(at, src, stat, &mut || ());
             }
-            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
-            Err(errno) => return self.create_failed(at, name, Operation::CreateLink, errno),
+            Err(Errno::NOENT) => return Err(Obstacle::Gone),
+            Err(errno) => return Err(create(Operation::CreateLink)(errno)),
         }
         if stat.st_nlink > 1 {
-            match self.shared.links.claim(stat, at.node, name) {
+            match self.shared.links.claim(stat, at.node, at.name) {
                 Claim::First(mut first) => first.created(),
                 Claim::LinkTo(..) => {
                     self.tally.entries.hard_links += 1;
-                    return Ok(EntryOutcome::Yes);
+                    return Ok(());
                 }
             }
         }
         self.tally.entries.files += 1;
         self.tally.bytes.apparent += size(stat);
         self.tally.bytes.shared += stored(stat);
-        Ok(EntryOutcome::Yes)
+        Ok(())
     }
 
-    fn symlink(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
-        let path = || at.node.path_of(name);
+    fn symlink(&mut self, at: EntryPair<'_>) -> Result<(), Obstacle> {
         if let Some(KeptLinks::Listed(links)) = self.fill.options.internal.plain.as_ref().map(|plain| &plain.links) {
-            links.add(path());
-            return Ok(EntryOutcome::Yes);
+            links.add(at.path());
+            return Ok(());
         }
-        let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
-            Err(errno) => return Err(self.src_error(Operation::Stat, &path(), errno)),
-        };
-        self.check_frozen(&stat, path)?;
-        let target = match rustix::fs::readlinkat(at.src, name, Vec::new()) {
+        let stat = self.stat(at)?;
+        let target = match rustix::fs::readlinkat(at.src, at.name, Vec::new()) {
             Ok(target) => target,
-            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
-            Err(Errno::INVAL) => return Ok(EntryOutcome::OtherKind),
-            Err(errno) => return Err(self.src_error(Operation::ReadLink, &path(), errno)),
+            Err(Errno::NOENT) => return Err(Obstacle::Gone),
+            Err(Errno::INVAL) => return Err(Obstacle::OtherKind),
+            Err(errno) => return Err(Fault::src(Operation::ReadLink)(errno).into()),
         };
         let target = match self.fill.options.internal.plain.as_ref().map(|plain| &plain.links) {
             Some(KeptLinks::Absolute(base)) => absolute(base, &at.node.path(), target),
             _ => target,
         };
-        self.once_per_inode(at, name, &stat, |worker, created| {
-            worker.load_named_xattrs(at, name)?;
-            if let Err(errno) = rustix::fs::symlinkat(&*target, at.dst, name) {
-                return worker.create_failed(at, name, Operation::CreateSymlink, errno);
-            }
+        self.once_per_inode(at, &stat, |worker, created| {
+            worker.keeper.load_xattrs(XattrTarget::Named(at.src, at.name))?;
+            rustix::fs::symlinkat(&*target, at.dst, at.name).map_err(create(Operation::CreateSymlink))?;
             created();
-            worker.named_metadata(at, name, &stat, None)?;
+            worker.named_metadata(at, &stat, None)?;
             worker.tally.entries.symlinks += 1;
-            Ok(EntryOutcome::Yes)
+            Ok(())
         })
     }
 
     /// Makes FIFOs and, for the privileged, device nodes.
-    fn special_file(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
-        let path = || at.node.path_of(name);
-        let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
-            Err(errno) => return Err(self.src_error(Operation::Stat, &path(), errno)),
-        };
-        self.check_frozen(&stat, path)?;
-        let kind = FileType::from_raw_mode(stat.st_mode);
+    fn special_file(&mut self, at: EntryPair<'_>) -> Result<(), Obstacle> {
+        let stat = self.stat(at)?;
+        let kind = sys::kind(stat);
         if !matches!(kind, FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice) {
-            return Ok(EntryOutcome::OtherKind);
+            return Err(Obstacle::OtherKind);
         }
-        self.once_per_inode(at, name, &stat, |worker, created| {
-            worker.load_named_xattrs(at, name)?;
+        self.once_per_inode(at, &stat, |worker, created| {
+            worker.keeper.load_xattrs(XattrTarget::Named(at.src, at.name))?;
             let mode = Mode::RUSR | Mode::WUSR;
-            match sys::make_node(at.dst, name, kind, mode, &stat) {
+            match sys::make_node(at.dst, at.name, kind, mode, &stat) {
                 Ok(()) => created(),
                 Err(Errno::PERM) if kind != FileType::Fifo => {
-                    worker.fill.notes.skipped(path(), SkipReason::Device);
-                    return Ok(EntryOutcome::Yes);
+                    worker.fill.notes.skipped(at.path(), SkipReason::Device);
+                    return Ok(());
                 }
-                Err(errno) => return worker.create_failed(at, name, Operation::CreateSpecialFile, errno),
+                Err(errno) => return Err(create(Operation::CreateSpecialFile)(errno)),
             }
             let now = worker.keeper.mode_after_umask(mode);
-            worker.named_metadata(at, name, &stat, Some(now))?;
+            worker.named_metadata(at, &stat, Some(now))?;
             match kind {
                 FileType::Fifo => worker.tally.entries.fifos += 1,
                 _ => worker.tally.entries.devices += 1,
             }
-            Ok(EntryOutcome::Yes)
+            Ok(())
         })
     }
 
-    fn load_named_xattrs(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<(), Error> {
-        let loaded = self.keeper.load_xattrs(XattrTarget::Named(at.src, name));
-        loaded.map(|_| ()).map_err(|fault| self.fill.error(&at.node.path_of(name), fault))
+    fn stat(&self, at: EntryPair<'_>) -> Result<Stat, Obstacle> {
+        let stat = sys::find_at(at.src, at.name).map_err(Fault::src(Operation::Stat))?.ok_or(Obstacle::Gone)?;
+        self.check_frozen(&stat, || at.path())?;
+        Ok(stat)
     }
 
     /// Keeps the metadata of an entry that is not opened. The copy is in a staged tree that other users cannot enter.
-    fn named_metadata(
-        &mut self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
-        stat: &Stat,
-        mode: Option<RawMode>,
-    ) -> Result<(), Error> {
-        let path = || at.node.path_of(name);
-        let (src, dst) = (XattrTarget::Named(at.src, name), Target::Named(at.dst, name));
-        self.keeper.keep(src, dst, stat, mode, &path).map_err(|fault| self.fill.error(&path(), fault))
-    }
-
-    /// Returns the outcome of a failed creation. EEXIST: a directory that was being changed listed a name twice, and the first one stays.
-    fn create_failed(
-        &self,
-        at: BorrowedPair<'_>,
-        name: &CStr,
-        operation: Operation,
-        errno: Errno,
-    ) -> Result<EntryOutcome, Error> {
-        match errno {
-            Errno::EXIST => Ok(EntryOutcome::Gone),
-            _ => Err(self.dst_error(operation, &at.node.path_of(name), errno)),
-        }
+    fn named_metadata(&mut self, at: EntryPair<'_>, stat: &Stat, mode: Option<RawMode>) -> Result<(), Fault> {
+        let (src, dst) = (XattrTarget::Named(at.src, at.name), XattrTarget::Named(at.dst, at.name));
+        self.keeper.keep(src, dst, stat, mode, &|| at.path())
     }
 }
 

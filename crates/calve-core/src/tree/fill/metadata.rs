@@ -52,20 +52,7 @@ pub(crate) struct NewFileDefaults {
     pub(crate) times: HeldTimes,
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Target<'a> {
-    Open(BorrowedFd<'a>),
-    Named(BorrowedFd<'a>, &'a CStr),
-}
-
-impl<'a> Target<'a> {
-    fn xattrs(self) -> XattrTarget<'a> {
-        match self {
-            Self::Open(fd) => XattrTarget::Open(fd),
-            Self::Named(directory, name) => XattrTarget::Named(directory, name),
-        }
-    }
-
+impl XattrTarget<'_> {
     fn chown(self, uid: Option<Uid>, gid: Option<Gid>) -> sys::Result<()> {
         match self {
             Self::Open(fd) => rustix::fs::fchown(fd, uid, gid),
@@ -148,16 +135,15 @@ impl<'a> Keeper<'a> {
     pub(crate) fn keep(
         &mut self,
         src: XattrTarget<'_>,
-        dst: Target<'_>,
+        dst: XattrTarget<'_>,
         stat: &Stat,
         mode_now: Option<RawMode>,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
-        let owner = (self.created.uid, self.created.gid);
-        self.keep_from(src, dst, stat, owner, mode_now, path)?;
+        self.keep_all_but_times(src, dst, stat, mode_now, path)?;
         let times_kept = match self.plain.map(|plain| plain.times) {
             None | Some(KeptTimes::OfAll) => true,
-            Some(KeptTimes::OfFiles) => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
+            Some(KeptTimes::OfFiles) => sys::kind(stat) == FileType::RegularFile,
             Some(KeptTimes::None) => false,
         };
         if times_kept {
@@ -167,7 +153,7 @@ impl<'a> Keeper<'a> {
             }
         }
         // A directory with flags could not be filled.
-        if let (XattrTarget::Open(src), Target::Open(dst), true) = (src, dst, !is_directory(stat)) {
+        if let (XattrTarget::Open(src), XattrTarget::Open(dst), true) = (src, dst, !sys::is_directory(stat)) {
             self.set_flags(dst, self.flags(src), stat, path);
         }
         Ok(())
@@ -187,19 +173,18 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Keeps what [`Self::keep`] does except for the times, for an entry whose owner is not that of newly created ones.
-    pub(crate) fn keep_from(
+    /// Keeps what [`Self::keep`] does except for the times and the flags.
+    pub(crate) fn keep_all_but_times(
         &mut self,
         src: XattrTarget<'_>,
-        dst: Target<'_>,
+        dst: XattrTarget<'_>,
         stat: &Stat,
-        owner_now: (u32, u32),
         mode_now: Option<RawMode>,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
-        let owner_kept = self.keep_owner(dst, stat, owner_now, path)?;
+        let owner_kept = self.keep_owner(dst, stat, path)?;
         if self.names_length > 0 {
-            self.keep_xattrs(src, dst.xattrs(), owner_kept, path)?;
+            self.keep_xattrs(src, dst, owner_kept, path)?;
         }
         let Some(mode_now) = mode_now else { return Ok(()) };
         let mut mode = stat.st_mode & ALL_MODE_BITS;
@@ -213,11 +198,11 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    pub(crate) fn set_mode(&self, dst: Target<'_>, mode: RawMode) -> Result<(), Fault> {
+    pub(crate) fn set_mode(&self, dst: XattrTarget<'_>, mode: RawMode) -> Result<(), Fault> {
         let mode = Mode::from_raw_mode(mode);
         match dst {
-            Target::Open(fd) => rustix::fs::fchmod(fd, mode),
-            Target::Named(directory, name) => sys::set_mode_of_name(directory, name, mode),
+            XattrTarget::Open(fd) => rustix::fs::fchmod(fd, mode),
+            XattrTarget::Named(directory, name) => sys::set_mode_of_name(directory, name, mode),
         }
         .map_err(Fault::dst(Operation::SetMode))
     }
@@ -227,14 +212,8 @@ impl<'a> Keeper<'a> {
         mode.bits() & self.created.mask
     }
 
-    fn keep_owner(
-        &mut self,
-        dst: Target<'_>,
-        stat: &Stat,
-        now: (u32, u32),
-        path: &dyn Fn() -> PathBuf,
-    ) -> Result<bool, Fault> {
-        let wanted = (stat.st_uid, stat.st_gid);
+    fn keep_owner(&mut self, dst: XattrTarget<'_>, stat: &Stat, path: &dyn Fn() -> PathBuf) -> Result<bool, Fault> {
+        let (now, wanted) = ((self.created.uid, self.created.gid), (stat.st_uid, stat.st_gid));
         if wanted == now || self.plain.is_some() {
             return Ok(true);
         }
@@ -305,10 +284,6 @@ impl<'a> Keeper<'a> {
     }
 }
 
-fn is_directory(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-}
-
 /// Returns whether overlayfs made the attribute for itself (overlayfs.rst).
 pub(crate) fn is_overlays_own(name: &CStr) -> bool {
     [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
@@ -321,8 +296,7 @@ pub(crate) fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
         Errno::PERM | Errno::ACCESS | Errno::NOTSUP | Errno::TOOBIG | Errno::RANGE | Errno::INVAL => true,
         Errno::NOSPC => {
             let (XattrTarget::Open(fd) | XattrTarget::Named(fd, _)) = dst;
-            rustix::fs::fstatvfs(fd.as_fd())
-                .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) > SOME_ROOM_BYTES)
+            rustix::fs::fstatvfs(fd.as_fd()).is_ok_and(|room| sys::available(&room) > SOME_ROOM_BYTES)
         }
         _ => false,
     }

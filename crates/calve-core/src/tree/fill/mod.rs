@@ -34,13 +34,13 @@ use super::location::identity;
 use super::names::Names;
 use super::node::Node;
 use super::pool::Pool;
-use crate::error::Error;
+use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
 
 /// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
 pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
-    let staged = rustix::fs::fstat(fill.dst_root).map_err(|errno| Error::io(Operation::Stat, fill.dst_path, errno))?;
+    let staged = rustix::fs::fstat(fill.dst_root).io(Operation::Stat, fill.dst_path)?;
     let shared = FillState {
         links: Links::default(),
         flush: match scope {

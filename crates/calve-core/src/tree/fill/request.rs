@@ -18,6 +18,7 @@ use crate::tree::exclude::Exclusions;
 use crate::tree::names::Names;
 use crate::tree::node::Node;
 use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
 
 /// How the regular files of a tree are made.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +84,34 @@ pub(crate) struct FillPart {
     pub(crate) names: Names,
 }
 
-impl Fill<'_> {
+impl<'a> Fill<'a> {
+    /// Fills the second root with clones of the entries of the first.
+    pub(crate) fn new(
+        (src_root, src_path): (BorrowedFd<'a>, &'a Path),
+        (dst_root, dst_path): (BorrowedFd<'a>, &'a Path),
+        contents: Contents,
+        exclude: &'a Exclusions,
+        created: NewFileDefaults,
+        (notes, options): (&'a Notes, &'a CloneOptions),
+    ) -> Self {
+        Self {
+            src_root,
+            dst_root,
+            src_path,
+            dst_path,
+            paths: Paths::Below,
+            files: Files::Clone(contents),
+            strict: false,
+            exclude,
+            is_upper: false,
+            created,
+            keeps_nocow: false,
+            threads: thread_count(options.threads),
+            notes,
+            options,
+        }
+    }
+
     /// Returns whether another process may write to the files of a set, and the copy is to be good nevertheless.
     pub(super) fn are_sets_watched(&self) -> bool {
         let is_same_inode = matches!(self.files, Files::Hardlink);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, StatVfs};
+use rustix::fs::StatVfs;
 use rustix::io::Errno;
 
 use crate::error::{Error, RoomUnit};
@@ -13,18 +13,23 @@ use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
 use crate::tree::node::Node;
+use crate::tree::source::Source;
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
-/// Compares the need of `src` with the room at `dst`. Walks the tree only if all that is used on the source's file system would not fit.
+/// Fails if a clone of `source` would not fit at `dst`, where the file system tells. Walks the tree only if all that is used on the source's file
+/// system would not fit.
 pub(crate) fn check(
-    src: BorrowedFd<'_>,
+    source: &Source,
     dst: BorrowedFd<'_>,
-    src_path: &Path,
     dst_path: &Path,
     exclude: &Exclusions,
     cancel: &CancelToken,
 ) -> Result<(), Error> {
+    if source.single().is_some() {
+        return check_room(&Room { bytes: sys::stored(source.stat()), inodes: 0 }, dst, dst_path);
+    }
+    let src = source.directory();
     let (Ok(from), Ok(to)) = (rustix::fs::fstatvfs(src), rustix::fs::fstatvfs(dst)) else {
         // A file system that does not say how full it is; running out is noticed when it happens.
         return Ok(());
@@ -33,7 +38,7 @@ pub(crate) fn check(
         return Ok(());
     }
     let needed = needed(src, NewEntries::in_directory(dst), exclude, cancel)
-        .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, src_path.join(path), errno))?;
+        .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, source.path().join(path), errno))?;
     check_room(&needed, dst, dst_path)
 }
 
@@ -120,7 +125,7 @@ impl Room {
     fn free(fs: &StatVfs) -> Self {
         // No count of inodes: the file system makes them as needed.
         let inodes = if fs.f_files == 0 { u64::MAX } else { fs.f_favail };
-        Self { bytes: fs.f_bavail.saturating_mul(fs.f_frsize), inodes }
+        Self { bytes: sys::available(fs), inodes }
     }
 
     /// Returns the free room after everything was written back: XFS counts several blocks for each file whose data is still in memory, six times its room.
@@ -155,11 +160,8 @@ fn needed(
     let mut several_names = HashSet::new();
     while let Some(node) = directories.pop() {
         let failed = |errno| (node.path(), errno);
-        let directory = match node.open_source(src) {
-            // It has just gone, or the clone will report the fault.
-            Err(_) => continue,
-            Ok(directory) => directory,
-        };
+        // It has just gone, or the clone will report the fault.
+        let Ok(directory) = node.open_source(src) else { continue };
         let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
         while let Some(entry) = listing.next() {
             let entry = entry.map_err(failed)?;
@@ -169,44 +171,20 @@ fn needed(
             if is_calves_own(entry.name.to_bytes()) {
                 continue;
             }
-            let stat = match entry.kind {
-                FileType::Directory => None,
-                _ => match rustix::fs::statat(&directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => Some(stat),
-                    Err(_) => continue,
-                },
-            };
-            let kind = stat.map_or(entry.kind, |stat| FileType::from_raw_mode(stat.st_mode));
-            let is_directory = kind == FileType::Directory;
+            let Ok(stat) = sys::stat_at(&directory, entry.name) else { continue };
+            let is_directory = sys::is_directory(stat);
             if !exclude.is_empty() && exclude.matches(&node.path_of(entry.name), is_directory) {
                 continue;
             }
             if is_directory {
                 entries.add_directory();
                 directories.push(Node::child(&node, entry.name));
-                continue;
+            } else if stat.st_nlink < 2 || several_names.insert(identity(&stat)) {
+                entries.add_file(sys::stored(&stat));
             }
-            let Some(stat) = stat else { continue };
-            if stat.st_nlink > 1 && !several_names.insert(identity(&stat)) {
-                continue;
-            }
-            let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
-            let size = u64::try_from(stat.st_size).unwrap_or(0);
-            entries.add_file(allocated.min(size));
         }
     }
     Ok(entries.room)
-}
-
-/// Fails if `needed` bytes are not free where `dst` is: [`check`] for one entry that is not a directory.
-pub(crate) fn check_bytes(needed: u64, dst: BorrowedFd<'_>, dst_path: &Path) -> Result<(), Error> {
-    match rustix::fs::fstatvfs(dst) {
-        Ok(to) if needed > Room::free(&to).bytes => match Room::after_writing_back(dst).bytes {
-            enough if needed <= enough => Ok(()),
-            available => Err(Error::NoRoom { path: dst_path.to_path_buf(), needed, available, unit: RoomUnit::Bytes }),
-        },
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 //! until none of them has changed in between.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::time::Instant;
 
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::entry::EntryOutcome;
+use super::entry::Obstacle;
 use super::request::{Fill, FillTally};
 use super::set_tries::FIRST_PAUSE;
 use super::worker::{BorrowedPair, FillWorker, Later};
@@ -36,8 +36,7 @@ impl FillWorker<'_> {
         }
         let mut sets: BTreeMap<FileSet, BTreeSet<CString>> = BTreeMap::new();
         let mut name = Vec::new();
-        while later.held_back.take(&mut name).is_some() {
-            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+        while let Some((_, name)) = later.held_back.take(&mut name) {
             let set = FileSet::from_name(name.to_bytes()).unwrap_or_else(|| FileSet::of_sqlite(name.to_bytes()));
             sets.entry(set).or_default().insert(name.to_owned());
         }
@@ -68,14 +67,14 @@ impl FillWorker<'_> {
             names.all(|name| Some(name) == first)
         };
         if set.is_told_by_others() && is_alone() {
-            return listed.iter().try_for_each(|name| self.entry(at, name, FileType::RegularFile, later));
+            return listed.iter().try_for_each(|name| self.entry(at.entry(name), FileType::RegularFile, later));
         }
         let (mut pause, mut found) = (FIRST_PAUSE, BTreeSet::new());
         while !self.pool.stopped() {
             let started = Instant::now();
             let before = self.look(at, set, in_directory)?;
             if !before.has(&set.main_file()) {
-                return listed.iter().try_for_each(|name| self.entry(at, name, FileType::RegularFile, later));
+                return listed.iter().try_for_each(|name| self.entry(at.entry(name), FileType::RegularFile, later));
             }
             if !before.shows_changes() && self.shared.sets.may_try_again(started, &mut pause) {
                 continue;
@@ -102,7 +101,7 @@ impl FillWorker<'_> {
             }
             attempt.made.iter().chain(&found).for_each(|name| self.fill.notes.changed(at.node.path_of(name)));
             for name in listed.iter().filter(|name| !attempt.made.contains(name)) {
-                self.entry(at, name, FileType::Unknown, later)?;
+                self.entry(at.entry(name), FileType::Unknown, later)?;
             }
             return Ok(());
         }
@@ -124,7 +123,7 @@ impl FillWorker<'_> {
         worker.holds_back = false;
         let (mut made, mut is_complete) = (Vec::new(), true);
         for (name, stat) in before.files.iter() {
-            let copy = rustix::fs::statat(at.dst, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+            let copy = crate::sys::stat_at(at.dst, name).ok();
             if let Some(copy) = copy.filter(|_| !listed.contains(name)) {
                 found.insert(name.clone());
                 let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
@@ -138,13 +137,15 @@ impl FillWorker<'_> {
                 self.take_back(at, std::slice::from_ref(name))?;
             }
             let is_new = !listed.contains(name) && !found.contains(name);
-            if is_new && (worker.is_calves_own(at, name) || worker.excluded(at, name, false)) {
+            if is_new && (worker.is_calves_own(at.entry(name)) || worker.excluded(at.entry(name), false)) {
                 continue;
             }
             let counted = worker.tally;
-            match worker.regular_file(at, name, &mut Names::default())? {
-                EntryOutcome::Yes => made.push(name.clone()),
-                EntryOutcome::OtherKind | EntryOutcome::Gone => is_complete &= is_made_again(name.to_bytes()),
+            match worker.regular_file(at.entry(name), &mut Names::default()) {
+                Ok(()) => made.push(name.clone()),
+                Err(Obstacle::OtherKind | Obstacle::Gone) => is_complete &= is_made_again(name.to_bytes()),
+                Err(Obstacle::Fault(fault)) => return Err(fill.error(&at.entry(name).path(), fault)),
+                Err(Obstacle::Error(error)) => return Err(error),
             }
             if found.contains(name) {
                 worker.tally = counted;

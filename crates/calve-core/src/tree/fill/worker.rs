@@ -1,8 +1,7 @@
 //! A worker of the per-file engine, and what it hands to others.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -81,6 +80,27 @@ pub(super) struct BorrowedPair<'d> {
     pub(super) node: &'d Arc<Node>,
     pub(super) src: BorrowedFd<'d>,
     pub(super) dst: BorrowedFd<'d>,
+}
+
+impl<'d> BorrowedPair<'d> {
+    pub(super) fn entry(self, name: &'d CStr) -> EntryPair<'d> {
+        EntryPair { node: self.node, src: self.src, dst: self.dst, name }
+    }
+}
+
+/// An entry, which is or may be in both directories of a pair.
+#[derive(Clone, Copy)]
+pub(super) struct EntryPair<'d> {
+    pub(super) node: &'d Arc<Node>,
+    pub(super) src: BorrowedFd<'d>,
+    pub(super) dst: BorrowedFd<'d>,
+    pub(super) name: &'d CStr,
+}
+
+impl EntryPair<'_> {
+    pub(super) fn path(&self) -> PathBuf {
+        self.node.path_of(self.name)
+    }
 }
 
 pub(super) struct ClosedDirectory {
@@ -181,17 +201,17 @@ impl<'f> FillWorker<'f> {
     }
 
     /// Returns whether it is something that Calve itself has left in the source. Not so when it was named as the source.
-    pub(super) fn is_calves_own(&self, at: BorrowedPair<'_>, name: &CStr) -> bool {
-        let own = is_calves_own(name.to_bytes())
+    pub(super) fn is_calves_own(&self, at: EntryPair<'_>) -> bool {
+        let own = is_calves_own(at.name.to_bytes())
             && matches!(self.fill.paths, Paths::Below)
             && self.fill.options.internal.plain.is_none();
         if own {
-            self.fill.notes.skipped(at.node.path_of(name), SkipReason::CalvesOwn);
+            self.fill.notes.skipped(at.path(), SkipReason::CalvesOwn);
         }
         own
     }
 
-    pub(super) fn excluded(&mut self, at: BorrowedPair<'_>, name: &CStr, is_directory: bool) -> bool {
+    pub(super) fn excluded(&mut self, at: EntryPair<'_>, is_directory: bool) -> bool {
         // Patterns are about entries of the source, not about the source itself.
         if self.fill.exclude.is_empty() || matches!(self.fill.paths, Paths::Same) {
             return false;
@@ -201,7 +221,7 @@ impl<'f> FillWorker<'f> {
             Some((node, path)) if Arc::ptr_eq(&node, at.node) => (node, path),
             _ => (Arc::clone(at.node), at.node.path()),
         };
-        path.push(OsStr::from_bytes(name.to_bytes()));
+        path.push(crate::sys::path(at.name));
         let is_left = match self.fill.exclude.choose(&path, is_directory) {
             Decision::Take => false,
             Decision::Leave => true,

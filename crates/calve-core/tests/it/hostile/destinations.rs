@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use calve_core::internal::{stage, stage_in};
+use calve_core::internal::stage_in;
 use calve_core::{CloneOptions, clone_tree};
 use calve_testkit::{FileSystem, Tree, Volume, few_rounds, fingerprint, rounds};
 use fs_err as fs;
@@ -102,6 +102,6 @@ fn a_parent_that_is_exchanged_is_not_a_way_out() {
     }
     // Nothing holds the path, so it leads where it leads when the tree is staged.
     exchange();
-    stage(&place.join("plain"), &options, |staged| staged.clone_root(&src, &options)).unwrap();
+    stage_in(None, &place.join("plain"), &options, |staged| staged.clone_root(&src, &options)).unwrap();
     assert!(outside.join("plain/file").exists());
 }
