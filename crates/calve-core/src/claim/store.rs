@@ -401,7 +401,7 @@ impl Set {
     }
 
     /// Returns the spares that are in its directory, which is open.
-    pub(super) fn spares_in(&self, directory: OwnedFd) -> Result<Vec<SpareDirectory>, Error> {
+    pub(crate) fn spares_in(&self, directory: OwnedFd) -> Result<Vec<SpareDirectory>, Error> {
         let (directory, path) = (Arc::new(directory), self.directory_path());
         let mut names = names(directory.as_fd(), &path)?;
         names.retain(|name| is_spare_name(name));

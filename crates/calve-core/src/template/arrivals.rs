@@ -63,8 +63,9 @@ fn remove_older(path: &Path, limit: Duration) -> Result<(), Error> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     // Locked until it is removed.
     let Ok(Some(_lock)) = store::take(path, flags, FlockOperation::NonBlockingLockExclusive) else { return Ok(()) };
-    let written = path.symlink_metadata().and_then(|found| found.modified()).io(Operation::Stat, path)?;
-    if written.elapsed().is_ok_and(|age| age > limit) {
+    // The next note may take its name meanwhile, and a run that has pulled removes its parts.
+    let written = path.symlink_metadata().and_then(|found| found.modified());
+    if written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > limit)) {
         rustix::fs::unlink(path).io(Operation::Remove, path)?;
     }
     Ok(())

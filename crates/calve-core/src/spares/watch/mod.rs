@@ -226,7 +226,9 @@ impl WatchedSource {
         if self.tracker.is_err() && Instant::now() >= self.again {
             self.start(set, budget, options);
         }
-        let found = set.spares()?;
+        // Their disk may be mounted again.
+        let Some(directory) = set.open_directory()? else { return Ok(()) };
+        let found = set.spares_in(directory)?;
         self.bases.retain(|spare, _| found.iter().any(|one| one.id(set) == *spare));
         for one in found {
             let id = one.id(set);
