@@ -3,39 +3,29 @@
 //! The unit tests generate `docs/schemas/receipts.json` from the structs, and `tests/packages.rs` the types of the packages from that.
 
 pub mod bench;
-mod clone;
 #[cfg(feature = "db")]
 mod db;
 mod error;
 mod git;
 pub mod human;
-mod probe;
 mod prune;
-mod remove;
-mod run;
 #[cfg(test)]
 mod schemas;
-mod space;
-mod spares;
 mod sys;
 mod template;
+mod trees;
 mod values;
 mod volume;
 mod worktree;
 mod write;
 
-pub use crate::clone::*;
 #[cfg(feature = "db")]
 pub use crate::db::*;
 pub use crate::error::{ErrorCode, ErrorReceipt, errno};
 pub use crate::git::*;
-pub use crate::probe::ProbeReceipt;
 pub use crate::prune::*;
-pub use crate::remove::RemoveReceipts;
-pub use crate::run::RunReceipt;
-pub use crate::space::{DedupeReceipt, DiskUsageReceipt};
-pub use crate::spares::SparesReceipt;
 pub use crate::template::*;
+pub use crate::trees::*;
 pub use crate::values::*;
 pub use crate::volume::*;
 pub use crate::worktree::*;

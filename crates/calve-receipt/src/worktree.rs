@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::clone::CloneReceipt;
+use crate::trees::CloneReceipt;
 use crate::values::{Milliseconds, ReceiptPath, SkippedEntry};
 
 /// The report of `calve worktree add`.

@@ -1,0 +1,173 @@
+//! Trees: clones, removals, runs, and the space that they use and share.
+
+use calve_core::error::Remedy;
+use calve_core::overlay_run::Change;
+use calve_core::report::FileSystemReport;
+use calve_core::space::{DedupeReport, DiskUsage};
+use calve_core::spares::SpareSet;
+use calve_core::{ClonePlan, CloneReport, ProbeReport, RemoveReport};
+use serde::Serialize;
+
+use crate::values::{ReceiptPath, StrategyName, path};
+
+/// The report of one clone.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.clone/1")]
+pub struct CloneReceipt {
+    #[serde(flatten)]
+    pub report: CloneReport,
+}
+
+/// The reports of several clones.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.clones/1")]
+pub struct CloneReceipts {
+    /// The clones that were made, without those that failed.
+    pub clones: Vec<CloneReceipt>,
+}
+
+/// The dry run of one clone.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.plan/1")]
+pub struct PlanReceipt {
+    #[serde(flatten)]
+    pub plan: ClonePlan,
+}
+
+/// The dry run of several clones.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.plans/1")]
+pub struct PlanReceipts {
+    /// The clones that would be made, without those that cannot be.
+    pub plans: Vec<PlanReceipt>,
+}
+
+/// The strategies that can be used between two directories.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.probe/1")]
+pub struct ProbeReceipt {
+    /// The source.
+    src: Place,
+    /// The destination.
+    dst: Place,
+    /// The strategy that a clone would use. Null if nothing can be made at the destination.
+    chosen: Option<StrategyName>,
+    /// All strategies, in order of preference.
+    strategies: Vec<Offer>,
+}
+
+/// A path and its file system.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Place {
+    /// The path as given.
+    path: ReceiptPath,
+    /// The type of the file system, such as `xfs`.
+    file_system: String,
+    /// The device number as `major:minor`.
+    device: String,
+}
+
+/// A strategy and whether it can be used.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Offer {
+    /// The strategy.
+    strategy: StrategyName,
+    /// True if the strategy can be used.
+    available: bool,
+    /// Why the strategy is not available. Null if it is.
+    reason: Option<String>,
+    /// The condition that would make the strategy available. Null if it is available or nothing would.
+    remedy: Option<String>,
+}
+
+impl ProbeReceipt {
+    /// Converts a report, with each remedy as `words` has it.
+    pub fn new(report: &ProbeReport, words: impl Fn(&Remedy) -> String) -> Self {
+        let place = |place: &FileSystemReport| Place {
+            path: path(&place.path),
+            file_system: place.file_system.clone(),
+            device: format!("{}:{}", place.device.0, place.device.1),
+        };
+        let offers = report.offers.iter().map(|offer| Offer {
+            strategy: offer.strategy,
+            available: offer.refused.is_none(),
+            reason: offer.refused.as_ref().map(|refused| refused.reason.clone()),
+            remedy: offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref().map(&words)),
+        });
+        Self { src: place(&report.src), dst: place(&report.dst), chosen: report.chosen, strategies: offers.collect() }
+    }
+}
+
+/// The report of `calve rm`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.remove/1")]
+pub struct RemoveReceipts {
+    /// The trees that were removed, without those that failed.
+    pub removed: Vec<RemoveReport>,
+    /// In a dry run, the paths that would be removed. Absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Vec<ReceiptPath>"))]
+    pub would_remove: Option<Vec<ReceiptPath>>,
+}
+
+/// The report of `calve run`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.run/1")]
+pub struct RunReceipt {
+    /// The exit code of the command; 128 and the number of the signal that ended it.
+    pub exit_code: u8,
+    /// The complete copy that was kept. Null if none was.
+    pub kept: Option<ReceiptPath>,
+    /// The report of that copy, with what it lacks. Null if none was kept.
+    pub clone: Option<CloneReceipt>,
+    /// Whether the changes were made in the tree itself.
+    pub applied: bool,
+    /// The tree that the command saw a private copy of.
+    pub tree: ReceiptPath,
+    /// Everything that the command made, changed or deleted, in the order of the paths.
+    pub entries: Vec<Change>,
+}
+
+/// The report of `calve du`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.du/1")]
+pub struct DiskUsageReceipt<'a> {
+    #[serde(flatten)]
+    pub usage: &'a DiskUsage,
+}
+
+/// The report of `calve dedupe`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.dedupe/1")]
+pub struct DedupeReceipt<'a> {
+    /// True if nothing was changed.
+    pub dry_run: bool,
+    #[serde(flatten)]
+    pub report: &'a DedupeReport,
+    /// The trees as given.
+    pub paths: Vec<ReceiptPath>,
+}
+
+/// The report of `calve spares` with any of its commands: the sources that there are spares of.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.spares/1")]
+pub struct SparesReceipt<'a> {
+    /// The sources.
+    pub sources: &'a [SpareSet],
+    /// The number of spares that were built.
+    pub built: u64,
+    /// The number of spares that were deleted.
+    pub removed: u64,
+}
