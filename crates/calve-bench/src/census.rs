@@ -15,9 +15,9 @@ use rustix::io::Errno;
 
 use crate::error::BenchError;
 use crate::remedy::Remedy;
-use crate::space::Room;
+use crate::scratch::Room;
 use calve_receipt::bench::TreeFact;
-use calve_receipt::human::{count, size};
+use calve_receipt::human::{counted, size};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Census {
@@ -55,11 +55,8 @@ impl Census {
     }
 
     pub(crate) fn in_words(&self) -> String {
-        let named = |number, one, more| format!("{} {}", count(number), if number == 1 { one } else { more });
-        let files = named(self.files, "file", "files");
-        let directories = named(self.directories, "directory", "directories");
-        let symlinks = named(self.symlinks, "symlink", "symlinks");
-        format!("{files}, {directories}, {symlinks}, {}", size(self.bytes))
+        let (files, directories) = (counted(self.files, "file"), counted(self.directories, "directory"));
+        format!("{files}, {directories}, {}, {}", counted(self.symlinks, "symlink"), size(self.bytes))
     }
 }
 

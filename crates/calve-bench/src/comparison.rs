@@ -2,7 +2,7 @@
 
 use calve_receipt::bench::{
     BenchFailure, BenchResult, BenchSide, CommandConditions, CommandResult, Conditions, NotRun, NotRunReason,
-    ResultDetails,
+    ResultDetails, Spread,
 };
 
 use calve_receipt::human::counted;
@@ -10,7 +10,7 @@ use calve_receipt::human::counted;
 use crate::remedy::ProgramSource;
 use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_bytes, times};
 use crate::runs::Runs;
-use crate::stats::Ratio;
+use crate::stats::ratio;
 use crate::workload::{Group, Role, Sample, Workload, WorkloadRuns};
 
 /// The rows of one group: those that were measured, the fastest first.
@@ -37,13 +37,11 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs) {
             report.notes.extend(row.remarks.iter().map(|remark| format!("`{command}` {remark}")));
         }
     }
-    let samples = || rankings.iter().flat_map(|ranking| &ranking.rows).flat_map(|row| &row.samples);
-    let others: Vec<f64> = samples().filter_map(|sample| sample.others).collect();
-    report.warn_of_others(&others, samples().count(), "runs");
-    let measured = rankings.iter().flat_map(|ranking| &ranking.rows);
-    report.warn_of_spread(
-        &measured.map(|row| (format!("`{}`", row.workload.command), row.seconds())).collect::<Vec<_>>(),
-    );
+    let measured = || rankings.iter().flat_map(|ranking| &ranking.rows);
+    let samples = measured().flat_map(|row| &row.samples);
+    report.warn_of_others(&samples.map(|sample| sample.others).collect::<Vec<_>>());
+    let seconds = measured().map(|row| (format!("`{}`", row.workload.command), row.seconds()));
+    report.warn_of_spread(&seconds.collect::<Vec<_>>());
     for row in &runs.rows {
         let Some(failure) = &row.failed else { continue };
         let Workload { command, role, group, .. } = &row.workload;
@@ -86,8 +84,8 @@ fn rankings(rows: &[WorkloadRuns]) -> Vec<Ranking<'_>> {
 
 impl Ranking<'_> {
     /// Returns the time of a row as a multiple of the fastest row's.
-    fn ratio(&self, row: &WorkloadRuns) -> Ratio {
-        Ratio::from_times(&row.times(), &self.rows[0].times())
+    fn ratio(&self, row: &WorkloadRuns) -> Spread {
+        ratio(&row.times(), &self.rows[0].times())
     }
 
     /// Returns the result that the peers are compared with, when it was measured.
@@ -186,7 +184,7 @@ impl Ranking<'_> {
         let peers: Vec<&WorkloadRuns> =
             self.rows.iter().copied().filter(|row| row.workload.role == Role::Peer).collect();
         let compared = |row: &&WorkloadRuns| {
-            let ratio = Ratio::from_times(&ours.times(), &row.times());
+            let ratio = ratio(&ours.times(), &row.times());
             let (slower, rounds) = (ratio.values.iter().filter(|ratio| **ratio > 1.0).count(), ratio.values.len());
             let times = format!("{:.2} times as long, and longer in {slower} of {rounds} rounds", ratio.median);
             format!("{}; Calve takes {times})", named(row))

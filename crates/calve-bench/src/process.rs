@@ -1,10 +1,8 @@
 //! One run of a program: started in a process group of its own, waited for, and ended with all that it started.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -37,38 +35,13 @@ impl ProcessResult {
     }
 }
 
-/// Runs it to its end, or kills it when cancelled. Whatever of its process group is left then is killed in either case.
-pub(crate) fn measure(
-    argv: &[OsString],
-    environment: &[(&'static str, PathBuf)],
-    stderr: Stdio,
-    cancel: &CancelToken,
-) -> io::Result<ProcessResult> {
-    let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let mut command = Command::new(program);
-    command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
-    measure_command(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr), cancel)
-}
-
-/// Asks a program for something, such as its version, as [`measure`] does. Its output goes to `stdout`; it is killed after `patience`.
-pub(super) fn ask(
-    argv: &[OsString],
-    stdout: Stdio,
-    patience: Duration,
-    cancel: &CancelToken,
-) -> io::Result<ProcessResult> {
-    let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::null());
-    run_command(&mut command, Some(patience), cancel, |_, _| ())
-}
-
-/// Runs a command that is ready but for its process group, as [`measure`] does.
+/// Runs a command that is ready but for its process group to its end, or kills it when cancelled. Whatever of its process group is left then is
+/// killed in either case.
 pub(crate) fn measure_command(command: &mut Command, cancel: &CancelToken) -> io::Result<ProcessResult> {
     run_command(command, None, cancel, |_, _| ())
 }
 
-/// Measures a command that is ready but for its process group, with `watch` on a thread beside it.
+/// Runs a command as [`measure_command`] does, for no longer than `patience`, with `watch` on a thread beside it.
 pub(crate) fn run_command(
     command: &mut Command,
     patience: Option<Duration>,

@@ -3,14 +3,15 @@
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_core::{CancelToken, Error};
+use calve_core::CancelToken;
 use rustix::fs::OFlags;
 
 use crate::error::BenchError;
 use crate::process;
+use crate::setup::check_cancelled;
 
 /// Finds a program on the PATH, or where administrators' programs are, which the PATH of a user often lacks.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
@@ -31,9 +32,7 @@ pub(crate) fn versions(
     let mut versions = Vec::new();
     for (name, path) in std::iter::once(("calve", calve.to_path_buf())).chain(programs) {
         let version = version(&path, cancel);
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted.into());
-        }
+        check_cancelled(cancel)?;
         versions.push((name.to_owned(), version.unwrap_or_else(|| "unknown".into())));
     }
     Ok(versions)
@@ -49,8 +48,9 @@ fn version(program: &Path, cancel: &CancelToken) -> Option<String> {
     let (mut reader, writer) = std::io::pipe().ok()?;
     // The output that is there when it has ended counts. A child that has left its group may keep the other end open for long.
     rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK).ok()?;
-    let argv = [program.as_os_str().to_owned(), "--version".into()];
-    let ended = process::ask(&argv, Stdio::from(writer), PATIENCE, cancel).ok()?;
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());
+    let ended = process::run_command(&mut command, Some(PATIENCE), cancel, |_, _| ()).ok()?;
     if !ended.status.success() {
         return None;
     }

@@ -1,46 +1,19 @@
 //! The runs: in rounds, in another order each time, each into a new place, with nothing else going on.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_receipt::bench::BenchFailure;
 use calve_receipt::human::{duration, size};
 
 use crate::error::BenchError;
 use crate::process::{self, ProcessResult};
-use crate::random::SplitMix64;
 use crate::remedy::Remedy;
-use crate::scratch::Scratch;
+use crate::scratch::{Room, Scratch};
 use crate::setup::{BenchSetup, Rounds, check_cancelled};
-use crate::space::Room;
 use crate::workload::{Leftovers, OwnTimes, Sample, Workload, WorkloadRuns};
-
-pub(crate) struct Schedule<'a> {
-    pub(crate) rounds: Rounds,
-    /// The most that one run makes.
-    needs: Room,
-    /// The machine's; 0 where that is not known.
-    memory_bytes: Option<u64>,
-    /// Looks at the result of a workload's first run, and returns notes about it.
-    inspect: &'a dyn Fn(&Path) -> Vec<String>,
-    /// Called with each line of progress.
-    say: &'a dyn Fn(&str),
-    cancel: &'a CancelToken,
-}
-
-impl<'a> Schedule<'a> {
-    pub(crate) fn new(
-        setup: &BenchSetup<'a>,
-        rounds: Rounds,
-        needs: Room,
-        memory_bytes: Option<u64>,
-        inspect: &'a dyn Fn(&Path) -> Vec<String>,
-    ) -> Self {
-        Self { rounds, needs, memory_bytes, inspect, say: setup.say, cancel: setup.cancel }
-    }
-}
 
 pub(crate) struct Runs {
     pub(crate) rows: Vec<WorkloadRuns>,
@@ -75,49 +48,61 @@ pub(crate) fn take_turns(
     Ok(done)
 }
 
-/// Runs all of them. A failure of a program is in its row; an error is of the bench itself.
+/// Runs all of them. A failure of a program is in its row; an error is of the bench itself. `estimate`: the most that one run makes. `inspect`
+/// looks at the result of a workload's first run, and returns notes about it.
 pub(crate) fn run(
+    setup: &BenchSetup<'_>,
+    rounds: Rounds,
+    estimate: Room,
+    memory_bytes: Option<u64>,
+    inspect: &dyn Fn(&Path) -> Vec<String>,
     workloads: Vec<Workload>,
-    schedule: &Schedule<'_>,
     scratch: &mut Scratch<'_>,
 ) -> Result<Runs, BenchError> {
     let rows: Vec<WorkloadRuns> = workloads.into_iter().map(WorkloadRuns::new).collect();
-    let (count, needs) = (rows.len(), schedule.needs);
-    let mut bench = Bench { schedule, scratch, rows, needs, deletions: Vec::new() };
-    let rounds = take_turns(count, schedule.rounds, |index, round| {
+    let (count, needs, deletions) = (rows.len(), estimate, Vec::new());
+    let mut bench = Bench { setup, estimate, memory_bytes, inspect, scratch, rows, needs, deletions };
+    let rounds = take_turns(count, rounds, |index, round| {
         bench.run_once(index, round)?;
         Ok(if bench.rows[index].failed.is_some() { Turn::Last } else { Turn::More })
     })?;
     Ok(Runs { rows: bench.rows, rounds, deletions: bench.deletions })
 }
 
-struct Bench<'a, 's, 'h> {
-    schedule: &'a Schedule<'a>,
-    scratch: &'s mut Scratch<'h>,
+struct Bench<'a, 'h> {
+    setup: &'a BenchSetup<'a>,
+    estimate: Room,
+    memory_bytes: Option<u64>,
+    inspect: &'a dyn Fn(&Path) -> Vec<String>,
+    scratch: &'a mut Scratch<'h>,
     rows: Vec<WorkloadRuns>,
     /// The known need of one run: as estimated, or more when a run took more.
     needs: Room,
     deletions: Vec<String>,
 }
 
-impl Bench<'_, '_, '_> {
+impl Bench<'_, '_> {
     fn run_once(&mut self, index: usize, round: u32) -> Result<(), BenchError> {
         self.ensure_room(round)?;
         let dst = self.scratch.next_run();
         if let Some(prepare) = &self.rows[index].workload.prepare {
             if let Some(reason) = prepare(&dst)? {
                 self.fail(index, BenchFailure { round, reason, ..BenchFailure::default() });
-                return self.scratch.delete_last_run(self.schedule.cancel);
+                return self.scratch.delete_last_run(self.setup.cancel);
             }
             self.scratch.wait_for_freed_space()?;
         }
         let stderr = self.scratch.stderr()?;
         self.scratch.flush()?;
-        check_cancelled(self.schedule.cancel)?;
+        check_cancelled(self.setup.cancel)?;
         let used_before = self.scratch.used_bytes()?;
         let workload = &self.rows[index].workload;
-        let ran = process::measure(&(workload.argv)(&dst), &workload.environment, stderr, self.schedule.cancel);
-        check_cancelled(self.schedule.cancel)?;
+        let words = (workload.argv)(&dst);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).envs(workload.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+        let ran = process::measure_command(&mut command, self.setup.cancel);
+        check_cancelled(self.setup.cancel)?;
         self.scratch.flush()?;
         if self.rows[index].workload.prepare.is_some() {
             // Space that earlier runs have freed counts too.
@@ -141,17 +126,17 @@ impl Bench<'_, '_, '_> {
                 // A program that fails may have filled the disk.
                 self.needs.bytes = self.needs.bytes.max(u64::try_from(disk_bytes).unwrap_or(0));
                 let took = duration(Duration::from_secs_f64(usage.seconds));
-                (self.schedule.say)(&format!("round {round}  {took:>9}  {}", self.rows[index].workload.command));
+                (self.setup.say)(&format!("round {round}  {took:>9}  {}", self.rows[index].workload.command));
                 let row = &mut self.rows[index];
                 if row.said.is_empty() && row.remarks.is_empty() {
                     row.said = self.scratch.said();
-                    row.remarks = (self.schedule.inspect)(&dst);
+                    row.remarks = (self.inspect)(&dst);
                 }
                 row.samples.push(Sample { round, usage, disk_bytes, stall_seconds: own.stall_seconds, others });
             }
         }
         if self.rows[index].workload.leftovers == Leftovers::DeleteAtOnce {
-            self.scratch.delete_last_run(self.schedule.cancel)?;
+            self.scratch.delete_last_run(self.setup.cancel)?;
             self.scratch.wait_for_freed_space()?;
         }
         Ok(())
@@ -159,7 +144,7 @@ impl Bench<'_, '_, '_> {
 
     fn fail(&mut self, index: usize, failure: BenchFailure) {
         let command = &self.rows[index].workload.command;
-        (self.schedule.say)(&format!("round {}  {:>9}  {command}: {}", failure.round, "failed", failure.reason));
+        (self.setup.say)(&format!("round {}  {:>9}  {command}: {}", failure.round, "failed", failure.reason));
         self.rows[index].failed = Some(failure);
     }
 
@@ -170,15 +155,15 @@ impl Bench<'_, '_, '_> {
 
     /// Reports whether results fill the memory: their names, inodes and contents stay in memory, and would push out the source's.
     fn fills_memory(&self) -> bool {
-        let kept = self.scratch.runs.len() as u64 * self.schedule.needs.bytes;
-        self.schedule.memory_bytes.is_some_and(|memory| kept > memory / 2)
+        let kept = self.scratch.runs.len() as u64 * self.estimate.bytes;
+        self.memory_bytes.is_some_and(|memory| kept > memory / 2)
     }
 
     /// Deletes the results of earlier runs when they are in the way.
     fn ensure_room(&mut self, round: u32) -> Result<(), BenchError> {
         if !self.scratch.runs.is_empty() && (self.is_full()? || self.fills_memory()) {
-            (self.schedule.say)("deleting the results of earlier runs, to make room");
-            self.scratch.delete_runs(self.schedule.cancel)?;
+            (self.setup.say)("deleting the results of earlier runs, to make room");
+            self.scratch.delete_runs(self.setup.cancel)?;
             self.scratch.wait_for_freed_space()?;
             self.deletions.push(format!("in round {round}"));
         }
@@ -231,10 +216,17 @@ fn order(count: usize, round: u32) -> Vec<usize> {
 
 /// Returns the numbers below `count` in an order that depends on `seed` alone, so that a run of the bench can be repeated exactly.
 pub(crate) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
-    let mut random = SplitMix64::new(seed);
+    // SplitMix64, by Sebastiano Vigna.
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    };
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {
-        order.swap(last, random.below(last as u64 + 1) as usize);
+        order.swap(last, (next() % (last as u64 + 1)) as usize);
     }
     order
 }

@@ -11,14 +11,13 @@ use calve_core::error::Operation;
 use calve_core::internal::ShownPath;
 use calve_core::{CancelToken, Error, RemovalWait, RemoveOptions, probe, remove_tree};
 use calve_receipt::bench::Location;
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, StatVfs};
 use rustix::io::Errno;
 
 use crate::error::BenchError;
 use crate::machine::mount_options;
 use crate::remedy::Remedy;
 use crate::report::Report;
-use crate::space::{self, Room};
 
 /// Dropping it removes it, and so do all ends of the bench but `kill -9`.
 pub(crate) struct Scratch<'a> {
@@ -29,6 +28,12 @@ pub(crate) struct Scratch<'a> {
     removed: bool,
     /// Hears what could not be removed, and what earlier benches left.
     say: &'a dyn Fn(&str),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) bytes: u64,
+    pub(crate) inodes: u64,
 }
 
 const PREFIX: &str = ".calve-bench-";
@@ -94,16 +99,28 @@ impl<'a> Scratch<'a> {
 
     /// Returns the used space of the file system that `df` shows, in bytes.
     pub(crate) fn used_bytes(&self) -> Result<u64, BenchError> {
-        space::used_bytes(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
+        let stat = self.stat()?;
+        Ok(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize)
     }
 
     pub(crate) fn free(&self) -> Result<Room, BenchError> {
-        space::free(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
+        let stat = self.stat()?;
+        // btrfs has no number of inodes to tell.
+        let inodes = if stat.f_files == 0 { u64::MAX } else { stat.f_favail };
+        Ok(Room { bytes: stat.f_bavail * stat.f_frsize, inodes })
+    }
+
+    fn stat(&self) -> Result<StatVfs, BenchError> {
+        rustix::fs::fstatvfs(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }
 
     /// Writes everything onto the disk, so that no run pays for what another one wrote.
     pub(crate) fn flush(&self) -> Result<(), BenchError> {
-        space::flush(&self.directory).map_err(|errno| self.failed(Operation::Sync, errno))
+        #[cfg(target_os = "linux")]
+        rustix::fs::syncfs(&self.directory).map_err(|errno| self.failed(Operation::Sync, errno))?;
+        #[cfg(not(target_os = "linux"))]
+        rustix::fs::sync();
+        Ok(())
     }
 
     /// Waits after a deletion until the number of used bytes stands still: file systems give the space back in the background.

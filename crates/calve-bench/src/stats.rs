@@ -1,3 +1,5 @@
+use calve_receipt::bench::Spread;
+
 /// Statistics of at least one value, in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
@@ -36,24 +38,18 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The times of one command as a multiple of another's, each taken within one round, in which the machine was about equally fast.
-pub(crate) struct Ratio {
-    pub(crate) median: f64,
-    pub(crate) min: f64,
-    pub(crate) max: f64,
-    /// The ratios of the rounds that both were run in, in order.
-    pub(crate) values: Vec<f64>,
+/// Returns the times of one command as a multiple of another's, each taken within one round, in which the machine was about equally fast.
+/// `times` and `base` are rounds and their seconds. The ratio is not a number for commands without a common round.
+pub(crate) fn ratio(times: &[(u32, f64)], base: &[(u32, f64)]) -> Spread {
+    let of_base = |round: u32| base.iter().find(|(other, _)| *other == round).map(|(_, seconds)| seconds.max(1e-9));
+    let values = times.iter().filter_map(|(round, seconds)| Some(seconds / of_base(*round)?)).collect();
+    spread(values).unwrap_or(Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN, values: Vec::new() })
 }
 
-impl Ratio {
-    /// Compares rounds and their seconds. Is not a number for commands without a common round.
-    pub(crate) fn from_times(times: &[(u32, f64)], base: &[(u32, f64)]) -> Self {
-        let of_base = |round: u32| base.iter().find(|(other, _)| *other == round).map(|(_, seconds)| seconds.max(1e-9));
-        let values: Vec<f64> = times.iter().filter_map(|(round, seconds)| Some(seconds / of_base(*round)?)).collect();
-        let summary = Summary::from_values(&values);
-        let of = |value: fn(&Summary) -> f64| summary.as_ref().map_or(f64::NAN, value);
-        Self { median: of(|it| it.median), min: of(|it| it.min), max: of(|it| it.max), values }
-    }
+/// Returns the values with their median and bounds. `None` of no values.
+pub(crate) fn spread(values: Vec<f64>) -> Option<Spread> {
+    let Summary { median, min, max, .. } = Summary::from_values(&values)?;
+    Some(Spread { median, min, max, values })
 }
 
 #[cfg(test)]
@@ -92,8 +88,8 @@ mod tests {
     fn a_slow_round_does_not_change_a_ratio() {
         // Twice as slow, but for one disturbed run; everything takes five times as long in round 2.
         let (times, base) = ([(1, 2.0), (2, 10.0), (3, 9.0)], [(1, 1.0), (2, 5.0), (3, 1.0), (4, 7.0)]);
-        let ratio = Ratio::from_times(&times, &base);
+        let ratio = ratio(&times, &base);
         assert_eq!((ratio.median, ratio.min, ratio.max, ratio.values), (2.0, 2.0, 9.0, vec![2.0, 2.0, 9.0]));
-        assert!(Ratio::from_times(&times, &[]).median.is_nan());
+        assert!(super::ratio(&times, &[]).median.is_nan());
     }
 }

@@ -1,6 +1,5 @@
 //! `calve bench copy`: one tree, copied by every means there is.
 
-mod spares;
 mod workloads;
 
 use std::os::unix::fs::MetadataExt;
@@ -13,8 +12,8 @@ use calve_receipt::bench::{NotRun, PlacesFact, TreeFact};
 use calve_receipt::human::{entries, size};
 use calve_receipt::path;
 
-use self::workloads::Sources;
 pub(super) use self::workloads::known_commands;
+use self::workloads::{SPARE, Sources};
 use crate::census::{self, Census, ContentReading};
 use crate::comparison;
 use crate::error::BenchError;
@@ -22,79 +21,71 @@ use crate::machine::{self, mount_options};
 use crate::programs;
 use crate::remedy::Remedy;
 use crate::report::Report;
-use crate::runs::{self, Schedule};
-use crate::scratch::Scratch;
+use crate::runs;
+use crate::scratch::{Room, Scratch};
 use crate::selection::Selection;
 use crate::setup::{BenchSetup, Rounds};
-use crate::space::Room;
+use crate::spares;
 
-/// Returns the programs that [`CopyBench::only`] may name.
+/// Returns the programs that `only` of [`run`] may name.
 pub fn programs() -> Vec<&'static str> {
     let peers = workloads::programs().into_iter();
     peers.chain(["calve"]).collect()
 }
 
-pub struct CopyBench<'a> {
-    pub setup: BenchSetup<'a>,
-    pub rounds: Rounds,
-    pub tree: &'a Path,
-    /// The names of the commands to run; all when there are none.
-    pub only: &'a [String],
-}
-
-impl CopyBench<'_> {
-    pub fn run(&self) -> Result<Report, BenchError> {
-        let tree = self.setup.tree(self.tree, Remedy::NameTree)?;
-        let selection = Selection::new(self.only, &known_commands())?;
-        let machine = machine::here();
-        let began = SystemTime::now();
-        self.setup.in_scratch(|scratch| {
-            let (say, cancel) = (self.setup.say, self.setup.cancel);
-            let before = census::take(&tree, ContentReading::Leave, cancel)?;
-            say(&format!("{}: {}", ShownPath(&tree), before.in_words()));
-            let prepared = PreparedTree::prepare(&self.setup, &tree, &before, &selection, scratch)?;
-            let sources = &prepared.sources;
-            let calve = std::env::current_exe()?;
-            let (mut workloads, mut not_run) =
-                workloads::choose(sources, &prepared.probe, &calve, &programs::find, self.setup.hint);
-            workloads.retain(|workload| selection.takes(&workload.command));
-            not_run.retain(|not_run| selection.takes(&not_run.command));
-            spares::add(&selection, sources, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
-            if workloads.is_empty() {
-                return Err(nothing_to_run(&not_run));
-            }
-            let versions = programs::versions(&calve, workloads::programs(), cancel)?;
-            census::take(&sources.tree, ContentReading::Read, cancel)?;
-            let inspect = |copy: &Path| remarks(sources, copy, cancel);
-            let schedule = Schedule::new(&self.setup, self.rounds, before.room(), machine.memory_bytes, &inspect);
-            let runs = runs::run(workloads, &schedule, scratch)?;
-            let after = match census::take(&tree, ContentReading::Leave, cancel) {
-                Ok(after) => Some(after),
-                Err(failure @ BenchError::Core(Error::Interrupted)) => return Err(failure),
-                // A file that has become unreadable has changed.
-                Err(_) => None,
-            };
-            let mut report = Report::new("copy", began, machine);
-            prepared.describe(&mut report, &tree, before, scratch)?;
-            selection.add_to(&mut report);
-            warn_of_size(&mut report, before.bytes);
-            if Some(before) != after {
-                let now = after.map_or_else(
-                    || "cannot be read any more".to_owned(),
-                    |after| format!("{} afterwards", after.in_words()),
-                );
-                let (tree, then) = (ShownPath(&tree), before.in_words());
-                let message = format!(
-                    "`{tree}` changed while it was being measured: {then} before, {now}; do not rely on the ratios"
-                );
-                report.warn("tree_changed", message);
-            }
-            comparison::complete(&mut report, &runs);
-            report.document.not_run = not_run;
-            report.versions(versions);
-            Ok(report)
-        })
-    }
+/// Measures the commands with these names; all when there are none.
+pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, tree: &Path, only: &[String]) -> Result<Report, BenchError> {
+    let tree = setup.tree(tree, Remedy::NameTree)?;
+    let selection = Selection::new(only, &known_commands())?;
+    let machine = machine::here();
+    let began = SystemTime::now();
+    setup.in_scratch(|scratch| {
+        let (say, cancel) = (setup.say, setup.cancel);
+        let before = census::take(&tree, ContentReading::Leave, cancel)?;
+        say(&format!("{}: {}", ShownPath(&tree), before.in_words()));
+        let prepared = PreparedTree::prepare(setup, &tree, &before, &selection, scratch)?;
+        let sources = &prepared.sources;
+        let calve = std::env::current_exe()?;
+        let (mut workloads, mut not_run) = workloads::choose(sources, &prepared.probe, &calve, setup.hint);
+        workloads.retain(|workload| selection.takes(&workload.command));
+        not_run.retain(|not_run| selection.takes(&not_run.command));
+        if selection.takes(SPARE) {
+            let plain = workloads::taking_a_spare(sources, &calve);
+            spares::add(plain, (&calve, &sources.tree), &[], scratch, cancel, (&mut workloads, &mut not_run))?;
+        }
+        if workloads.is_empty() {
+            return Err(nothing_to_run(&not_run));
+        }
+        let versions = programs::versions(&calve, workloads::programs(), cancel)?;
+        census::take(&sources.tree, ContentReading::Read, cancel)?;
+        let inspect = |copy: &Path| remarks(sources, copy, cancel);
+        let runs = runs::run(setup, rounds, before.room(), machine.memory_bytes, &inspect, workloads, scratch)?;
+        let after = match census::take(&tree, ContentReading::Leave, cancel) {
+            Ok(after) => Some(after),
+            Err(failure @ BenchError::Core(Error::Interrupted)) => return Err(failure),
+            // A file that has become unreadable has changed.
+            Err(_) => None,
+        };
+        let mut report = Report::new("copy", began, machine);
+        prepared.describe(&mut report, &tree, before, scratch)?;
+        selection.add_to(&mut report);
+        warn_of_size(&mut report, before.bytes);
+        if Some(before) != after {
+            let now = after.map_or_else(
+                || "cannot be read any more".to_owned(),
+                |after| format!("{} afterwards", after.in_words()),
+            );
+            let (tree, then) = (ShownPath(&tree), before.in_words());
+            let message = format!(
+                "`{tree}` changed while it was being measured: {then} before, {now}; do not rely on the ratios"
+            );
+            report.warn("tree_changed", message);
+        }
+        comparison::complete(&mut report, &runs);
+        report.document.not_run = not_run;
+        report.versions(versions);
+        Ok(report)
+    })
 }
 
 /// Warns when warm caches are not possible.

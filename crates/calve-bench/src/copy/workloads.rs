@@ -8,6 +8,7 @@ use calve_core::{ProbeReport, Refusal, Strategy};
 use calve_receipt::bench::NotRun;
 
 use crate::comparison::{missing, refused};
+use crate::programs;
 use crate::remedy::ProgramSource;
 use crate::workload::{Group, Leftovers, Role, Workload};
 
@@ -99,14 +100,13 @@ pub(crate) fn choose(
     sources: &Sources,
     probe: &ProbeReport,
     calve: &Path,
-    find: &dyn Fn(&str) -> Option<PathBuf>,
     hint: fn(&calve_core::error::Remedy) -> String,
 ) -> (Vec<Workload>, Vec<NotRun>) {
     let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for peer in PEERS {
         let program = program_of(peer.command);
         let obstacle = peer.needs.and_then(|strategy| refusal(probe, strategy));
-        match (obstacle, find(program)) {
+        match (obstacle, programs::find(program)) {
             (Some(refusal), _) => {
                 let mut entry = refused(peer.command, refusal, hint);
                 if peer.command == CP_NEVER {
@@ -160,7 +160,14 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
     Workload { environment, leftovers, ..Workload::new(command, role, group, argv) }
 }
 
-pub(super) fn words_with_places(command: &str, program: &Path, source: &Path, dst: &Path) -> Vec<OsString> {
+/// Returns the command that takes a spare, without one.
+pub(super) fn taking_a_spare(sources: &Sources, calve: &Path) -> Workload {
+    let (calve, source) = (calve.to_path_buf(), sources.tree.clone());
+    let argv = move |dst: &Path| words_with_places(SPARE, &calve, &source, dst);
+    Workload::new(SPARE, Role::Calve, INDEPENDENT, argv)
+}
+
+fn words_with_places(command: &str, program: &Path, source: &Path, dst: &Path) -> Vec<OsString> {
     let arguments = command.split(' ').skip(1).map(|word| with_places(word, source, dst));
     std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
 }

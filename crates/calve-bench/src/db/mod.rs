@@ -13,7 +13,7 @@ use calve_db::OwnedServer;
 
 pub use self::bench::DatabaseBench;
 use self::client::Session;
-use self::sample::{Runner, VariantRuns};
+use self::sample::VariantRuns;
 use self::servers::Servers;
 use crate::error::BenchError;
 use crate::machine;
@@ -49,19 +49,11 @@ impl DatabaseBench<'_> {
         let write = self.write(&scout)?;
         let engine = client::engine(&scout.record.server)?;
         scout.stop()?;
-        let servers = Servers::new(self, engine)?;
+        let servers = Servers::new(self, scratch, &write, engine)?;
         let mut rows: Vec<VariantRuns> = servers.ways().into_iter().map(VariantRuns::new).collect();
-        let mut runner = Runner {
-            scratch,
-            query: self.query,
-            write: &write,
-            servers,
-            cancel: self.setup.cancel,
-            say: self.setup.say,
-        };
         take_turns(rows.len(), Rounds::Exactly(self.runs), |index, round| {
             check_cancelled(self.setup.cancel)?;
-            runner.run(round, &mut rows[index])
+            servers.run(round, &mut rows[index])
         })?;
         let steps = if self.steps > 0 { self.steps()? } else { Vec::new() };
         let mut report = Report::new("db", began, machine);

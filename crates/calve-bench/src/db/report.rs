@@ -11,8 +11,8 @@ use calve_receipt::human::{counted, size};
 use super::bench::DatabaseBench;
 use super::sample::{Sample, VariantRuns};
 use super::steps::Step;
-use crate::report::{Report, Section, Table, or_dash, shown_bytes, shown_ms, spread};
-use crate::stats::{Summary, median};
+use crate::report::{Report, Section, Table, or_dash, shown_bytes, shown_ms};
+use crate::stats::{Summary, median, spread};
 
 type Value = fn(&Sample) -> Option<f64>;
 

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use calve_core::CancelToken;
 use calve_db::Error;
 use calve_receipt::bench::BenchSide;
 
@@ -11,17 +10,7 @@ use super::servers::{Server, ServerVariant, Servers};
 use crate::error::BenchError;
 use crate::report::shown_ms;
 use crate::runs::Turn;
-use crate::scratch::Scratch;
-use crate::setup::check_cancelled;
-
-pub(super) struct Runner<'a> {
-    pub(super) scratch: &'a Scratch<'a>,
-    pub(super) query: &'a str,
-    pub(super) write: &'a str,
-    pub(super) servers: Servers<'a>,
-    pub(super) cancel: &'a CancelToken,
-    pub(super) say: &'a dyn Fn(&str),
-}
+use crate::setup::{BenchSetup, check_cancelled};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
@@ -52,23 +41,16 @@ impl VariantRuns {
     }
 }
 
-struct BegunServer {
-    server: Server,
-    session: Session,
-    ready_ms: f64,
-    /// How full the file system was before.
-    used_bytes: u64,
-}
-
 /// As many as the report tells of.
 const WRITES: usize = 10;
 
-impl Runner<'_> {
+impl Servers<'_> {
     /// Runs a way once. A failure is noted in its row, and the way is not tried again.
-    pub(super) fn run(&mut self, run: u32, row: &mut VariantRuns) -> Result<Turn, BenchError> {
-        self.servers.delete_trash()?;
+    pub(super) fn run(&self, run: u32, row: &mut VariantRuns) -> Result<Turn, BenchError> {
+        let BenchSetup { say, cancel, .. } = &self.bench.setup;
+        self.delete_trash()?;
         let begun = self.begin(row.way);
-        check_cancelled(self.cancel)?;
+        check_cancelled(cancel)?;
         let measured = match begun {
             Ok(begun) => self.finish(begun),
             Err(error) => match refusal(row.way, &error) {
@@ -80,35 +62,35 @@ impl Runner<'_> {
                 None => Err(error),
             },
         };
-        check_cancelled(self.cancel)?;
+        check_cancelled(cancel)?;
         match measured {
             Ok(sample) => {
                 let took = shown_ms(sample.ready_ms);
-                (self.say)(&format!("run {run}  {took:>9}  {}", row.way.name()));
+                say(&format!("run {run}  {took:>9}  {}", row.way.name()));
                 row.samples.push(sample);
                 Ok(Turn::More)
             }
             Err(error) => {
-                (self.say)(&format!("run {run}  {:>9}  {}: {error}", "failed", row.way.name()));
+                say(&format!("run {run}  {:>9}  {}: {error}", "failed", row.way.name()));
                 row.failed = Some(error.to_string());
                 Ok(Turn::Last)
             }
         }
     }
 
-    /// Starts a server, and asks it the first query.
-    fn begin(&mut self, way: ServerVariant) -> Result<BegunServer, BenchError> {
-        let prepared = self.servers.prepare(way)?;
+    /// Starts a server, and asks it the first query. Returns the milliseconds that it took too, and how full the file system was before.
+    fn begin(&self, way: ServerVariant) -> Result<(Server, Session, f64, u64), BenchError> {
+        let start = self.prepare(way)?;
         self.scratch.wait_for_freed_space()?;
         let used_bytes = self.scratch.used_bytes()?;
         let began = Instant::now();
-        let mut server = self.servers.start(prepared)?;
-        let asked = self.servers.open(&mut server).and_then(|mut session| {
-            session.run(self.query)?;
+        let mut server = start()?;
+        let asked = self.open(&mut server).and_then(|mut session| {
+            session.run(self.bench.query)?;
             Ok(session)
         });
         match asked {
-            Ok(session) => Ok(BegunServer { server, session, ready_ms: ms(began), used_bytes }),
+            Ok(session) => Ok((server, session, ms(began), used_bytes)),
             Err(error) => {
                 let _ = server.stop();
                 Err(error)
@@ -117,8 +99,8 @@ impl Runner<'_> {
     }
 
     /// Measures all else of a server, and ends it whatever happens.
-    fn finish(&self, begun: BegunServer) -> Result<Sample, BenchError> {
-        let BegunServer { server, session, ready_ms, used_bytes } = begun;
+    fn finish(&self, begun: (Server, Session, f64, u64)) -> Result<Sample, BenchError> {
+        let (server, session, ready_ms, used_bytes) = begun;
         let sample = Sample { clone_ms: server.clone_ms(), ready_ms, ..Sample::default() };
         let sample = self.measure(session, used_bytes, sample);
         let began = Instant::now();

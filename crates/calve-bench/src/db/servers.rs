@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use calve_core::Strategy;
-use calve_db::{Address, BaselineServer, BaselineServers, EngineKind, Error, OwnedServer, PreparedBaselineServer};
+use calve_db::{Address, BaselineServer, BaselineServers, EngineKind, Error, OwnedServer};
 use calve_receipt::bench::BenchSide;
 
 use super::bench::DatabaseBench;
 use super::client::Session;
 use crate::error::BenchError;
+use crate::scratch::Scratch;
 
 /// A way to a server with data of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,17 +46,16 @@ impl ServerVariant {
 }
 
 pub(super) struct Servers<'a> {
-    bench: &'a DatabaseBench<'a>,
+    pub(super) bench: &'a DatabaseBench<'a>,
+    pub(super) scratch: &'a Scratch<'a>,
+    /// The statement that writes.
+    pub(super) write: &'a str,
     engine: EngineKind,
     baseline: BaselineServers<'a>,
 }
 
-/// A server that only has to be started.
-pub(super) enum PreparedServer {
-    /// Calve prepares it while it starts it.
-    Calve(Strategy),
-    Baseline(Box<PreparedBaselineServer>),
-}
+/// Starts a prepared server.
+pub(super) type StartServer<'s> = Box<dyn FnOnce() -> Result<Server, Error> + 's>;
 
 pub(super) enum Server {
     Calve(Box<OwnedServer>),
@@ -63,9 +63,14 @@ pub(super) enum Server {
 }
 
 impl<'a> Servers<'a> {
-    pub(super) fn new(bench: &'a DatabaseBench<'a>, engine: EngineKind) -> Result<Self, BenchError> {
+    pub(super) fn new(
+        bench: &'a DatabaseBench<'a>,
+        scratch: &'a Scratch<'a>,
+        write: &'a str,
+        engine: EngineKind,
+    ) -> Result<Self, BenchError> {
         let baseline = BaselineServers::new(bench.home, bench.template)?;
-        Ok(Self { bench, engine, baseline })
+        Ok(Self { bench, scratch, write, engine, baseline })
     }
 
     pub(super) fn ways(&self) -> Vec<ServerVariant> {
@@ -76,25 +81,15 @@ impl<'a> Servers<'a> {
             .collect()
     }
 
-    /// Prepares a server, which is not timed.
-    pub(super) fn prepare(&self, way: ServerVariant) -> Result<PreparedServer, Error> {
-        Ok(match way {
-            ServerVariant::Strategy(strategy) => PreparedServer::Calve(strategy),
-            ServerVariant::Baseline(_) => {
-                PreparedServer::Baseline(Box::new(self.baseline.prepare(self.bench.setup.cancel)?))
-            }
-        })
-    }
-
-    pub(super) fn start(&self, prepared: PreparedServer) -> Result<Server, Error> {
-        match prepared {
-            PreparedServer::Calve(strategy) => {
-                self.bench.start(Some(strategy)).map(|owned| Server::Calve(Box::new(owned)))
-            }
-            PreparedServer::Baseline(prepared) => {
-                prepared.start(self.bench.setup.cancel).map(|baseline| Server::Baseline(Box::new(baseline)))
-            }
-        }
+    /// Prepares a server, which is not timed. Calve does so while it starts one.
+    pub(super) fn prepare(&self, way: ServerVariant) -> Result<StartServer<'_>, Error> {
+        let ServerVariant::Strategy(strategy) = way else {
+            let cancel = self.bench.setup.cancel;
+            let prepared = self.baseline.prepare(cancel)?;
+            let start = move || prepared.start(cancel).map(|baseline| Server::Baseline(Box::new(baseline)));
+            return Ok(Box::new(start));
+        };
+        Ok(Box::new(move || self.bench.start(Some(strategy)).map(|owned| Server::Calve(Box::new(owned)))))
     }
 
     /// Opens a session, as soon as the server answers.

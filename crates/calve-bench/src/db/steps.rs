@@ -19,7 +19,7 @@ pub(super) struct Step {
     pub(super) memory_bytes: Vec<f64>,
 }
 
-pub(super) const STANDBY: &str = "calve db start, with a standby";
+const STANDBY: &str = "calve db start, with a standby";
 const RESET: &str = "calve db reset";
 const RESET_TO_MARK: &str = "calve db reset --to MARK";
 const RESET_PREPARED: &str = "calve db reset --to MARK, with a standby";
@@ -46,7 +46,7 @@ impl DatabaseBench<'_> {
         for _ in 0..self.steps {
             to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record.server)?);
         }
-        self.with_pool(1, || {
+        self.with_pool(|| {
             // The first one has the next one prepared, where there can be one.
             let back = calve_db::reset(self.home, &name, Some(MARK), self.setup.cancel)?;
             let prepares = if back.record.can_prepare() { self.steps } else { 0 };
@@ -71,14 +71,10 @@ impl DatabaseBench<'_> {
         Ok(steps.into())
     }
 
-    /// Does `work` with a pool of that size, and takes the pool away again.
-    pub(super) fn with_pool<T>(
-        &self,
-        size: usize,
-        work: impl FnOnce() -> Result<T, BenchError>,
-    ) -> Result<T, BenchError> {
+    /// Does `work` with a pool of one server, and takes the pool away again.
+    fn with_pool(&self, work: impl FnOnce() -> Result<(), BenchError>) -> Result<(), BenchError> {
         let mut options = PoolOptions::default();
-        options.size = size;
+        options.size = 1;
         calve_db::set_pool(self.home, self.template, &options, self.supervisor, self.setup.cancel)?;
         let done = work();
         options.size = 0;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calve_core::CancelToken;
-use calve_receipt::bench::GitRepository;
+use calve_receipt::bench::{BenchFailure, GitRepository};
 use strum::IntoStaticStr;
 
 use super::cases::{Case, CloneKind};
-use super::programs::{GitFailureReason, GitPrograms, brief};
+use super::programs::{GitPrograms, brief};
 use super::pushes::{FETCHES, reference};
 use super::repository::Repository;
 use super::upload_pack::{COMMAND, REPORTS, ServerCost};
@@ -48,17 +48,9 @@ pub(super) struct Sample {
     pub(super) said: String,
 }
 
-/// How a step went wrong, after which its test is not run again.
-#[derive(Debug, Clone)]
-pub(super) struct StepFailure {
-    pub(super) step: Step,
-    pub(super) round: u32,
-    pub(super) exit_code: Option<i32>,
-    pub(super) reason: GitFailureReason,
-}
-
 pub(super) enum StopReason {
-    Step(StepFailure),
+    /// A step went wrong, after which its test is not run again.
+    Step(Box<BenchFailure>),
     Failure(BenchError),
 }
 
@@ -168,8 +160,19 @@ impl Client<'_> {
         // The server's report may be missing for the reason for which the client failed, such as a full disk.
         let server = if ran.is_success() { ServerCost::take(&self.reports).ok() } else { None };
         let Some(server) = server else {
-            let (exit_code, reason) = (ran.ended.status.code(), self.git.reason(&ran));
-            return Err(StopReason::Step(StepFailure { step, round: self.round, exit_code, reason }));
+            let about = &self.repository.about;
+            let (reason, disk_full) = self.git.reason(&ran);
+            return Err(StopReason::Step(Box::new(BenchFailure {
+                command: command_of(self.case, step, about.back),
+                repository: Some(about.name.clone()),
+                test: Some(self.case.name),
+                operation: Some(step.name()),
+                round: self.round,
+                exit_code: ran.ended.status.code(),
+                reason,
+                disk_full,
+                ..BenchFailure::default()
+            })));
         };
         // git started the server, and the kernel counts it as a part of the client.
         let mut usage = ran.ended.usage;

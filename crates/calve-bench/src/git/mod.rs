@@ -27,70 +27,69 @@ use crate::machine;
 use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::{self, Turn, take_turns};
-use crate::scratch::Scratch;
+use crate::scratch::{Room, Scratch};
 use crate::setup::{BenchSetup, Rounds};
-use crate::space::Room;
-
-pub struct GitBench<'a> {
-    pub setup: BenchSetup<'a>,
-    /// The repositories to measure, by copies of them.
-    pub sources: Vec<Source>,
-    /// The tests to run, each once in every round.
-    pub cases: Vec<&'static Case>,
-    pub rounds: Rounds,
-}
 
 /// The oldest git whose clones can be measured.
 const OLDEST: (u32, u32) = (2, 30);
 
-impl GitBench<'_> {
-    pub fn run(&self) -> Result<Report, BenchError> {
-        let version = git_version()?;
-        let (machine, began) = (machine::here(), SystemTime::now());
-        self.setup.in_scratch(|scratch| {
-            let (repositories, results, rounds) = self.measure(scratch)?;
-            let mut report = Report::new("git", began, machine);
-            report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), ("git".into(), version)]);
-            report::complete(&mut report, &repositories, results, rounds);
-            Ok(report)
-        })
-    }
+/// Measures copies of the repositories by the tests `cases`, each once in every round.
+pub fn run(
+    setup: &BenchSetup<'_>,
+    rounds: Rounds,
+    sources: &[Source],
+    cases: &[&'static Case],
+) -> Result<Report, BenchError> {
+    let version = git_version()?;
+    let (machine, began) = (machine::here(), SystemTime::now());
+    setup.in_scratch(|scratch| {
+        let (repositories, results, rounds) = measure(setup, rounds, sources, cases, scratch)?;
+        let mut report = Report::new("git", began, machine);
+        report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), ("git".into(), version)]);
+        report::complete(&mut report, &repositories, results, rounds);
+        Ok(report)
+    })
+}
 
-    fn measure(&self, scratch: &Scratch<'_>) -> Result<(Vec<Repository>, Vec<CaseResult>, u32), BenchError> {
-        let (path, cancel, say) = (&scratch.path, self.setup.cancel, self.setup.say);
-        fs_err::create_dir(path.join("home"))?;
-        let git = GitPrograms::configure(path.join("home"), cancel)?;
-        // All are checked before any is copied.
-        self.sources.iter().try_for_each(Source::check)?;
-        let mut repositories = Vec::new();
-        for (index, source) in self.sources.iter().enumerate() {
-            say(&format!("preparing {}", source.shown()));
-            let directory = path.join(index.to_string());
-            fs_err::create_dir(&directory)?;
-            repositories.push(Repository::prepare(source, &directory, &git, &|bytes, inodes| {
-                // A little more is pushed.
-                runs::check_room(scratch, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
-            })?);
-        }
-        distinguish(&mut repositories);
-        let pairs =
-            (0..repositories.len()).flat_map(|repository| self.cases.iter().map(move |case| (repository, *case)));
-        let mut results: Vec<CaseResult> = pairs.map(|(repository, case)| CaseResult::new(repository, case)).collect();
-        let rounds = take_turns(results.len(), self.rounds, |index, round| {
-            let result = &mut results[index];
-            let repository = &repositories[result.repository];
-            let name = if repositories.len() > 1 { repository.about.name.as_str() } else { "" };
-            let before = result.samples.len();
-            match client::run(&git, scratch, repository, result.case, round, cancel) {
-                Ok(samples) => result.samples.extend(samples),
-                Err(StopReason::Step(failure)) => result.failure = Some(failure),
-                Err(StopReason::Failure(failure)) => return Err(failure),
-            }
-            say(&result.progress(before, round, name, repository.about.back));
-            Ok(if result.failure.is_some() { Turn::Last } else { Turn::More })
-        })?;
-        Ok((repositories, results, rounds))
+fn measure(
+    setup: &BenchSetup<'_>,
+    rounds: Rounds,
+    sources: &[Source],
+    cases: &[&'static Case],
+    scratch: &Scratch<'_>,
+) -> Result<(Vec<Repository>, Vec<CaseResult>, u32), BenchError> {
+    let (path, cancel, say) = (&scratch.path, setup.cancel, setup.say);
+    fs_err::create_dir(path.join("home"))?;
+    let git = GitPrograms::configure(path.join("home"), cancel)?;
+    // All are checked before any is copied.
+    sources.iter().try_for_each(Source::check)?;
+    let mut repositories = Vec::new();
+    for (index, source) in sources.iter().enumerate() {
+        say(&format!("preparing {}", source.shown()));
+        let directory = path.join(index.to_string());
+        fs_err::create_dir(&directory)?;
+        repositories.push(Repository::prepare(source, &directory, &git, &|bytes, inodes| {
+            // A little more is pushed.
+            runs::check_room(scratch, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
+        })?);
     }
+    distinguish(&mut repositories);
+    let pairs = (0..repositories.len()).flat_map(|repository| cases.iter().map(move |case| (repository, *case)));
+    let mut results: Vec<CaseResult> = pairs.map(|(repository, case)| CaseResult::new(repository, case)).collect();
+    let rounds = take_turns(results.len(), rounds, |index, round| {
+        let result = &mut results[index];
+        let repository = &repositories[result.repository];
+        let name = if repositories.len() > 1 { repository.about.name.as_str() } else { "" };
+        let before = result.samples.len();
+        match client::run(&git, scratch, repository, result.case, round, cancel) {
+            Ok(samples) => result.samples.extend(samples),
+            Err(StopReason::Step(failure)) => result.failure = Some(*failure),
+            Err(StopReason::Failure(failure)) => return Err(failure),
+        }
+        say(&result.progress(before, round, name, repository.about.back));
+        Ok(if result.failure.is_some() { Turn::Last } else { Turn::More })
+    })?;
+    Ok((repositories, results, rounds))
 }
 
 /// Adds numbers to the names of repositories that are called the same.

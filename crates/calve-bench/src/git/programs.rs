@@ -142,12 +142,12 @@ impl<'a> GitPrograms<'a> {
         if ran.is_success() {
             return Ok(ran.stdout);
         }
-        let text = format!("{what}: {}", self.reason(&ran).text);
+        let text = format!("{what}: {}", self.reason(&ran).0);
         Err(BenchError::failed(text, Remedy::ReadGitOutput))
     }
 
-    /// Returns why it failed, on one line. git does not always say that there was no space.
-    pub(super) fn reason(&self, ran: &GitOutput) -> GitFailureReason {
+    /// Returns why it failed, on one line, and whether the disk is full: git does not always say so.
+    pub(super) fn reason(&self, ran: &GitOutput) -> (String, bool) {
         const HARDLY_ANY: u64 = 1 << 20;
         let disk_full = rustix::fs::statvfs(&self.home).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
         let said = brief(&ran.said);
@@ -158,14 +158,8 @@ impl<'a> GitPrograms<'a> {
         if !said.is_empty() {
             text = format!("{text}: {said}");
         }
-        GitFailureReason { text, disk_full }
+        (text, disk_full)
     }
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct GitFailureReason {
-    pub(super) text: String,
-    pub(super) disk_full: bool,
 }
 
 pub(super) fn not_started(error: &io::Error) -> BenchError {

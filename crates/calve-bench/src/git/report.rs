@@ -6,18 +6,18 @@ use calve_receipt::bench::{
 use calve_receipt::human::{count, counted, size};
 
 use super::cases::Case;
-use super::client::{Sample, Step, StepFailure, command_of};
+use super::client::{Sample, Step, command_of};
 use super::programs::PROTOCOL;
 use super::pushes::FETCHES;
 use super::repository::Repository;
-use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_ms, spread, times};
-use crate::stats::{Summary, median};
+use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_ms, times};
+use crate::stats::{Summary, median, spread};
 
 pub(super) struct CaseResult {
     pub(super) repository: usize,
     pub(super) case: &'static Case,
     pub(super) samples: Vec<Sample>,
-    pub(super) failure: Option<StepFailure>,
+    pub(super) failure: Option<BenchFailure>,
 }
 
 struct StepRuns<'a> {
@@ -38,8 +38,7 @@ impl CaseResult {
         let case = format!("{} ({})", self.case.name, self.case.in_words());
         let head = format!("round {round}  {}", [repository, &case].join(" ").trim_start());
         if let Some(failure) = &self.failure {
-            let command = command_of(self.case, failure.step, back);
-            return format!("{head}: {command} failed: {}", failure.reason.text);
+            return format!("{head}: {} failed: {}", failure.command, failure.reason);
         }
         let steps = self.rows(before, back).into_iter();
         let steps = steps.map(|row| format!("{} {}", row.step.name(), shown(median(&row.seconds()).unwrap_or(0.0))));
@@ -65,14 +64,16 @@ pub(super) fn complete(report: &mut Report, repositories: &[Repository], results
     let rounds = counted(u64::from(rounds), "round");
     let pushes = format!("one user pushes before each clone and each of {FETCHES} fetches after it");
     report.circumstance("Runs", format!("{rounds}, the tests in another order in each; {pushes}"));
-    let samples = || results.iter().flat_map(|result| &result.samples);
-    let others: Vec<f64> = samples().filter_map(|sample| sample.others).collect();
-    report.warn_of_others(&others, samples().count(), "runs");
+    let samples = results.iter().flat_map(|result| &result.samples);
+    report.warn_of_others(&samples.map(|sample| sample.others).collect::<Vec<_>>());
     for (index, Repository { about, .. }) in repositories.iter().enumerate() {
         let mut rows = Vec::new();
         for result in results.iter().filter(|result| result.repository == index) {
             match &result.failure {
-                Some(failure) => fail(report, about, result.case, failure),
+                Some(failure) => {
+                    let label = format!("{} {}: `{}`", about.name, result.case.name, failure.command);
+                    report.fail(&label, failure.clone());
+                }
                 None => rows.extend(result.rows(0, about.back)),
             }
         }
@@ -86,23 +87,6 @@ pub(super) fn complete(report: &mut Report, repositories: &[Repository], results
         fetches: FETCHES,
         repositories: repositories.iter().map(|repository| repository.about.clone()).collect(),
     });
-}
-
-fn fail(report: &mut Report, about: &GitRepository, case: &Case, failure: &StepFailure) {
-    let command = command_of(case, failure.step, about.back);
-    let label = format!("{} {}: `{command}`", about.name, case.name);
-    let failure = BenchFailure {
-        command,
-        repository: Some(about.name.clone()),
-        test: Some(case.name),
-        operation: Some(failure.step.name()),
-        round: failure.round,
-        exit_code: failure.exit_code,
-        reason: failure.reason.text.clone(),
-        disk_full: failure.reason.disk_full,
-        ..BenchFailure::default()
-    };
-    report.fail(&label, failure);
 }
 
 /// Returns the tables of a repository: clones, then fetches, then looks at the past.

@@ -87,7 +87,7 @@ fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), B
         // Before it is made shorter: half of a URL is not known for one.
         ran.said = address.censored(&ran.said);
     }
-    let reason = git.reason(&ran).text;
+    let (reason, _) = git.reason(&ran);
     let text = format!("`{}` cannot be cloned: {reason}", ShownPath(Path::new(&source.shown())));
     let hint = match source {
         Source::Url(_) => Remedy::TryCloningUrl,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use calve_receipt::bench::{
-    BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, NotRun, NotRunReason, Spread, Times,
+    BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, NotRun, NotRunReason, Times,
 };
 use calve_receipt::human::{duration, size};
 use serde_json::{Value, json};
@@ -94,14 +94,13 @@ impl Report {
         self.document.warnings.push(BenchWarning { code, message });
     }
 
-    /// Warns of what others did meanwhile; one value for each of so many runs or tests (`what`).
-    pub(crate) fn warn_of_others(&mut self, others: &[f64], total: usize, what: &str) {
-        let busy: Vec<f64> = others.iter().copied().filter(|others| *others > OTHERS_DISTURB).collect();
-        if !busy.is_empty() {
-            let (most, number) = (busy.iter().copied().fold(0.0, f64::max), busy.len());
-            let cores = self.document.machine.cores;
+    /// Warns of what others did meanwhile; one value for each run.
+    pub(crate) fn warn_of_others(&mut self, others: &[Option<f64>]) {
+        let busy: Vec<f64> = others.iter().flatten().copied().filter(|others| *others > OTHERS_DISTURB).collect();
+        if let Some(most) = busy.iter().copied().reduce(f64::max) {
+            let (number, total, cores) = (busy.len(), others.len(), self.document.machine.cores);
             let message = format!(
-                "other programs were busy during {number} of {total} {what}, with up to {most:.1} of {cores} cores"
+                "other programs were busy during {number} of {total} runs, with up to {most:.1} of {cores} cores"
             );
             self.warn("busy_during", message);
         }
@@ -193,12 +192,6 @@ pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
         memory_usage_byte: runs.iter().map(|run| run.peak_memory_bytes).collect(),
         exit_codes: vec![0; runs.len()],
     })
-}
-
-/// Returns the values with their median and bounds. `None` of no values.
-pub(crate) fn spread(values: Vec<f64>) -> Option<Spread> {
-    let Summary { median, min, max, .. } = Summary::from_values(&values)?;
-    Some(Spread { median, min, max, values })
 }
 
 /// In processors.

@@ -16,64 +16,59 @@ use crate::machine;
 use crate::programs;
 use crate::remedy::Remedy;
 use crate::report::Report;
-use crate::runs::{self, Schedule};
-use crate::scratch::{Scratch, real_path};
+use crate::runs;
+use crate::scratch::{Room, Scratch, real_path};
 use crate::setup::{BenchSetup, Rounds};
-use crate::space::Room;
 
-pub struct WorktreeBench<'a> {
-    pub setup: BenchSetup<'a>,
-    pub rounds: Rounds,
-    /// A repository's main worktree, with what git ignores in it.
-    pub repository: &'a Path,
+/// Measures, removes all that was made, and reports. The repository, named by its main worktree, is only read: worktrees are added to a clone of it,
+/// with what git ignores in it.
+pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, given: &Path) -> Result<Report, BenchError> {
+    let repository = real_path(given)?;
+    if !repository.join(".git").is_dir() {
+        let text = format!("`{}` is not the main worktree of a git repository", ShownPath(given));
+        let hint = Remedy::NameMainWorktree;
+        return Err(BenchError::usage(text, hint));
+    }
+    let began = SystemTime::now();
+    setup.in_scratch(|scratch| measure(setup, rounds, &repository, began, scratch))
 }
 
-impl WorktreeBench<'_> {
-    /// Measures, removes all that was made, and reports. The repository is only read: worktrees are added to a clone of it.
-    pub fn run(&self) -> Result<Report, BenchError> {
-        let repository = real_path(self.repository)?;
-        if !repository.join(".git").is_dir() {
-            let text = format!("`{}` is not the main worktree of a git repository", ShownPath(self.repository));
-            let hint = Remedy::NameMainWorktree;
-            return Err(BenchError::usage(text, hint));
-        }
-        let began = SystemTime::now();
-        self.setup.in_scratch(|scratch| self.measure(&repository, began, scratch))
-    }
-
-    fn measure(&self, repository: &Path, began: SystemTime, scratch: &mut Scratch<'_>) -> Result<Report, BenchError> {
-        let source = scratch.path.join("source");
-        let used_before = scratch.used_bytes()?;
-        (self.setup.say)("cloning the repository: worktrees are added to the clone");
-        let mut options = CloneOptions::default();
-        options.cancel = self.setup.cancel.clone();
-        let cloned = clone_tree(repository, &source, &options)?;
-        // Entries of other worktrees lead to those, and files have new inodes.
-        workloads::git(&source, &["worktree", "prune", "--expire=now"])?;
-        workloads::git(&source, &["status", "--porcelain"])?;
-        scratch.flush()?;
-        let made = scratch.used_bytes()?.saturating_sub(used_before);
-        let tracked_files = workloads::git(&source, &["ls-files", "-z"])?.bytes().filter(|&byte| byte == 0).count();
-        let calve = std::env::current_exe()?;
-        let (mut workloads, mut not_run) = workloads::choose(&source, &calve, &programs::find)?;
-        let cancel = self.setup.cancel;
-        workloads::add_with_spare(&source, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
-        let machine = machine::here();
-        let cloned_entries = cloned.entries.map(|entries| entries.total());
-        let needs = Room { bytes: made, inodes: cloned_entries.unwrap_or(0) };
-        let inspect = |_: &Path| Vec::new();
-        let schedule = Schedule::new(&self.setup, self.rounds, needs, machine.memory_bytes, &inspect);
-        let runs = runs::run(workloads, &schedule, scratch)?;
-        let mut report = Report::new("worktree", began, machine);
-        let text = format!("`{}`: {}", ShownPath(repository), counted(tracked_files as u64, "tracked file"));
-        let fact = RepositoryFact { path: calve_receipt::path(repository), tracked_files, entries: cloned_entries };
-        report.circumstance("Repository", text);
-        report.document.facts.repository = Some(fact);
-        scratch.add_to(&mut report, "Made in")?;
-        report.circumstance("REPO, DST", "a clone of the repository, and a new path in the target for each run");
-        comparison::complete(&mut report, &runs);
-        report.document.not_run = not_run;
-        report.versions(programs::versions(&calve, vec!["git", "cp", "npm", "wt"], self.setup.cancel)?);
-        Ok(report)
-    }
+fn measure(
+    setup: &BenchSetup<'_>,
+    rounds: Rounds,
+    repository: &Path,
+    began: SystemTime,
+    scratch: &mut Scratch<'_>,
+) -> Result<Report, BenchError> {
+    let source = scratch.path.join("source");
+    let used_before = scratch.used_bytes()?;
+    (setup.say)("cloning the repository: worktrees are added to the clone");
+    let mut options = CloneOptions::default();
+    options.cancel = setup.cancel.clone();
+    let cloned = clone_tree(repository, &source, &options)?;
+    // Entries of other worktrees lead to those, and files have new inodes.
+    workloads::git(&source, &["worktree", "prune", "--expire=now"])?;
+    workloads::git(&source, &["status", "--porcelain"])?;
+    scratch.flush()?;
+    let made = scratch.used_bytes()?.saturating_sub(used_before);
+    let tracked_files = workloads::git(&source, &["ls-files", "-z"])?.bytes().filter(|&byte| byte == 0).count();
+    let calve = std::env::current_exe()?;
+    let (mut workloads, mut not_run) = workloads::choose(&source, &calve)?;
+    workloads::add_with_spare(&source, &calve, scratch, setup.cancel, (&mut workloads, &mut not_run))?;
+    let machine = machine::here();
+    let cloned_entries = cloned.entries.map(|entries| entries.total());
+    let needs = Room { bytes: made, inodes: cloned_entries.unwrap_or(0) };
+    let inspect = |_: &Path| Vec::new();
+    let runs = runs::run(setup, rounds, needs, machine.memory_bytes, &inspect, workloads, scratch)?;
+    let mut report = Report::new("worktree", began, machine);
+    let text = format!("`{}`: {}", ShownPath(repository), counted(tracked_files as u64, "tracked file"));
+    let fact = RepositoryFact { path: calve_receipt::path(repository), tracked_files, entries: cloned_entries };
+    report.circumstance("Repository", text);
+    report.document.facts.repository = Some(fact);
+    scratch.add_to(&mut report, "Made in")?;
+    report.circumstance("REPO, DST", "a clone of the repository, and a new path in the target for each run");
+    comparison::complete(&mut report, &runs);
+    report.document.not_run = not_run;
+    report.versions(programs::versions(&calve, vec!["git", "cp", "npm", "wt"], setup.cancel)?);
+    Ok(report)
 }

@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_receipt::bench::{NotRun, NotRunReason};
+use calve_receipt::bench::NotRun;
 
 use crate::comparison::missing;
 use crate::error::BenchError;
+use crate::programs;
 use crate::remedy::ProgramSource;
 use crate::scratch::Scratch;
-use crate::spares::{SPARES, Store};
+use crate::spares;
 use crate::workload::{Group, Leftovers, Role, Workload};
 
 pub(crate) const COMPLETE: Group = Group { name: Cow::Borrowed("complete worktrees"), note: "" };
@@ -51,11 +52,7 @@ const VARIANTS: [WorktreeVariant; 3] = [
     },
 ];
 
-pub(crate) fn choose(
-    source: &Path,
-    calve: &Path,
-    find: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Result<(Vec<Workload>, Vec<NotRun>), BenchError> {
+pub(crate) fn choose(source: &Path, calve: &Path) -> Result<(Vec<Workload>, Vec<NotRun>), BenchError> {
     let list = source.with_file_name("ignored");
     let mut lines = Vec::new();
     for path in ignored(source)? {
@@ -68,7 +65,7 @@ pub(crate) fn choose(
         if variant.program == "npm" && !source.join("package-lock.json").is_file() {
             continue;
         }
-        match find(variant.program) {
+        match programs::find(variant.program) {
             Some(program) => {
                 workloads.push(workload(variant.shown, Role::Peer, variant.script, source, &program, &list))
             }
@@ -85,18 +82,11 @@ pub(crate) fn add_with_spare(
     calve: &Path,
     scratch: &Scratch<'_>,
     cancel: &CancelToken,
-    (workloads, not_run): (&mut Vec<Workload>, &mut Vec<NotRun>),
+    lists: (&mut Vec<Workload>, &mut Vec<NotRun>),
 ) -> Result<(), BenchError> {
     const SHOWN: &str = "calve worktree add --path DST; git status (with a spare)";
-    let store = Store::new(calve, scratch, source.to_path_buf(), cancel);
-    if let Some(reason) = store.make(&["--worktree".as_ref(), "--at".as_ref(), scratch.path.as_os_str()])? {
-        not_run.push(NotRun { command: SHOWN.to_owned(), why: NotRunReason::Refused, reason, remedy: None });
-        return Ok(());
-    }
     let plain = workload(SHOWN, Role::Calve, TAKE_SPARE, source, calve, &source.with_file_name("ignored"));
-    let (environment, prepare) = (store.environment(), Some(store.refilled_before_runs()));
-    workloads.push(Workload { group: SPARES, environment, prepare, ..plain });
-    Ok(())
+    spares::add(plain, (calve, source), &["--worktree".as_ref()], scratch, cancel, lists)
 }
 
 fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path, list: &Path) -> Workload {

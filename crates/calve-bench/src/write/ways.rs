@@ -8,7 +8,7 @@ use calve_receipt::human::{count, counted, size};
 use serde_json::Value;
 
 use super::node::{NODE, Node};
-use crate::space::Room;
+use crate::scratch::Room;
 use crate::workload::{CheckFunction, Group, OwnTimes, Role, Workload};
 
 #[derive(Debug, Clone, Copy)]
@@ -27,11 +27,8 @@ impl Task {
 
     fn group(&self) -> Group {
         const NOTE: &str = "`median`, `min`, `max` and the ratios are those of the writing alone; CPU and memory are those of the whole process. Stall: the longest time that the event loop was blocked, in all runs.";
-        let directories = if self.directories == 1 {
-            "one directory".to_owned()
-        } else {
-            format!("{} directories", count(self.directories))
-        };
+        let directories =
+            if self.directories == 1 { "one directory".to_owned() } else { counted(self.directories, "directory") };
         let name = format!("{} files of {}, in {directories}", count(self.files), size(self.bytes));
         Group { name: Cow::Owned(name), note: NOTE }
     }

@@ -1,22 +1,16 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
-pub(crate) mod bench_db;
-mod bench_git;
-pub(crate) mod bench_run;
+pub(crate) mod bench;
 pub(crate) mod db;
 pub(crate) mod env;
 pub(crate) mod git;
 mod groups;
 pub(crate) mod habits;
 pub(crate) mod hook;
-pub(crate) mod init;
-pub(crate) mod mcp;
-pub(crate) mod prompt;
 pub(crate) mod registry;
-pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod services;
-pub(crate) mod shell_init;
+pub(crate) mod setting_up;
 mod space;
 pub(crate) mod spares;
 pub(crate) mod template;
@@ -32,10 +26,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
-pub(crate) use self::bench_git::BenchGitArguments;
-use self::bench_run::BenchRunArguments;
+use self::bench::{BenchRunArguments, ReportArguments};
 pub(crate) use self::groups::with_all_commands;
-use self::report::ReportArguments;
 use self::space::size;
 pub(crate) use self::space::{DedupeArguments, DuArguments};
 use crate::name_parser::NameParser;
@@ -90,7 +82,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: worktree::WorktreeCommand,
     },
-    Init(init::InitArguments),
+    Init(setting_up::InitArguments),
     Env(env::EnvArguments),
     Exec(env::ExecArguments),
     /// Start this worktree's services: databases with durable data
@@ -120,9 +112,9 @@ or `template = \"shop\"` in place of the first three, after `calve db template c
         #[command(subcommand)]
         command: hook::HookCommand,
     },
-    Mcp(mcp::McpArguments),
-    Prompt(prompt::PromptArguments),
-    ShellInit(shell_init::ShellInitArguments),
+    Mcp(setting_up::McpArguments),
+    Prompt(setting_up::PromptArguments),
+    ShellInit(setting_up::ShellInitArguments),
     /// Start database servers on clones of prepared data
     Db {
         #[command(subcommand)]
@@ -314,8 +306,8 @@ pub(crate) struct ManArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     Copy(BenchCopyArguments),
-    Db(bench_db::BenchDbArguments),
-    Git(Box<BenchGitArguments>),
+    Db(bench::BenchDbArguments),
+    Git(Box<bench::BenchGitArguments>),
     Write(BenchWriteArguments),
     Worktree(worktree::BenchWorktreeArguments),
 }

@@ -254,7 +254,7 @@ pub(crate) struct BenchWorktreeArguments {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repository: PathBuf,
     #[command(flatten)]
-    pub(crate) run: super::bench_run::BenchRunArguments,
+    pub(crate) run: super::bench::BenchRunArguments,
 }
 
 fn parse_data_from(text: &str) -> Result<DataFrom, std::convert::Infallible> {

@@ -6,7 +6,7 @@ use calve_git::environment::root_of;
 use calve_git::{Config, SHARED_CONFIG};
 
 use crate::cli::db::engine;
-use crate::cli::init::InitArguments;
+use crate::cli::setting_up::InitArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{consent, output, real_path, sys};
 
@@ -35,19 +35,13 @@ pub(crate) fn run(arguments: &InitArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-struct InitAnswers {
-    ports: String,
-    engine: String,
-    create: String,
-}
-
-/// Takes the options, or on a terminal, where there are none, asks.
-fn answers(arguments: &InitArguments) -> Result<InitAnswers, Failure> {
+/// Takes the options, or on a terminal, where there are none, asks: for ports, an engine, and the command that fills the database.
+fn answers(arguments: &InitArguments) -> Result<[String; 3], Failure> {
     let is_told = !arguments.ports.is_empty() || arguments.engine.is_some();
     if is_told || !consent::can_ask() {
         let ports = if is_told { arguments.ports.join(" ") } else { PORTS.to_owned() };
         let [engine, create] = [&arguments.engine, &arguments.create].map(|one| one.clone().unwrap_or_default());
-        return Ok(InitAnswers { ports, engine, create });
+        return Ok([ports, engine, create]);
     }
     let answers = sys::Answers::new()?;
     // A wrong answer is asked for again. The one that the question shows is given by its name, or by none.
@@ -71,12 +65,11 @@ fn answers(arguments: &InitArguments) -> Result<InitAnswers, Failure> {
         "" => String::new(),
         engine => ask(&format!("Command that fills it, with its URL in {}", variable(engine)), "", |_| Ok(()))?,
     };
-    Ok(InitAnswers { ports, engine, create })
+    Ok([ports, engine, create])
 }
 
 fn check_ports(ports: &str) -> Result<(), String> {
-    let alone = InitAnswers { ports: ports.to_owned(), engine: String::new(), create: String::new() };
-    Config::check(&text(&alone)).map_err(|error| match error {
+    Config::check(&text(&[ports.to_owned(), String::new(), String::new()])).map_err(|error| match error {
         calve_git::Error::Config { reason, .. } => reason,
         other => other.to_string(),
     })
@@ -86,23 +79,23 @@ fn variable(engine: &str) -> &'static str {
     engine.parse().map_or("DATABASE_URL", EngineKind::url_variable)
 }
 
-fn text(answers: &InitAnswers) -> String {
+fn text([ports, engine, create]: &[String; 3]) -> String {
     let mut text = String::new();
-    if !answers.ports.is_empty() {
+    if !ports.is_empty() {
         text += "[ports]                       # each worktree gets ports of its own\n";
     }
-    for port in answers.ports.split_whitespace() {
+    for port in ports.split_whitespace() {
         let (name, number) = port.split_once('=').unwrap_or((port, "''"));
         text += &format!("{name} = {number}\n");
     }
-    if !answers.engine.is_empty() {
-        let (engine, variable) = (quoted(&answers.engine), variable(&answers.engine));
+    if !engine.is_empty() {
+        let (engine, variable) = (quoted(engine), variable(engine));
         text += &format!(
             "[services.db]                 # and a database of its own\nengine = {engine}\nenv = \"{variable}\"\n"
         );
     }
-    if !answers.create.is_empty() {
-        let create = quoted(&answers.create);
+    if !create.is_empty() {
+        let create = quoted(create);
         text += &format!("create = {create}\n# inputs = [\"migrations/**\"]   # the files that it reads\n");
     }
     text

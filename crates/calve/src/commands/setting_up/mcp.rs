@@ -1,6 +1,6 @@
 use calve_agent::mcp::{ServeError, ServerOptions, serve};
 
-use crate::cli::mcp::McpArguments;
+use crate::cli::setting_up::McpArguments;
 use crate::failure::{FAILED, Failure};
 
 pub(crate) fn run(arguments: &McpArguments) -> Result<(), Failure> {

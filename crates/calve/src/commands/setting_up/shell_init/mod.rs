@@ -1,5 +1,5 @@
 use super::completions;
-use crate::cli::shell_init::{ShellInitArguments, WithFunctions};
+use crate::cli::setting_up::{ShellInitArguments, WithFunctions};
 use crate::failure::Failure;
 use crate::output;
 

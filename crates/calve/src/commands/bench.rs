@@ -1,0 +1,86 @@
+use std::path::Path;
+
+use calve_bench::db::DatabaseBench;
+use calve_bench::{BenchError, BenchSetup, Report, Rounds, copy, git, worktree, write};
+use calve_core::{CancelToken, Error};
+
+use super::db::home::{home, supervisor};
+use crate::cli::BenchCommand;
+use crate::cli::bench::{BenchDbArguments, BenchGitArguments, BenchRunArguments, ReportArguments};
+use crate::failure::{FAILED, Failure};
+use crate::{output, wording};
+
+pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Failure> {
+    let result = match command {
+        BenchCommand::Copy(arguments) => in_turns(&arguments.run, cancel, |setup, rounds| {
+            copy::run(&setup, rounds, &arguments.tree, &arguments.only)
+        }),
+        BenchCommand::Db(arguments) => databases(arguments, cancel),
+        BenchCommand::Git(arguments) => git_clones(arguments, cancel),
+        BenchCommand::Worktree(arguments) => {
+            in_turns(&arguments.run, cancel, |setup, rounds| worktree::run(&setup, rounds, &arguments.repository))
+        }
+        BenchCommand::Write(arguments) => reported(&arguments.report, &arguments.into, cancel, |setup| {
+            let rounds = Rounds::Exactly(arguments.runs);
+            write::run(&setup, rounds, arguments.files, arguments.size, &arguments.directories)
+        }),
+    };
+    // The terminal sends Ctrl-C to the programs of a bench too: their failures are then no findings.
+    result.map_err(|failure| if cancel.is_cancelled() { Error::Interrupted.into() } else { failure })
+}
+
+fn in_turns(
+    arguments: &BenchRunArguments,
+    cancel: &CancelToken,
+    measure: impl FnOnce(BenchSetup<'_>, Rounds) -> Result<Report, BenchError>,
+) -> Result<(), Failure> {
+    let rounds = arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly);
+    reported(&arguments.report, &arguments.into, cancel, |setup| measure(setup, rounds))
+}
+
+fn databases(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let (home, supervisor) = (home()?, supervisor()?);
+    let directory = crate::home::directory()
+        .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
+    // A home that is not there yet has no template, which the start of a server says.
+    fs_err::create_dir_all(&directory)?;
+    reported(&arguments.report, &directory, cancel, |setup| {
+        let bench = DatabaseBench {
+            setup,
+            home: &home,
+            supervisor: &supervisor,
+            template: &arguments.template,
+            query: &arguments.query,
+            write: arguments.write.as_deref(),
+            runs: arguments.runs,
+            steps: arguments.steps.unwrap_or(arguments.runs),
+        };
+        bench.run()
+    })
+}
+
+fn git_clones(arguments: &BenchGitArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let into = arguments.into.clone().unwrap_or_else(std::env::temp_dir);
+    let sources = arguments.repo.iter().map(|text| git::Source::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    reported(&arguments.report, &into, cancel, |setup| {
+        let cases = arguments.tests.as_ref().map_or_else(git::all_cases, |selection| selection.0.clone());
+        let rounds = arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly);
+        git::run(&setup, rounds, &sources, &cases)
+    })
+}
+
+/// Measures in a directory, prints the report, and fails when one of the commands in it did.
+fn reported(
+    arguments: &ReportArguments,
+    into: &Path,
+    cancel: &CancelToken,
+    measure: impl FnOnce(BenchSetup<'_>) -> Result<Report, BenchError>,
+) -> Result<(), Failure> {
+    let report =
+        measure(BenchSetup { into, say: &output::note, warn: &output::warn, hint: wording::core::hint, cancel })?;
+    match arguments.json {
+        true => output::json(&report.json())?,
+        false => output::result(&report.markdown())?,
+    }
+    Ok(report.verdict()?)
+}
