@@ -2,12 +2,22 @@
 
 use std::io::{self, IsTerminal as _};
 
+use calve_env::Consent;
 use calve_git::hooks::Hook;
 
 use crate::{output, sys};
 
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && output::is_on_terminal()
+}
+
+/// Returns which commands of the project may run.
+pub(crate) fn to_hooks(no_hooks: bool, yes: bool) -> Consent {
+    match (no_hooks, yes) {
+        (true, _) => Consent::Nothing,
+        (_, true) => Consent::Everything,
+        _ => Consent::Approved,
+    }
 }
 
 pub(crate) fn ask(hook: Hook, text: &str) -> bool {

@@ -16,16 +16,13 @@ pub(crate) fn watched<T>(verb: &'static str, progress: &Arc<Progress>, work: imp
     work()
 }
 
-pub(crate) struct Watch {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(crate) struct Watch(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Watch {
     /// Shows progress after one second. Does nothing where nobody watches.
     pub(crate) fn start(verb: &'static str, progress: &Arc<Progress>) -> Self {
         if !output::shows_progress() {
-            return Self { stop: None, thread: None };
+            return Self(None);
         }
         let (stop, stopped) = channel();
         let (progress, begun) = (Arc::clone(progress), Instant::now());
@@ -42,14 +39,14 @@ impl Watch {
             }
             output::progress("");
         });
-        Self { stop: Some(stop), thread: Some(thread) }
+        Self(Some((stop, thread)))
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        if let Some((stop, thread)) = self.0.take() {
+            drop(stop);
             let _ = thread.join();
         }
     }

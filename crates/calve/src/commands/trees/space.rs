@@ -6,7 +6,7 @@ use calve_core::space::{DedupeReport, DiskUsage, Usage};
 
 use crate::failure::{FAILED, Failure};
 use crate::output;
-use calve_receipt::human::{count, duration, entries, size};
+use calve_receipt::human::{count, counted, duration, entries, size};
 
 pub(super) fn usage_table(report: &DiskUsage) -> String {
     let mut text = String::new();
@@ -65,10 +65,10 @@ pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {
     let mut line = format!(
         "{what} {} in {} of {}, in {} sets that hold the same; {} shared already; {}",
         size(report.shared.bytes),
-        files(report.shared.files),
+        counted(report.shared.files, "file"),
         count(report.files),
         count(report.groups),
-        files(report.already_files),
+        counted(report.already_files, "file"),
         duration(report.elapsed)
     );
     if let Some(gained) = report.gained_bytes {
@@ -78,16 +78,12 @@ pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {
     output::note(&line);
     for left in &report.left_alone {
         let first = ShownPath(&left.first_path);
-        output::note(&format!("left alone {}: {} (first: `{first}`)", files(left.files), left.reason));
+        output::note(&format!("left alone {}: {} (first: `{first}`)", counted(left.files, "file"), left.reason));
     }
     if let Some(first) = report.skipped.first() {
         output::warn(&unreadable(report.unreadable, first));
     }
     report.warnings.iter().for_each(|warning| output::warn(&warning.message));
-}
-
-fn files(number: u64) -> String {
-    format!("{} {}", count(number), if number == 1 { "file" } else { "files" })
 }
 
 /// Returns the number of threads set by a test that counts calls or memory.

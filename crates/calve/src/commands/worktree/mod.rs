@@ -6,7 +6,6 @@ pub(crate) mod dependencies;
 pub(crate) mod env;
 pub(crate) mod facts;
 mod gone_data;
-mod here;
 mod list;
 mod processes;
 mod prune;

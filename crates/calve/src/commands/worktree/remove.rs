@@ -9,14 +9,13 @@ use calve_git::worktree::{
     WorktreeRemoveReport,
 };
 
-use super::here::consent;
 use super::processes;
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::failure::Failure;
 use crate::host::Program;
 use crate::real_path::here;
 use crate::wording::unsaved;
-use crate::{home, operands, output};
+use crate::{consent, home, operands, output};
 use calve_receipt::human::{counted, duration};
 use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipt, WorktreeRemoveReceipts, path};
 
@@ -77,7 +76,7 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
     worktree.remove.wait = RemovalWait::No;
     worktree.remove.protect = home::protected();
     worktree.remove.cancel = cancel.clone();
-    let consent = consent(arguments.no_hooks, arguments.yes);
+    let consent = consent::to_hooks(arguments.no_hooks, arguments.yes);
     Ok(RemoveOptions { worktree, consent, trusts_hook: arguments.trust })
 }
 

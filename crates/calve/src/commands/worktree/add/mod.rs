@@ -17,7 +17,6 @@ use crate::commands::trees::spares;
 use crate::commands::worktree::dependencies;
 use crate::commands::worktree::env;
 use crate::commands::worktree::facts::Facts;
-use crate::commands::worktree::here;
 use crate::failure::Failure;
 use crate::host::Program;
 use crate::progress_bar::Watch;
@@ -162,7 +161,7 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
         worktree,
         data_from: arguments.data_from.clone(),
         env_file: arguments.env_file.clone(),
-        consent: here::consent(arguments.no_hooks, arguments.yes),
+        consent: consent::to_hooks(arguments.no_hooks, arguments.yes),
         agent: arguments.for_agent.clone(),
         protect: home::protected(),
     })

@@ -1,15 +1,12 @@
-mod store;
-mod watch;
-
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use calve_core::internal::ShownPath;
-use calve_core::options::Background;
+use calve_core::options::{Background, SpareUse};
 use calve_core::spares::{
-    Readiness, RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, WatchEnd,
-    WatchOptions, WatcherStart,
+    Readiness, RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares,
+    UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome, WatcherStart,
 };
 use calve_core::template::{Templates, template_name};
 use calve_core::{CancelToken, Mounts, Progress};
@@ -17,8 +14,6 @@ use calve_git::worktree::AddReport;
 use calve_receipt::SparesReceipt;
 use calve_receipt::human::{age, counted, entries, size};
 
-use self::store::state;
-pub(crate) use self::store::store;
 use crate::cli::spares::{AddArguments, Output, SparesCommand};
 use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
@@ -47,8 +42,22 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
             output::note(&format!("removed the spares of `{}`", ShownPath(source.name())));
             if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
         }
-        SparesCommand::Watch => watch::run(cancel),
+        SparesCommand::Watch => watch(cancel),
     }
+}
+
+/// Returns where spares are noted.
+fn state() -> Result<PathBuf, Failure> {
+    home::directory().map_err(|why| {
+        let hint = "set CALVE_HOME to the directory in which Calve may keep its state";
+        Failure::stated(FAILED, format!("there is no place for spares: {why}"), hint)
+    })
+}
+
+pub(crate) fn store() -> Result<Spares, Failure> {
+    let home = state()?;
+    home::make(&home)?;
+    Ok(Spares::at(SpareUse::in_home(&home).home))
 }
 
 pub(crate) fn start_refill() {
@@ -255,4 +264,48 @@ fn sentence_of(spare: &SpareState) -> String {
     let built = age(SystemTime::now().duration_since(built).unwrap_or_default());
     let cost = if written == 0 { "shared".into() } else { format!("{} written", size(written)) };
     format!("{standing}, {built} old, {}, {}, {cost}", entries(number), size(apparent))
+}
+
+fn watch(cancel: &CancelToken) -> Result<(), Failure> {
+    let mut told = |note: WatchNote<'_>| {
+        if let Some(text) = told_of(note) {
+            output::note(&text);
+        }
+    };
+    let mut options = WatchOptions { notify: &mut told, end: WatchEnd::Never, cancel: cancel.clone() };
+    match store()?.watch(&mut options)? {
+        WatchOutcome::Elsewhere => {
+            let hint = "one watcher is enough for all spares of a user";
+            Err(Failure::stated(FAILED, "another `calve spares watch` is running", hint))
+        }
+        // Ctrl-C is how it ends.
+        _ => Ok(()),
+    }
+}
+
+fn told_of(note: WatchNote<'_>) -> Option<String> {
+    Some(match note {
+        WatchNote::Listening => "watching the sources of spares; Ctrl-C ends it".into(),
+        WatchNote::Watching { source, directories } => {
+            format!("`{}`: {} watched", ShownPath(source), counted(directories as u64, "directory"))
+        }
+        WatchNote::Lost { source, why } => format!("`{}`: {}", ShownPath(source), untracked(why)),
+        _ => return None,
+    })
+}
+
+fn untracked(why: UntrackedReason) -> &'static str {
+    match why {
+        UntrackedReason::TooManyDirectories => {
+            "not watched, as it has more directories than a quarter of the user's inotify watches \
+             (fs.inotify.max_user_watches)"
+        }
+        UntrackedReason::NoWatches => "not watched, as the system gives no more inotify watches",
+        UntrackedReason::Removal => "a name was removed, so it will be compared anew",
+        UntrackedReason::Overflow => "too much happened at a time, so it will be compared anew",
+        UntrackedReason::Gone => "it was moved, removed or unmounted",
+        UntrackedReason::Mounted => "not watched, as another file system is mounted in it",
+        UntrackedReason::FileSystem => "not watched, as not every change on its file system is told",
+        UntrackedReason::Unreadable => "not watched, as a directory in it cannot be read",
+    }
 }
