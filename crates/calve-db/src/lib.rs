@@ -32,8 +32,8 @@ mod supervise;
 mod sys;
 
 pub use build::{
-    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, NameLock, ReceiveOptions, ReceiveOutcome,
-    ReceivePaths, TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
+    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, NameLock, ReceiveOptions, ReceivePaths,
+    TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
     remove_unused as remove_unused_templates,
 };
 pub use engine::address::Address;
@@ -47,20 +47,21 @@ pub use files::large_files::LargeFile;
 pub use registry::mark::marks;
 pub use registry::template::key::recipe_word;
 pub use registry::template::{DatabaseTemplate, ImageOrigin, list as list_templates};
-pub use registry::{Ending, Home, LaunchReport, Log, Record, Server, endings, find, list, log};
-pub use server::baseline::{BaselineServer, BaselineServers, PreparedBaselineServer};
-pub use server::control::{ResetReport, StopReport, mark, reset, stop, unmark};
+pub use registry::{Ending, Home, LaunchReport, Record, Server, endings, find, list, log};
+pub use server::baseline::{BaselineServer, BaselineServers};
+pub use server::control::{mark, reset, stop, unmark};
+pub use server::messages::Ownership;
 pub use server::standby::{
     MOST_STANDBYS, Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool,
 };
-pub use server::start::{Ownership, StartOptions, start};
+pub use server::start::{StartOptions, start};
 pub use server::starter::{OwnedServer, first_process, memory_bytes};
 pub use server::sweep::{ServerSweepReport, delete_trash, sweep};
 pub use service::{
-    NewService, PendingRemoval, Service, ServiceData, ServiceOrigin, ServiceWorktree, UnsavedDataRule, WrittenDataRule,
-    begin_removal, create as create_service, find as find_service, finish_removals, has_newer_template, is_written,
-    new_worktree_id, reset as reset_service, services, services_of, set_worktree, start as start_service,
-    stop as stop_service, template_with_program, unreadable::unreadable, usable_template as service_template,
+    LossRule, PendingRemoval, Service, ServiceData, ServiceOrigin, ServiceWorktree, begin_removal,
+    create as create_service, find as find_service, finish_removals, has_newer_template, is_written, new_worktree_id,
+    reset as reset_service, services, services_of, set_worktree, start as start_service, stop as stop_service,
+    template_with_program, unreadable, usable_template as service_template,
 };
 pub use supervise::supervise;
 pub use sys::ProcessEnd;

@@ -1,5 +1,6 @@
 //! Adds a complete worktree: the plot.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
@@ -8,7 +9,7 @@ use calve_git::environment::{WorktreeId, may_have_directory};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, AddIntent, AddReport};
 
-use crate::agent::{self, AgentAnswer};
+use crate::agent;
 use crate::complete::{Incomplete, Maker, OwnParts};
 use crate::consent::{self, Consent};
 use crate::data_from::DataFrom;
@@ -88,8 +89,8 @@ pub fn add<'h>(
 ) -> std::result::Result<AddOutcome<'h>, AddFailure> {
     let AddOptions { worktree: wanted, agent, .. } = options;
     let _turn = match agent.as_ref().map(|maker| agent::answer(wanted, maker, cancel)).transpose()? {
-        Some(AgentAnswer::Ready(path)) => return Ok(AddOutcome::Ready(path)),
-        Some(AgentAnswer::Make(turn)) => Some(turn),
+        Some(ControlFlow::Break(path)) => return Ok(AddOutcome::Ready(path)),
+        Some(ControlFlow::Continue(turn)) => Some(turn),
         None => None,
     };
     steps.begins();
@@ -122,10 +123,7 @@ pub fn add<'h>(
 }
 
 /// The hook to run in a new worktree, and the repository's main one.
-struct WantedHook {
-    text: String,
-    main: Option<PathBuf>,
-}
+type WantedHook = (String, Option<PathBuf>);
 
 /// The things that are found out, agreed on and begun before a worktree is made.
 struct Prepared<'h> {
@@ -178,7 +176,7 @@ fn hook_to_run(
     if consent == Consent::Approved {
         consent::require(host, &repository_of(&upcoming.donor)?, Hook::PostAdd, &text, cancel)?;
     }
-    Ok(Some(WantedHook { text, main: upcoming.main.clone() }))
+    Ok(Some((text, upcoming.main.clone())))
 }
 
 fn incomplete<'a>(
@@ -208,7 +206,7 @@ fn finish(
     cancel: &CancelToken,
 ) -> Result<()> {
     let AddedEnvironment { report: AddReport { worktree: added, .. }, own } = added;
-    if let Some(WantedHook { text, main }) = hook {
+    if let Some((text, main)) = hook {
         let mut surroundings = HookEnvironment::new(&added.path);
         surroundings.main = main;
         surroundings.source = Some(added.donor.clone());

@@ -1,5 +1,6 @@
 //! Answers an agent that asks for a branch, before a worktree is made.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
@@ -9,21 +10,20 @@ use calve_git::worktree::{AddOptions, AgentBranch, AgentTurn, for_agent};
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 
-pub(crate) enum AgentAnswer {
-    /// The agent's finished worktree, possibly made by another process just now.
-    Ready(PathBuf),
-    /// The branch is free. Keep the turn until the worktree is finished.
-    Make(AgentTurn),
-}
-
-pub(crate) fn answer(wanted: &AddOptions, maker: &str, cancel: &CancelToken) -> Result<AgentAnswer> {
+/// Returns the agent's finished worktree, possibly made by another process just now, or where the branch is free the turn to make one: to be
+/// kept until that is finished.
+pub(crate) fn answer(
+    wanted: &AddOptions,
+    maker: &str,
+    cancel: &CancelToken,
+) -> Result<ControlFlow<PathBuf, AgentTurn>> {
     let AddOptions { start, branch, base, .. } = wanted;
     let turn = AgentTurn::wait(start, branch, cancel)?;
     let named = ShownPath(Path::new(branch));
     let (text, remedy) = match for_agent(start, branch, base.as_deref(), maker)? {
-        AgentBranch::Free => return Ok(AgentAnswer::Make(turn)),
+        AgentBranch::Free => return Ok(ControlFlow::Continue(turn)),
         // A returning agent gets its old worktree.
-        AgentBranch::Ready(path) => return Ok(AgentAnswer::Ready(path)),
+        AgentBranch::Ready(path) => return Ok(ControlFlow::Break(path)),
         AgentBranch::TakenByMain(path) => (
             format!("the branch `{named}` is checked out in the main worktree, `{}`", ShownPath(&path)),
             Remedy::AskForAnotherName,

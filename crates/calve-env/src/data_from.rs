@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
-use calve_db::{Error as DbError, Home, Service};
+use calve_db::{Error as DbError, Home, Service, ServiceOrigin};
 use calve_git::ServiceConfig;
 use calve_git::environment::WorktreeId;
 use calve_git::worktree::{self, AddPlan};
 
 use crate::consent::Consent;
-use crate::early_clones::{DataRequest, DataSource, DonorRule};
+use crate::early_clones::{DataRequest, DonorRule};
 use crate::error::{Error, Result};
 use crate::host::{Event, Host, database_home, swept_home};
 use crate::origin::DataOrigin;
@@ -59,20 +59,20 @@ impl DataFrom {
     ) -> Result<Vec<DataRequest>> {
         let mut requests = Vec::new();
         for (name, config) in wanted {
-            let source = DataSource::choose(name, &config.template, donated, self.rule());
+            let source = self.rule().source(name, &config.template, donated);
             self.check(&source, name)?;
             match (&source, self) {
                 // The files that say which template it is are those of the new worktree.
                 _ if config.recipe.is_some() && self.rule() == DonorRule::SameTemplate => continue,
-                (DataSource::Template(template), Self::Template) => _ = calve_db::service_template(home, template)?,
+                (ServiceOrigin::Template(template), Self::Template) => _ = calve_db::service_template(home, template)?,
                 // Cloning checks its files.
-                (DataSource::Template(template), _) => match calve_db::template_with_program(home, template) {
+                (ServiceOrigin::Template(template), _) => match calve_db::template_with_program(home, template) {
                     Err(error @ DbError::BadName { .. }) => return Err(error.into()),
                     // The worktree is made without its data then.
                     Err(_) => continue,
                     Ok(_) => {}
                 },
-                (DataSource::Service(_), _) => {}
+                (ServiceOrigin::Service(_), _) => {}
             }
             requests.push((name.clone(), source));
         }
@@ -80,8 +80,8 @@ impl DataFrom {
     }
 
     /// Fails if the user has named a worktree that has no data of the service, for which there is only this source then.
-    fn check(&self, source: &DataSource, service: &str) -> Result<()> {
-        let (DataSource::Template(_), Self::Worktree(worktree)) = (source, self) else { return Ok(()) };
+    fn check(&self, source: &ServiceOrigin, service: &str) -> Result<()> {
+        let (ServiceOrigin::Template(_), Self::Worktree(worktree)) = (source, self) else { return Ok(()) };
         let text = format!("`{}` has no data of the service `{service}`", ShownPath(worktree));
         Err(Error::failed(text, Remedy::StartServicesThereOrNameNoSource))
     }
@@ -113,11 +113,13 @@ impl DataFrom {
                     continue;
                 }
             };
-            let source = DataSource::choose(&name, &template, &donated, self.rule());
+            let source = self.rule().source(&name, &template, &donated);
             self.check(&source, &name)?;
             let obstacle = match &source {
-                DataSource::Template(template) => template::obstacle(host, &home, donor, template, &config, consent)?,
-                DataSource::Service(_) => None,
+                ServiceOrigin::Template(template) => {
+                    template::obstacle(host, &home, donor, template, &config, consent)?
+                }
+                ServiceOrigin::Service(_) => None,
             };
             match obstacle {
                 Some(text) => planned.lacking.push((name.clone(), Error::Refused { text, remedy: None })),
@@ -161,7 +163,7 @@ fn readable(host: &dyn Host, donor: &Path) -> Result<Option<WorktreeId>> {
     let Some(owner) = WorktreeId::read(donor)? else { return Ok(None) };
     match database_home(host).and_then(|home| seen(&home, &owner)) {
         Err(error) if error.is_damaged_record() => {
-            host.report(Event::DonorUnreadable(error));
+            host.report(Event::Failure("no data of the donor is cloned", error));
             Ok(None)
         }
         // Another error is told once its data is needed.

@@ -9,14 +9,7 @@ use calve_db::{Home, Service, ServiceData, ServiceOrigin};
 use crate::host::{Host, reap_trash};
 
 /// The name of a service, and where its data comes from.
-pub(crate) type DataRequest = (String, DataSource);
-
-/// The source of data: a template of this name, or the service of which the servers have this name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DataSource {
-    Template(String),
-    Service(String),
-}
+pub(crate) type DataRequest = (String, ServiceOrigin);
 
 /// Which data of another worktree counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,25 +19,14 @@ pub(crate) enum DonorRule {
     Any,
 }
 
-impl DataSource {
-    pub(crate) fn choose(name: &str, template: &str, donated: &[Service], rule: DonorRule) -> Self {
-        let counts = |donor: &&Service| rule == DonorRule::Any || donor.template == template;
+impl DonorRule {
+    /// Returns where the data of the service `name` comes from, of which that template is wanted.
+    pub(crate) fn source(self, name: &str, template: &str, donated: &[Service]) -> ServiceOrigin {
+        let counts = |donor: &&Service| self == Self::Any || donor.template == template;
         match donated.iter().filter(counts).find(|donor| donor.service == name) {
-            Some(donor) => Self::Service(donor.name.clone()),
-            None => Self::Template(template.to_owned()),
+            Some(donor) => ServiceOrigin::Service(donor.name.clone()),
+            None => ServiceOrigin::Template(template.to_owned()),
         }
-    }
-
-    pub(crate) fn is(&self, service: &Service) -> bool {
-        matches!(self, Self::Service(name) if *name == service.name)
-    }
-
-    pub(crate) fn clone_data(&self, home: &Home, service: &str, cancel: &CancelToken) -> CloneOutcome {
-        let origin = match self {
-            Self::Template(name) => ServiceOrigin::Template(name),
-            Self::Service(name) => ServiceOrigin::Service(name),
-        };
-        ServiceData::clone_from(home, service, origin, cancel)
     }
 }
 
@@ -53,7 +35,7 @@ type CloneOutcome = calve_db::Result<ServiceData>;
 /// Data that is being cloned. Dropping it waits for the clones that were not taken, and removes them.
 pub(crate) struct EarlyClones<'h> {
     host: &'h dyn Host,
-    threads: BTreeMap<String, (DataSource, JoinHandle<CloneOutcome>)>,
+    threads: BTreeMap<String, (ServiceOrigin, JoinHandle<CloneOutcome>)>,
     home: Option<Home>,
 }
 
@@ -66,14 +48,16 @@ impl<'h> EarlyClones<'h> {
         let begun = requests.into_iter().filter_map(|(name, source)| {
             let (home, service, from, cancel) = (home.clone(), name.clone(), source.clone(), cancel.clone());
             // Without a thread it is cloned later.
-            let thread = std::thread::Builder::new().spawn(move || from.clone_data(&home, &service, &cancel)).ok()?;
+            let thread = std::thread::Builder::new()
+                .spawn(move || ServiceData::clone_from(&home, &service, &from, &cancel))
+                .ok()?;
             Some((name, (source, thread)))
         });
         Self { host, threads: begun.collect(), home: Some(home.clone()) }
     }
 
     /// Waits for the data of a service, if that is being cloned from there.
-    pub(crate) fn take(&mut self, name: &str, source: &DataSource) -> Option<CloneOutcome> {
+    pub(crate) fn take(&mut self, name: &str, source: &ServiceOrigin) -> Option<CloneOutcome> {
         let (from, thread) = self.threads.remove(name)?;
         let cloned = thread.join().ok()?;
         (from == *source).then_some(cloned)

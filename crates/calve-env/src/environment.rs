@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::UnsavedDataRule;
+use calve_db::LossRule;
 use calve_git::Config;
 use calve_git::environment::{LeasedPort, check_original, root_of};
 
@@ -70,7 +70,7 @@ impl<'h> Environment<'h> {
     pub fn readable_services(&self) -> Result<Services<'h>> {
         match self.services() {
             Err(error) if error.is_damaged_record() => {
-                self.host.report(Event::ServicesUnreadable(error));
+                self.host.report(Event::Failure("the services are left out", error));
                 Ok(Services::none(self.host, &self.root))
             }
             services => services,
@@ -98,7 +98,7 @@ impl<'h> Environment<'h> {
     pub fn down(
         &self,
         names: &[String],
-        unsaved: UnsavedDataRule,
+        unsaved: LossRule,
         cancel: &CancelToken,
     ) -> Result<(Services<'h>, Vec<String>)> {
         let services = self.chosen(names)?;

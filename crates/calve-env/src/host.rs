@@ -15,22 +15,15 @@ use crate::remedy::Remedy;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The worktree whose data this one was to get is gone, so it gets that of the template.
-    DonorGone,
-    /// The record of the donor's data cannot be read, so none of it is cloned.
-    DonorUnreadable(Error),
-    /// The records of a worktree's services cannot be read, so only its ports are told.
-    ServicesUnreadable(Error),
-    /// Data of a worktree that is removed stays, because its record cannot be read.
-    DataStays(Error),
+    Note(&'static str),
+    Warning(String),
+    /// An error that ends nothing, and its effect.
+    Failure(&'static str, Error),
     /// The template with this name is being made.
-    Template { name: &'a str, event: BuildEvent },
-    /// Data stays although its removal had begun, and could not be released.
-    NotReleased(calve_db::Error),
-    /// The hook of an untrusted worktree that is removed does not run.
-    HookOfUntrusted,
-    /// The hook of a worktree that was set up is not approved, and did not run.
-    HookNotApproved,
+    Template {
+        name: &'a str,
+        event: BuildEvent,
+    },
 }
 
 /// The places and programs that the caller knows of, and the user it talks to.

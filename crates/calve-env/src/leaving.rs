@@ -1,7 +1,7 @@
 //! The data of a worktree that is going to be removed.
 
 use calve_core::internal::ShownPath;
-use calve_db::{Error as DbError, Home, PendingRemoval, Service, WrittenDataRule};
+use calve_db::{Error as DbError, Home, LossRule, PendingRemoval, Service};
 use calve_git::environment::WorktreeId;
 use calve_git::worktree::{UnsavedItem, Worktree};
 
@@ -21,11 +21,11 @@ pub(crate) struct LeavingServices<'h> {
 }
 
 pub fn unsaved_data(host: &dyn Host, worktree: &Worktree) -> Result<Vec<UnsavedItem>> {
-    unsaved_by(WrittenDataRule::Refuse, host, worktree)
+    unsaved_by(LossRule::Refuse, host, worktree)
 }
 
 /// Lists the data that may differ from what it was cloned from. Fails if some cannot be read, and may not be given up.
-pub(crate) fn unsaved_by(rule: WrittenDataRule, host: &dyn Host, worktree: &Worktree) -> Result<Vec<UnsavedItem>> {
+pub(crate) fn unsaved_by(rule: LossRule, host: &dyn Host, worktree: &Worktree) -> Result<Vec<UnsavedItem>> {
     let leaving = LeavingServices::find(host, WorktreeId::of_worktree(worktree)?)?;
     leaving.map_or(Ok(Vec::new()), |leaving| leaving.unsaved(rule))
 }
@@ -46,8 +46,8 @@ impl<'h> LeavingServices<'h> {
     }
 
     /// Lists the data that may differ from what it was cloned from. Servers go on.
-    fn unsaved(mut self, rule: WrittenDataRule) -> Result<Vec<UnsavedItem>> {
-        if let (Some(error), WrittenDataRule::Refuse) = (self.unreadable.take(), rule) {
+    fn unsaved(mut self, rule: LossRule) -> Result<Vec<UnsavedItem>> {
+        if let (Some(error), LossRule::Refuse) = (self.unreadable.take(), rule) {
             return Err(error);
         }
         let mut items = Vec::new();
@@ -60,10 +60,12 @@ impl<'h> LeavingServices<'h> {
     }
 
     /// Ends the servers. Fails if data was written to or cannot be read, and that is not accepted. Unreadable data stays.
-    pub(crate) fn end(&mut self, written: WrittenDataRule) -> Result<()> {
+    pub(crate) fn end(&mut self, written: LossRule) -> Result<()> {
         match (self.unreadable.take(), written) {
-            (Some(error), WrittenDataRule::Accept) => self.host.report(Event::DataStays(error)),
-            (Some(error), WrittenDataRule::Refuse) => return Err(error),
+            (Some(error), LossRule::Accept) => {
+                self.host.report(Event::Warning(format!("data of this worktree stays: {error}")));
+            }
+            (Some(error), LossRule::Refuse) => return Err(error),
             (None, _) => {}
         }
         for service in &self.services {
@@ -83,7 +85,7 @@ impl<'h> LeavingServices<'h> {
 impl Drop for LeavingServices<'_> {
     fn drop(&mut self) {
         for error in self.removals.drain(..).filter_map(|removal| removal.cancel().err()) {
-            self.host.report(Event::NotReleased(error));
+            self.host.report(Event::Warning(error.to_string()));
         }
     }
 }

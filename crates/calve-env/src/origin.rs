@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_db::{Home, Service};
+use calve_db::{Home, Service, ServiceOrigin};
 use calve_git::environment::WorktreeId;
-
-use crate::early_clones::DataSource;
 
 #[derive(Debug)]
 pub enum DataOrigin {
@@ -26,14 +24,14 @@ pub enum DataOrigin {
 
 impl DataOrigin {
     /// Describes the data of `source`, which one of `donated` has, or a template.
-    pub(crate) fn new(home: &Home, source: &DataSource, donated: &[Service]) -> Self {
+    pub(crate) fn new(home: &Home, source: &ServiceOrigin, donated: &[Service]) -> Self {
         let donor = donated.iter().find(|donor| source.is(donor));
         match (source, donor) {
-            (DataSource::Template(name), _) => {
+            (ServiceOrigin::Template(name), _) => {
                 let is_there = calve_db::service_template(home, name).is_ok();
                 Self::Template { name: name.clone(), is_there }
             }
-            (DataSource::Service(_), donor) => Self::Worktree {
+            (ServiceOrigin::Service(_), donor) => Self::Worktree {
                 path: donor.and_then(|donor| {
                     WorktreeId::root(Path::new(&donor.worktree.entry), &donor.worktree.id).ok().flatten()
                 }),

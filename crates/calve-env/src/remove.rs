@@ -1,7 +1,7 @@
 //! Removes a complete worktree: its hook runs, its servers end, its files go, and then its data.
 
 use calve_core::CancelToken;
-use calve_db::WrittenDataRule;
+use calve_db::LossRule;
 use calve_git::Config;
 use calve_git::environment::WorktreeId;
 use calve_git::escape::worktrees_of;
@@ -60,9 +60,9 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    fn written(&self) -> WrittenDataRule {
+    fn written(&self) -> LossRule {
         let RemoveWorktreeOptions { is_forced, loses_data, .. } = self.options.worktree;
-        WrittenDataRule::from_consent(is_forced || loses_data)
+        LossRule::from_consent(is_forced || loses_data)
     }
 }
 
@@ -94,7 +94,9 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
     if !options.trusts_hook && worktree.provenance.is_untrusted() {
         // A configuration that cannot be read has no hook to run, and must not keep the worktree.
         if Config::of_worktree(&worktree.path).is_ok_and(|config| config.hooks.pre_remove.is_some()) {
-            host.report(Event::HookOfUntrusted);
+            host.report(Event::Note(
+                "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
+            ));
         }
         return Ok(false);
     }

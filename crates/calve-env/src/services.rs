@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::{Address, Error as DbError, Home, NewService, Service, ServiceWorktree, UnsavedDataRule};
+use calve_db::{Address, Error as DbError, Home, LossRule, Service, ServiceData, ServiceOrigin, ServiceWorktree};
 use calve_git::ServiceConfig;
 use calve_git::environment::{WorktreeId, data_source, forget_data_source};
 
 use crate::consent::Consent;
-use crate::early_clones::{DataSource, DonorRule, EarlyClones};
+use crate::early_clones::{DonorRule, EarlyClones};
 use crate::error::{Error, Result};
 use crate::host::{Host, database_home, reap_trash, swept_home};
 use crate::origin::DataOrigin;
@@ -106,16 +106,15 @@ impl<'h> Services<'h> {
         };
         let donated = donor.as_ref().map_or(Ok(Vec::new()), |donor| kept(home, donor))?;
         for (name, config) in missing {
-            let source = template::name(root, name, config).and_then(|template| {
-                match DataSource::choose(name, &template, &donated, rule) {
-                    DataSource::Template(template) => {
+            let source =
+                template::name(root, name, config).and_then(|template| match rule.source(name, &template, &donated) {
+                    ServiceOrigin::Template(template) => {
                         let wanted = (name.as_str(), config);
                         let ready = template::ready(host, home, root, template, wanted, consent, cancel);
-                        ready.map(DataSource::Template)
+                        ready.map(ServiceOrigin::Template)
                     }
                     data => Ok(data),
-                }
-            });
+                });
             let source = match source {
                 Ok(source) => source,
                 Err(error) if cancel.is_cancelled() => return Err(error),
@@ -125,11 +124,11 @@ impl<'h> Services<'h> {
                 }
             };
             let origin = DataOrigin::new(home, &source, &donated);
-            let data = early.take(name, &source).unwrap_or_else(|| source.clone_data(home, name, cancel))?;
+            let data =
+                early.take(name, &source).unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
             let last_root = WorktreeId::last_root(&owner.entry).into();
             let worktree = ServiceWorktree { id: owner.id.clone(), entry: owner.entry.clone().into(), root: last_root };
-            let wanted = NewService { service: name, worktree };
-            self.made.insert(name.clone(), calve_db::create_service(home, wanted, data)?);
+            self.made.insert(name.clone(), calve_db::create_service(home, worktree, data)?);
             self.origins.insert(name.clone(), origin);
         }
         Ok(())
@@ -159,7 +158,7 @@ impl<'h> Services<'h> {
     }
 
     /// Ends the servers of all. Returns the names of those that ran.
-    pub(crate) fn stop(&self, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<Vec<String>> {
+    pub(crate) fn stop(&self, unsaved: LossRule, cancel: &CancelToken) -> Result<Vec<String>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
         for (name, service) in self.made.iter().filter(|(name, _)| self.is_chosen(name)) {

@@ -57,7 +57,8 @@ fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, 
         if filled.provenance.is_untrusted() { Default::default() } else { Config::of_worktree(&filled.path)?.hooks };
     let Some(text) = hooks.post_add else { return Ok(()) };
     if !is_approved(host, &repository_of(&filled.path)?, Hook::PostAdd, &text)? {
-        host.report(Event::HookNotApproved);
+        let text = "the project's post-add hook did not run: it is not approved (`calve hook approve`)";
+        host.report(Event::Warning(text.into()));
         return Ok(());
     }
     let mut surroundings = HookEnvironment::new(&filled.path);

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use calve_core::RemovalWait;
-use calve_db::WrittenDataRule;
+use calve_db::LossRule;
 use calve_git::environment::WorktreeId;
 use calve_git::worktree::{
     self, Meanwhile, NewWorktree, RemovalSteps, RemoveWorktreeOptions, UnsavedItem, Worktree, WorktreeRemoveReport,
@@ -67,6 +67,6 @@ impl RemovalSteps<Error> for Steps<'_> {
 
 fn remove_data(services: Option<LeavingServices<'_>>) -> Result<()> {
     let Some(mut services) = services else { return Ok(()) };
-    services.end(WrittenDataRule::Accept)?;
+    services.end(LossRule::Accept)?;
     services.remove()
 }

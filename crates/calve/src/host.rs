@@ -63,29 +63,16 @@ impl Host for Program {
 
     fn report(&self, event: Event<'_>) {
         match event {
-            Event::DonorGone => {
-                output::warn("the worktree whose data this one was to get is gone, so it gets that of the template");
+            Event::Note(text) => output::note(text),
+            Event::Warning(text) => output::warn(&text),
+            Event::Failure(effect, error) => {
+                let hint = wording::env::hint_of(&error).map(|hint| format!("; {hint}")).unwrap_or_default();
+                output::warn(&format!("{effect}: {error}{hint}"));
             }
-            Event::DonorUnreadable(error) => warn_of("no data of the donor is cloned", &error),
-            Event::ServicesUnreadable(error) => warn_of("the services are left out", &error),
-            Event::DataStays(error) => output::warn(&format!("data of this worktree stays: {error}")),
             Event::Template { name, event } => say_building(name, event),
-            Event::NotReleased(error) => output::warn(&error.to_string()),
-            Event::HookOfUntrusted => output::note(
-                "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
-            ),
-            Event::HookNotApproved => {
-                output::warn("the project's post-add hook did not run: it is not approved (`calve hook approve`)");
-            }
             _ => {}
         }
     }
-}
-
-/// Warns with the way out of an error.
-fn warn_of(what: &str, error: &calve_env::Error) {
-    let hint = wording::env::hint_of(error).map(|hint| format!("; {hint}")).unwrap_or_default();
-    output::warn(&format!("{what}: {error}{hint}"));
 }
 
 pub(crate) fn say_building(name: &str, event: BuildEvent) {

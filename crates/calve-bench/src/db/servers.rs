@@ -84,10 +84,8 @@ impl<'a> Servers<'a> {
     /// Prepares a server, which is not timed. Calve does so while it starts one.
     pub(super) fn prepare(&self, way: ServerVariant) -> Result<StartServer<'_>, Error> {
         let ServerVariant::Strategy(strategy) = way else {
-            let cancel = self.bench.setup.cancel;
-            let prepared = self.baseline.prepare(cancel)?;
-            let start = move || prepared.start(cancel).map(|baseline| Server::Baseline(Box::new(baseline)));
-            return Ok(Box::new(start));
+            let start = self.baseline.prepare(self.bench.setup.cancel)?;
+            return Ok(Box::new(move || start().map(|baseline| Server::Baseline(Box::new(baseline)))));
         };
         Ok(Box::new(move || self.bench.start(Some(strategy)).map(|owned| Server::Calve(Box::new(owned)))))
     }

@@ -49,7 +49,7 @@ impl DatabaseBench<'_> {
         self.with_pool(|| {
             // The first one has the next one prepared, where there can be one.
             let back = calve_db::reset(self.home, &name, Some(MARK), self.setup.cancel)?;
-            let prepares = if back.record.can_prepare() { self.steps } else { 0 };
+            let prepares = if back.can_prepare() { self.steps } else { 0 };
             for _ in 0..prepares {
                 self.until(|| Ok(calve_db::find(self.home, &name)?.prepared))?;
                 let words = ["reset", &name, "--to", MARK, "-q"];

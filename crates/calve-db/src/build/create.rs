@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use calve_core::internal::ShownPath;
 use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 
@@ -13,7 +14,8 @@ use crate::engine::container::{self, Container, Image};
 use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine, Purpose};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result, UnusableData};
+use crate::error::remedy::Remedy;
+use crate::error::{AtPath as _, Error, Result, UnusableData, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::log;
 use crate::files::private;
@@ -119,10 +121,12 @@ pub fn create(
         && let Ok(template) = there
     {
         if template.engine != plan.engine.name() {
-            return Err(Error::OtherEngine { name: template.name, engine: template.engine });
+            return Err(of_other_engine(&template));
         }
         if template.promoted {
-            return Err(Error::TemplatePromoted(template.name));
+            let name = template.name;
+            let text = format!("the template `{name}` holds the data of a worktree, which would be lost");
+            return Err(Error::failed(text, Remedy::ReplaceTemplate(name)));
         }
         // One that is damaged is made again.
         if template.key == plan.key && template::check_files(&template.slot).is_ok() {
@@ -132,6 +136,12 @@ pub fn create(
     let template = build(home, options, &plan, supervisor, caller)?;
     standby::empty(home, &template.name, Some(&template))?;
     Ok(BuiltTemplate { template, reused: false })
+}
+
+pub(super) fn of_other_engine(template: &DatabaseTemplate) -> Error {
+    let DatabaseTemplate { name, engine, .. } = template;
+    let text = format!("there is a template `{name}` of the engine {engine}");
+    Error::failed(text, Remedy::ReplaceTemplate(name.clone()))
 }
 
 struct TemplatePlan {
@@ -146,7 +156,8 @@ struct TemplatePlan {
 impl TemplatePlan {
     fn new(home: &Home, options: &CreateOptions) -> Result<Self> {
         if options.base.is_some() && options.from.is_some() {
-            return Err(Error::TwoSources);
+            let text = "a template is made from a data directory or from a base template, not from both";
+            return Err(Error::usage(text, Remedy::NameOneSource));
         }
         let base = match (&options.base, &options.mark) {
             (Some(base), _) => Some(load(home, base)?),
@@ -155,11 +166,12 @@ impl TemplatePlan {
         };
         let engine = match (&options.engine, &base) {
             (Some(name), Some(base)) if *name != base.engine => {
-                return Err(Error::BaseOfOtherEngine { base: base.name.clone(), engine: base.engine.clone() });
+                let text = format!("the base template `{}` is for {}", base.name, base.engine);
+                return Err(Error::usage(text, Remedy::ReadHelp));
             }
             (Some(name), _) => engine::named(name)?,
             (None, Some(base)) => engine::named(&base.engine)?,
-            (None, None) => return Err(Error::EngineNeeded),
+            (None, None) => return Err(Error::usage("no engine was named", Remedy::NameEngine)),
         };
         let named = options.server_bin.as_ref().map(|path| options.directory.join(path));
         let named = named.as_deref().or(base.as_ref().map(|base| base.program.as_path()));
@@ -167,13 +179,17 @@ impl TemplatePlan {
         let runtime = options.runtime.as_deref().or(of_base.map(|image| image.runtime.as_path()));
         let (image, program) = match options.image.as_deref().or(of_base.map(|image| image.name.as_str())) {
             Some(image) => {
-                let usual: Vec<String> = container::RUNTIMES.map(Into::into).to_vec();
-                let runtimes = if options.runtimes.is_empty() { &usual } else { &options.runtimes };
-                let wanted = container::ImageRequest { image, runtime, runtimes, search: &options.search };
-                let (image, program) = container::look_at(engine, &wanted, home)?;
+                let runtimes: Vec<&Path> = match runtime {
+                    Some(named) => vec![named],
+                    None if options.runtimes.is_empty() => container::RUNTIMES.map(Path::new).to_vec(),
+                    None => options.runtimes.iter().map(Path::new).collect(),
+                };
+                let (image, program) = container::look_at(engine, image, &runtimes, &options.search, home)?;
                 (Some(image), program)
             }
-            None if options.runtime.is_some() => return Err(Error::RuntimeWithoutImage),
+            None if options.runtime.is_some() => {
+                return Err(Error::usage("a container runtime was named without an image", Remedy::ChooseImage));
+            }
             None => (None, programs::find(engine, named, &options.search)?),
         };
         let mut key = Key::new();
@@ -189,7 +205,7 @@ impl TemplatePlan {
         let mut from = None;
         if let Some(path) = &options.from {
             let path = options.directory.join(path);
-            let path = fs::canonicalize(&path).map_err(|error| Error::io(Operation::Find, &path, error))?;
+            let path = fs::canonicalize(&path).at(Operation::Find, &path)?;
             key.add_directory(&path).map_err(of_source)?;
             from = Some(path);
         }
@@ -252,7 +268,7 @@ fn build(
     let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, random::letters(6)?))?;
     let path = slot.path.clone();
     // The lock is held until the template is published, by this process too.
-    let held = slot.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
+    let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
     let mut spec = spec(home, options, plan, &path, account)?;
     let log = home.logs().join(format!("{}.log", options.name));
     let cancel = caller.cancel;
@@ -328,7 +344,7 @@ fn try_to_start(
 ) -> Result<()> {
     publish::check_log(plan.engine, &built.slot)?;
     sweep::leave_data(&built.slot)?;
-    let lock = held.try_clone().map_err(|error| Error::io(Operation::Lock, &built.slot, error))?;
+    let lock = held.try_clone().at(Operation::Lock, &built.slot)?;
     let slot = registry::RegistrySlot { path: built.slot.clone(), lock };
     let fresh = new_spec(
         home,
@@ -362,7 +378,7 @@ fn try_to_start(
 fn of_source(error: Error) -> Error {
     match error {
         Error::Io { operation, path, source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            Error::Unreadable { operation, path, source }
+            Error::failed(format!("cannot {operation} `{}`: {source}", ShownPath(&path)), Remedy::ReadAsOwner)
         }
         other => other,
     }
@@ -389,7 +405,7 @@ fn of_template(error: Error, slot: &Path, target: &Path, template: &str, source:
         }
         Error::NotUsable { path, reason } if path.starts_with(slot) => match source {
             Some(source) => Error::not_usable(source, reason),
-            None => Error::BuildNotUsable { template: template.to_owned(), reason },
+            None => Error::failed(format!("the template `{template}` was not made: {reason}"), Remedy::CorrectCommand),
         },
         Error::ServerFailed { how, log, full } => {
             Error::ServerFailed { how, log: log.replace(&*hidden, &shown), full: full.map(in_target) }
@@ -421,11 +437,9 @@ fn fill(
     if options.command.is_empty() {
         return Ok(());
     }
-    if caller.cancel.is_cancelled() {
-        return Err(Error::Interrupted);
-    }
+    unless_cancelled(caller.cancel)?;
     let said = log::open(slot)?;
-    let said = || log::read(&said).map_err(|error| Error::io(Operation::Read, log::path(slot), error));
+    let said = || log::read(&said).at(Operation::Read, log::path(slot));
     let (engine, address) = (plan.engine, &owned.record.server.address);
     let mut asked = 0;
     let before = loop {
@@ -438,9 +452,7 @@ fn fill(
         asked += 1;
     };
     let end = (caller.run)(owned)?;
-    if caller.cancel.is_cancelled() {
-        return Err(Error::Interrupted);
-    }
+    unless_cancelled(caller.cancel)?;
     match end {
         None => {
             let until = plan.image.as_ref().map(|_| Instant::now() + IS_PASSED_ON_IN);

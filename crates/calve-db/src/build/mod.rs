@@ -7,7 +7,7 @@ mod travel;
 
 pub use create::{BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, create};
 pub use promote::promote;
-pub use travel::{NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths, TemplateToSend, hold_to_send, receive};
+pub use travel::{NameLock, ReceiveOptions, ReceivePaths, TemplateToSend, hold_to_send, receive};
 
 use crate::error::{Error, Result};
 use crate::registry::template;

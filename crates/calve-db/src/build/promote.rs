@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 
-use super::create::wait_for_others;
+use super::create::{of_other_engine, wait_for_others};
 use super::{BuildEvent, publish};
 use crate::engine;
 use crate::engine::programs;
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Result};
 use crate::files::log;
 use crate::files::random;
 use crate::registry::template::{DatabaseTemplate, read};
@@ -36,14 +36,14 @@ pub fn promote(
     let _building = wait_for_others(home, name, say, cancel)?;
     let old = read(&home.templates().join(name))?;
     if let Some(old) = old.as_ref().filter(|old| old.engine != found.engine) {
-        return Err(Error::OtherEngine { name: name.clone(), engine: old.engine.clone() });
+        return Err(of_other_engine(old));
     }
     // Data that are written after this are not in the template for certain.
     let position = service::position(home, &found)?;
     let slot = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, random::letters(6)?))?;
     let path = slot.path.clone();
     // The lock is held until the template is published, by this process too.
-    let held = slot.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
+    let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
     let starter = Starter { supervisor, cancel };
     let mut position = position;
     let made = service::start_copy(home, service, slot, &starter).and_then(|server| {
@@ -57,7 +57,7 @@ pub fn promote(
         server.finish(cancel)?;
         registry::sign(&held);
         // A copy of data that was in use has been recovered, and has ended in order since.
-        fs::write(log::path(&path), "").map_err(|error| Error::io(Operation::Empty, log::path(&path), error))?;
+        fs::write(log::path(&path), "").at(Operation::Empty, log::path(&path))?;
         let about = (&*found.engine, &*program.path, &*program.version.text);
         let template = DatabaseTemplate {
             // Unchanged inputs do not make it again.

@@ -7,7 +7,7 @@ use fs_err as fs;
 
 use crate::engine::{Engine, Version};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result, UnusableData};
+use crate::error::{AtPath as _, Error, Result, UnusableData};
 use crate::files::log;
 use crate::files::private;
 use crate::registry::Home;
@@ -29,8 +29,8 @@ pub(super) fn publish(
     engine.examine(&data, version)?;
     check_log(engine, &slot)?;
     sweep::forget_run(&slot)?;
-    let size = manifest::write(&slot)?;
-    let mut template = DatabaseTemplate { files: size.files, bytes: size.bytes, ..template };
+    let (files, bytes) = manifest::write(&slot)?;
+    let mut template = DatabaseTemplate { files, bytes, ..template };
     write(&template, &slot)?;
     sync(&slot)?;
     let target = home.templates().join(&template.name);
@@ -68,5 +68,5 @@ fn name_it(home: &Home, slot: &Path, target: &Path, name: &str) -> Result<()> {
 /// have too.
 fn freeze(slot: &Path) -> Result<()> {
     let frozen = std::fs::Permissions::from_mode(0o500);
-    fs::set_permissions(slot, frozen).map_err(|error| Error::io(Operation::SetMode, slot, error))
+    fs::set_permissions(slot, frozen).at(Operation::SetMode, slot)
 }

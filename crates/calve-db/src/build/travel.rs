@@ -1,5 +1,6 @@
 //! Sends templates to other machines, and receives them. How they travel is the caller's affair.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -7,11 +8,12 @@ use std::path::{Path, PathBuf};
 use calve_core::{CancelToken, RemovalWait};
 
 use super::create::wait_for_others;
-use super::{BuildEvent, publish};
+use super::{BuildEvent, BuiltTemplate, publish};
 use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result, UnusableData};
+use crate::error::remedy::Remedy;
+use crate::error::{AtPath as _, Error, Result, UnusableData, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -49,7 +51,7 @@ impl TemplateToSend {
 /// Keeps the files of a template that is to be sent. They are as they were made.
 ///
 /// # Errors
-/// Fails with [`Error::PushFromImage`] for one whose servers run in containers: another machine may not have the image.
+/// Fails for one whose servers run in containers: another machine may not have the image.
 pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
     let (template, lock) = loop {
         let template = load(home, name)?;
@@ -60,7 +62,8 @@ pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
         }
     };
     if template.image.is_some() {
-        return Err(Error::PushFromImage(template.name));
+        let text = format!("the template `{}` runs from an image, and cannot be pushed", template.name);
+        return Err(Error::failed(text, Remedy::ChooseProgramTemplate));
     }
     template::check_files(&template.slot)?;
     Ok(TemplateToSend { template, lock })
@@ -112,19 +115,12 @@ pub struct ReceivePaths<'a> {
     pub old: Option<(PathBuf, PathBuf)>,
 }
 
-/// The outcome of [`receive`].
-#[derive(Debug)]
-pub enum ReceiveOutcome {
-    New(DatabaseTemplate),
-    /// The template of that name is from the same image.
-    UpToDate(DatabaseTemplate),
-}
-
 /// Makes a template of the data that `fill` puts into the room that it is given. It appears under its name when a server of this machine can use it, and it
-/// is on the disk. `may_replace` fails if the template of that name is to stay. Files belong to the account that owns the data of servers here.
+/// is on the disk. `may_replace` fails if the template of that name is to stay. One from the same image is reused. Files belong to the account
+/// that owns the data of servers here.
 ///
 /// # Errors
-/// Fails with [`Error::PullNotUsable`] before `fill` is asked where the engine or its version does not fit, and afterwards if what came is not
+/// Fails before `fill` is asked where the engine or its version does not fit, and afterwards if what came is not
 /// what a server has left that ended in order. Leaves nothing behind.
 pub fn receive<E: From<Error>>(
     home: &Home,
@@ -133,7 +129,7 @@ pub fn receive<E: From<Error>>(
     (say, cancel): (&mut dyn FnMut(BuildEvent), &CancelToken),
     may_replace: impl FnOnce(&DatabaseTemplate) -> std::result::Result<(), E>,
     fill: impl FnOnce(&ReceivePaths<'_>) -> std::result::Result<(), E>,
-) -> std::result::Result<ReceiveOutcome, E> {
+) -> std::result::Result<BuiltTemplate, E> {
     let name = &lock.name;
     let old = match load(home, name) {
         Ok(old) => Some(old),
@@ -148,13 +144,14 @@ pub fn receive<E: From<Error>>(
         Some(old) => manifest::difference(&old.slot)?.is_none().then_some(old),
         None => None,
     };
+    let reused = |same: &DatabaseTemplate| Ok(BuiltTemplate { template: same.clone(), reused: true });
     if let Some(same) = same.filter(|same| options.server_bin.is_none() && same.program.is_file()) {
-        return Ok(ReceiveOutcome::UpToDate(same.clone()));
+        return reused(same);
     }
     let (engine, program) = fitting(name, options)?;
     // A template belongs to one server program.
     if let Some(same) = same.filter(|same| same.program == program.path && same.version == program.version.text) {
-        return Ok(ReceiveOutcome::UpToDate(same.clone()));
+        return reused(same);
     }
     let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, random::letters(6)?))?;
     let path = slot.path.clone();
@@ -163,14 +160,12 @@ pub fn receive<E: From<Error>>(
         // One that is damaged may have nothing to take from.
         let old = old.as_ref().filter(|old| old.data_directory().is_dir());
         let old = old.map(|old| (old.data_directory(), old.slot.join(INDEX)));
-        let opened = fs_err::File::open(&data).map_err(|error| Error::io(Operation::Open, &data, error))?;
+        let opened = fs_err::File::open(&data).at(Operation::Open, &data)?;
         let room = ReceivePaths { data: &data, index: &path.join(INDEX), old };
         let (filled, synced) = calve_core::internal::sync_during(opened.as_fd(), || fill(&room));
         filled?;
-        synced.map_err(|error| Error::io(Operation::Sync, &data, error))?;
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted.into());
-        }
+        synced.at(Operation::Sync, &data)?;
+        unless_cancelled(cancel)?;
         let made = make(home, lock, options, (engine, &program), &path);
         made.map_err(|error| of_pull(error, name).into())
     });
@@ -181,23 +176,27 @@ pub fn receive<E: From<Error>>(
     let template = made?;
     template.neutralised.iter().for_each(|what| say(BuildEvent::Neutralised(what.clone())));
     standby::empty(home, &template.name, Some(&template))?;
-    Ok(ReceiveOutcome::New(template))
+    Ok(BuiltTemplate { template, reused: false })
 }
 
 /// Returns the engine, and a program of this machine that takes the data.
 fn fitting(name: &str, options: &ReceiveOptions) -> Result<(&'static dyn Engine, Program)> {
-    let refused = |reason| Error::PullNotUsable { name: name.to_owned(), reason };
-    let engine = engine::named(&options.engine);
-    let engine = engine.map_err(|_| refused(UnusableData::UnknownEngine(options.engine.clone())))?;
+    let engine = engine::named(&options.engine).map_err(|_| {
+        let engine = options.engine.escape_default();
+        let reason = format!("it is for the engine `{engine}`, which this version does not know");
+        not_pulled(name, reason, Remedy::ReadHelp)
+    })?;
     let program = programs::find(engine, options.server_bin.as_deref(), &options.search)?;
     if !engine.version(&options.version).is_some_and(|maker| engine.takes(&maker, &program.version)) {
         let (made_by, server) = (options.version.escape_default().to_string(), program.version.text);
-        return Err(refused(UnusableData::OtherVersion { made_by, server }));
+        return Err(not_pulled(name, UnusableData::OtherVersion { made_by, server }, Remedy::ChooseMatchingVersion));
     }
     let here = std::env::consts::ARCH;
     if options.architecture != here {
-        let made_on = options.architecture.clone();
-        return Err(refused(UnusableData::OtherArchitecture { made_on, here: here.into() }));
+        // Another kind of processor may lay out data in another way.
+        let made_on = options.architecture.escape_default();
+        let reason = format!("it was made on {made_on}, and this machine is {here}");
+        return Err(not_pulled(name, reason, Remedy::RebuildTemplate(name.to_owned())));
     }
     Ok((engine, program))
 }
@@ -222,14 +221,21 @@ fn make(
         origin: Some(options.origin.clone()),
         ..DatabaseTemplate::new(&lock.name, about, account, slot)?
     };
-    let sync = |path: &Path| sys::sync_file_system(path).map_err(|error| Error::io(Operation::Sync, path, error));
+    let sync = |path: &Path| sys::sync_file_system(path).at(Operation::Sync, path);
     publish::publish(home, engine, &program.version, template, &sync)
 }
 
 /// Says that it was not pulled, rather than naming a hidden directory.
 fn of_pull(error: Error, name: &str) -> Error {
     match error {
-        Error::NotUsable { reason, .. } => Error::PullNotUsable { name: name.to_owned(), reason },
+        Error::NotUsable { reason: reason @ UnusableData::OtherVersion { .. }, .. } => {
+            not_pulled(name, reason, Remedy::ChooseMatchingVersion)
+        }
+        Error::NotUsable { reason, .. } => not_pulled(name, reason, Remedy::RebuildTemplate(name.to_owned())),
         other => other,
     }
+}
+
+fn not_pulled(name: &str, reason: impl Display, remedy: Remedy) -> Error {
+    Error::failed(format!("the template `{name}` was not pulled: {reason}"), remedy)
 }

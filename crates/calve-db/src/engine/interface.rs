@@ -1,7 +1,6 @@
 //! The parts of a database engine that Calve needs, and the values that they exchange.
 
-use std::ffi::OsString;
-use std::io::Write as _;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,8 +8,7 @@ use calve_core::CancelToken;
 use rustix::process::Signal;
 
 use crate::engine::address::Address;
-use crate::error::operation::Operation;
-use crate::error::{Error, Result, UnusableData};
+use crate::error::{Result, UnusableData};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private;
@@ -64,12 +62,12 @@ pub(crate) trait Engine: Sync {
         None
     }
 
-    /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
-    fn probe(&self, address: &Address, patience: Duration) -> Probe;
+    /// Fails unless a server answers queries. Waits no longer than `patience` for what it says.
+    fn probe(&self, address: &Address, patience: Duration) -> std::result::Result<(), Refusal>;
 
     /// Makes a first connection to a server that answers, so that it reads its catalog. Failures are ignored.
     fn warm(&self, address: &Address, patience: Duration) {
-        self.probe(address, patience);
+        let _ = self.probe(address, patience);
     }
 
     /// Returns how many connections a server that is built with has had, but for those by which it was asked this before: `asked` times.
@@ -172,12 +170,13 @@ impl Version {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Probe {
-    Ready,
+/// Why a server does not do what it is asked.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Nothing listens, or it is not ready.
     NotYet,
-    /// It answers, but not as it should: it never will.
-    Refused(String),
+    /// It answers, but not as it should, in these words: it never will.
+    Said(String),
 }
 
 /// The purpose that the server is started for.
@@ -221,12 +220,13 @@ pub(crate) struct Instance {
 impl Instance {
     /// Writes a file that the server reads. Returns its path.
     pub(super) fn configure(&self, name: &str, text: &str) -> Result<PathBuf> {
-        let path = self.settings.path().join(name);
-        let mut file = self.settings.create_new(name, private::SECRET)?;
-        file.write_all(text.as_bytes()).map_err(|error| Error::io(Operation::Write, &path, error))?;
-        private::share(&file, self.account, &path)?;
-        Ok(path)
+        private::write_shared(&self.settings, name, text, self.account)
     }
+}
+
+/// Returns `NAME=VALUE`: a word of a command line, or a variable.
+pub(crate) fn setting(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> OsString {
+    [name.as_ref(), value.as_ref()].join(OsStr::new("="))
 }
 
 /// Parses the first two numbers in a text such as `postgres (PostgreSQL) 15.6` or `15.6`. The second is 0 if it is missing.

@@ -10,17 +10,19 @@ mod postgres;
 pub(crate) mod programs;
 mod redis;
 
-pub(crate) use interface::{Engine, Instance, Probe, Purpose, URL_VARIABLE, Version, numbers};
+pub(crate) use interface::{Engine, Instance, Purpose, Refusal, URL_VARIABLE, Version, numbers, setting};
+use mysql_family::MysqlFamily;
 pub use mysql_family::Session as MysqlSession;
 pub use postgres::Session as PostgresSession;
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 
 /// All of them. A new one is a file beside this, a line here, and a line in [`EngineKind`].
 const ENGINES: &[&dyn Engine] =
-    &[&postgres::Postgres, &mysql_family::Mariadb, &mysql_family::Mysql, &redis::REDIS, &redis::VALKEY];
+    &[&postgres::Postgres, &MysqlFamily::Mariadb, &MysqlFamily::Mysql, &redis::REDIS, &redis::VALKEY];
 
 /// The engines, for code that has a case for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
@@ -44,9 +46,9 @@ impl EngineKind {
 
 /// Returns the engine of that name. Fails with the known names if it does not exist.
 pub(crate) fn named(name: &str) -> Result<&'static dyn Engine> {
-    ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| Error::UnknownEngine {
-        name: name.to_owned(),
-        known: EngineKind::NAMES.iter().map(|name| (*name).to_owned()).collect(),
+    ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| {
+        let known = EngineKind::NAMES.join(" and ");
+        Error::usage(format!("unknown engine `{}`; the engines are {known}", name.escape_default()), Remedy::ReadHelp)
     })
 }
 

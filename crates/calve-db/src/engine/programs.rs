@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::engine::{Engine, Version};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
@@ -37,9 +37,9 @@ pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]
 }
 
 fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
-    let path = resolved(engine, path).map_err(|error| Error::io(Operation::Find, path, error))?;
-    let output = Command::new(&path).arg("--version").env_clear().env("LC_ALL", "C").output();
-    let output = output.map_err(|error| Error::io(Operation::Run, &path, error))?;
+    let path = resolved(engine, path).at(Operation::Find, path)?;
+    let mut command = Command::new(&path);
+    let output = command.arg("--version").env_clear().env("LC_ALL", "C").output().at(Operation::Run, &path)?;
     let version = checked(engine, &path, &String::from_utf8_lossy(&output.stdout))?;
     Ok(Program { path, version })
 }

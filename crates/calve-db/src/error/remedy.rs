@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;
+use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 /// The user's next step.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {

@@ -35,16 +35,6 @@ pub enum UnusableData {
     /// A part of it is elsewhere.
     #[error("{0}")]
     LeadsOut(String),
-    #[error("it is for the engine `{}`, which this version does not know", .0.escape_default())]
-    UnknownEngine(String),
-    /// Another kind of processor made it, which may lay out data in another way.
-    #[error("it was made on {}, and this machine is {here}", .made_on.escape_default())]
-    OtherArchitecture {
-        /// The kind that made it.
-        made_on: String,
-        /// The kind of this machine.
-        here: String,
-    },
 }
 
 impl UnusableData {
@@ -56,7 +46,6 @@ impl UnusableData {
             Self::InUse(_) | Self::NotShutDown => Remedy::ShutDownSource,
             Self::Lacks { command, .. } => Remedy::PrepareSource(command.clone()),
             Self::LeadsOut(_) => Remedy::CopyToOnePlace,
-            Self::UnknownEngine(_) | Self::OtherArchitecture { .. } => Remedy::ReadHelp,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,10 @@ impl Account {
         }
         let passwd = fs_err::read_to_string("/etc/passwd").unwrap_or_default();
         let found = names.iter().chain(&["nobody"]).find_map(|name| find(&passwd, name));
-        found.ok_or_else(|| Error::NoAccount(names.iter().map(|name| (*name).to_owned()).collect()))
+        found.ok_or_else(|| {
+            let text = format!("no database server runs as root, and this system has no user {}", names.join(", "));
+            Error::failed(text, Remedy::CreateAccount(names.iter().map(|name| (*name).to_owned()).collect()))
+        })
     }
 
     /// Returns the user to change to, if this process is another one.

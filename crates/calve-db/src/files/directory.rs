@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::account::Account;
 use crate::files::random;
 
@@ -61,7 +61,7 @@ impl Directory {
                 }
             }
         }
-        let descriptor = last.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::INVAL))?;
+        let descriptor = last.ok_or(Errno::INVAL).at(Operation::OpenDirectory, &path)?;
         Ok(Some(Self { descriptor, path }))
     }
 
@@ -69,15 +69,15 @@ impl Directory {
         let name = name.as_ref();
         let path = self.path.join(name);
         let made = plain(name).and_then(|name| rustix::fs::mkdirat(&self.descriptor, name, permissions(mode)));
-        made.map_err(|errno| Error::io(Operation::CreateDirectory, &path, errno))?;
-        self.subdirectory(name)?.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))
+        made.at(Operation::CreateDirectory, &path)?;
+        self.subdirectory(name)?.ok_or(Errno::NOENT).at(Operation::OpenDirectory, &path)
     }
 
     /// Opens a regular file for reading; returns `None` when nothing has that name. `name` may have several parts.
     pub(crate) fn file(&self, name: impl AsRef<Path>) -> Result<Option<File>> {
         let name = name.as_ref();
         let path = self.path.join(name);
-        let Some(last) = name.file_name() else { return Err(Error::io(Operation::Open, &path, Errno::INVAL)) };
+        let last = name.file_name().ok_or(Errno::INVAL).at(Operation::Open, &path)?;
         let above = match name.parent().filter(|above| !above.as_os_str().is_empty()) {
             Some(above) => match self.subdirectory(above)? {
                 Some(directory) => Some(directory),
@@ -91,7 +91,7 @@ impl Directory {
             Err(Errno::NOENT) => return Ok(None),
             other => other.map_err(|errno| refused(Operation::Open, above, last, &path, errno))?,
         };
-        let found = rustix::fs::fstat(&file).map_err(|errno| Error::io(Operation::Stat, &path, errno))?;
+        let found = rustix::fs::fstat(&file).at(Operation::Stat, &path)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return Err(Error::io(Operation::Open, &path, std::io::Error::other("it is not a regular file")));
         }
@@ -103,14 +103,10 @@ impl Directory {
         let path = self.path.join(name.as_ref());
         let Some(file) = self.file(name)? else { return Ok(None) };
         let mut contents = Vec::new();
-        let read = file.take(most.saturating_add(1)).read_to_end(&mut contents);
-        read.map_err(|error| Error::io(Operation::Read, &path, error))?;
+        file.take(most.saturating_add(1)).read_to_end(&mut contents).at(Operation::Read, &path)?;
         if contents.len() as u64 > most {
-            return Err(Error::io(
-                Operation::Read,
-                &path,
-                std::io::Error::other(format!("it has more than {most} bytes")),
-            ));
+            let why = std::io::Error::other(format!("it has more than {most} bytes"));
+            return Err(Error::io(Operation::Read, &path, why));
         }
         Ok(Some(contents))
     }
@@ -123,11 +119,10 @@ impl Directory {
     /// Creates a regular file with these permissions, whatever the umask. Fails if the name exists.
     pub(crate) fn create_new(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<File> {
         let path = self.path.join(name.as_ref());
-        let failed = |errno| Error::io(Operation::Create, &path, errno);
         let made =
             crate::sys::retry(|| rustix::fs::openat(&self.descriptor, plain(name.as_ref())?, NEW, permissions(mode)));
-        let file = made.map_err(failed)?;
-        rustix::fs::fchmod(&file, permissions(mode)).map_err(failed)?;
+        let file = made.at(Operation::Create, &path)?;
+        rustix::fs::fchmod(&file, permissions(mode)).at(Operation::Create, &path)?;
         Ok(file.into())
     }
 
@@ -135,25 +130,21 @@ impl Directory {
     pub(crate) fn rewrite(&self, name: impl AsRef<OsStr>, contents: &[u8]) -> Result<()> {
         let name = name.as_ref();
         let path = self.path.join(name);
-        let failed = |operation| {
-            let path = &path;
-            move |errno| Error::io(operation, path, errno)
-        };
         // Anything but a regular file is refused here.
-        self.file(name)?.ok_or_else(|| failed(Operation::Open)(Errno::NOENT))?;
-        let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).map_err(failed(Operation::Stat))?);
-        let old = old.map_err(|error| Error::io(Operation::Stat, &path, error))?;
-        let old = old.ok_or_else(|| failed(Operation::Open)(Errno::NOENT))?;
+        self.file(name)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
+        let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).at(Operation::Stat, &path)?);
+        let old = old.at(Operation::Stat, &path)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
         let mut staged = name.to_owned();
         staged.push(format!(".{}", random::letters(8)?));
         let mut file = self.create_new(&staged, ReplacedFile::NEW_MODE)?;
-        let kept = old.keep_in(file.as_fd()).map_err(|error| Error::io(Operation::SetMode, &path, error));
+        let kept = old.keep_in(file.as_fd()).at(Operation::SetMode, &path);
         let written = kept.and_then(|kept| {
             if kept == KeptOwner::NotBoth {
-                return Err(failed(Operation::ChangeOwner)(Errno::PERM));
+                return Err(Error::io(Operation::ChangeOwner, &path, Errno::PERM));
             }
-            file.write_all(contents).map_err(|error| Error::io(Operation::Write, &path, error))?;
-            rustix::fs::renameat(&self.descriptor, &staged, &self.descriptor, name).map_err(failed(Operation::Replace))
+            file.write_all(contents).at(Operation::Write, &path)?;
+            let directory = &self.descriptor;
+            rustix::fs::renameat(directory, &staged, directory, name).at(Operation::Replace, &path)
         });
         written.inspect_err(|_| {
             let _ = rustix::fs::unlinkat(&self.descriptor, &staged, AtFlags::empty());
@@ -161,10 +152,9 @@ impl Directory {
     }
 
     pub(crate) fn entries(&self) -> Result<Vec<DirectoryEntry>> {
-        let failed = |errno| Error::io(Operation::List, &self.path, errno);
         let mut entries = Vec::new();
-        for entry in Dir::read_from(&self.descriptor).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
+        for entry in Dir::read_from(&self.descriptor).at(Operation::List, &self.path)? {
+            let entry = entry.at(Operation::List, &self.path)?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -187,16 +177,15 @@ impl Directory {
         let found =
             plain(name.as_ref()).and_then(|name| rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW));
         match found {
-            Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(Error::io(Operation::Stat, self.path.join(name.as_ref()), errno)),
+            found => found.map(Some).at(Operation::Stat, self.path.join(name.as_ref())),
         }
     }
 
     /// Returns the target of a symlink, unresolved.
     pub(crate) fn target(&self, name: impl AsRef<OsStr>) -> Result<PathBuf> {
         let target = plain(name.as_ref()).and_then(|name| rustix::fs::readlinkat(&self.descriptor, name, Vec::new()));
-        let target = target.map_err(|errno| Error::io(Operation::ReadLink, self.path.join(name.as_ref()), errno))?;
+        let target = target.at(Operation::ReadLink, self.path.join(name.as_ref()))?;
         Ok(OsStr::from_bytes(target.to_bytes()).into())
     }
 
@@ -205,9 +194,8 @@ impl Directory {
         let removed =
             plain(name.as_ref()).and_then(|name| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()));
         match removed {
-            Ok(()) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
-            Err(errno) => Err(Error::io(Operation::Remove, self.path.join(name.as_ref()), errno)),
+            removed => removed.map(|()| true).at(Operation::Remove, self.path.join(name.as_ref())),
         }
     }
 
@@ -221,8 +209,8 @@ impl Directory {
             below.remove(&inside)?;
         }
         match plain(&entry.name).and_then(|name| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(Error::io(Operation::Remove, self.path.join(&entry.name), errno)),
+            Err(Errno::NOENT) => Ok(()),
+            removed => removed.at(Operation::Remove, self.path.join(&entry.name)),
         }
     }
 
@@ -232,13 +220,14 @@ impl Directory {
         let ids = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         let given = plain(name.as_ref())
             .and_then(|name| rustix::fs::chownat(&self.descriptor, name, ids.0, ids.1, AtFlags::SYMLINK_NOFOLLOW));
-        given.map_err(|errno| Error::io(Operation::ChangeOwner, self.path.join(name.as_ref()), errno))
+        given.at(Operation::ChangeOwner, self.path.join(name.as_ref()))
     }
 
     /// Gives the directory itself to the server's user.
     pub(crate) fn give_itself(&self, account: Account) -> Result<()> {
         let Some((user, group)) = account.to_become() else { return Ok(()) };
-        give(&self.descriptor, user, group).map_err(|errno| Error::io(Operation::ChangeOwner, &self.path, errno))
+        let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+        rustix::fs::fchown(&self.descriptor, user, group).at(Operation::ChangeOwner, &self.path)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -262,12 +251,8 @@ fn plain(name: &OsStr) -> rustix::io::Result<&OsStr> {
 }
 
 #[allow(clippy::useless_conversion, reason = "the type differs between systems")]
-fn permissions(mode: u32) -> Mode {
+pub(super) fn permissions(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode as _)
-}
-
-fn give(file: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
-    rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
 }
 
 /// Returns an error that names the entry. Systems differ in their error for a symlink that is not followed.

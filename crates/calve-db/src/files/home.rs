@@ -1,10 +1,13 @@
 //! Where everything is kept: templates and servers below CALVE_HOME, sockets in a short place.
 
+use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use calve_core::internal::ShownPath;
 use rustix::process::geteuid;
 
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
@@ -85,13 +88,13 @@ impl Home {
     /// Makes the directories. Those of an older version that others could enter are closed to them.
     pub(crate) fn prepare(&self) -> Result<()> {
         if self.root.to_str().is_none() || self.runtime.to_str().is_none() {
-            return Err(Error::NotUtf8(self.root.clone()));
+            return Err(not_utf8(&self.root));
         }
         // The user that root's servers run as must get through to the directories of servers, but need not list them.
         let passable = if geteuid().is_root() { 0o711 } else { CLOSED };
         let mut above = std::fs::DirBuilder::new();
         above.recursive(true).mode(passable);
-        above.create(&self.root).map_err(|source| Error::Home { path: self.root.clone(), source })?;
+        above.create(&self.root).map_err(|source| unusable(&self.root, &source))?;
         for (directory, mode) in [
             (&self.root, passable),
             (&self.servers(), passable),
@@ -101,7 +104,7 @@ impl Home {
             (&self.pools(), CLOSED),
         ] {
             private::make_directory(directory, mode).map_err(|error| match error {
-                Error::Io { path, source, .. } => Error::Home { path, source },
+                Error::Io { path, source, .. } => unusable(&path, &source),
                 other => other,
             })?;
         }
@@ -112,16 +115,33 @@ impl Home {
     fn prepare_runtime(&self, mode: u32) -> Result<()> {
         let path = &self.runtime;
         private::make_directory(path, mode).map_err(|error| match error {
-            Error::Io { source, .. } => Error::Sockets { path: path.clone(), source },
+            Error::Io { source, .. } => {
+                let is_of_root = path.starts_with("/run") || path.starts_with("/var/run");
+                let remedy = if is_of_root { Remedy::MakeRuntimeRoots } else { Remedy::ChooseRuntime };
+                Error::failed(format!("cannot keep sockets in `{}`: {source}", ShownPath(path)), remedy)
+            }
             other => other,
         })?;
         if !fits(path) {
             let longest = runtime::sockets(&path.join("00000000")).join("x".repeat(LONGEST_SOCKET_NAME));
-            let bytes = longest.as_os_str().len();
-            return Err(Error::SocketPath { path: longest, bytes, most: LONGEST_SOCKET_PATH });
+            let (path, bytes) = (ShownPath(&longest), longest.as_os_str().len());
+            let text =
+                format!("the socket path `{path}` is {bytes} bytes long; the system allows {LONGEST_SOCKET_PATH}");
+            return Err(Error::failed(text, Remedy::ChooseRuntime));
         }
         Ok(())
     }
+}
+
+fn unusable(path: &Path, source: &io::Error) -> Error {
+    let is_full = source.kind() == io::ErrorKind::StorageFull;
+    let remedy = if is_full { Remedy::FreeSpace(path.to_path_buf()) } else { Remedy::ChooseHome };
+    Error::failed(format!("cannot keep templates and servers in `{}`: {source}", ShownPath(path)), remedy)
+}
+
+/// Returns the error for a path that cannot be handed to a database server.
+pub(crate) fn not_utf8(path: &Path) -> Error {
+    Error::usage(format!("`{}` is not UTF-8", ShownPath(path)), Remedy::ReadHelp)
 }
 
 fn fits(runtime: &Path) -> bool {

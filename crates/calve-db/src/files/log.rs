@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 
 const LOG: &str = "log";
@@ -29,7 +29,7 @@ pub(crate) fn path(slot: &Path) -> PathBuf {
 /// Opens the log of a server, which stays that one whatever takes its name.
 pub(crate) fn open(slot: &Path) -> Result<File> {
     let log = Directory::open(slot)?.file(LOG)?;
-    log.ok_or_else(|| Error::io(Operation::Open, path(slot), std::io::Error::from(std::io::ErrorKind::NotFound)))
+    log.ok_or(std::io::ErrorKind::NotFound).at(Operation::Open, path(slot))
 }
 
 /// Returns the log: the beginning and the end where it is very long. The server has the file open, and can make it as long as it

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -15,10 +15,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::account::Account;
 use crate::files::confined;
-use crate::files::directory::Directory;
+use crate::files::directory::{Directory, permissions};
 use crate::sys;
 
 /// The mode of a directory that only this user may enter.
@@ -38,12 +38,11 @@ pub(crate) fn append(path: &Path) -> Result<File> {
 }
 
 fn open_with(path: &Path, how: OFlags) -> Result<File> {
-    let failed = |errno| Error::io(Operation::Open, path, errno);
     // A FIFO would otherwise be waited for.
     let flags = how | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = sys::retry(|| rustix::fs::openat(CWD, path, flags, mode(SECRET)));
-    let file = opened.map_err(failed)?;
-    let found = rustix::fs::fstat(&file).map_err(failed)?;
+    let opened = sys::retry(|| rustix::fs::openat(CWD, path, flags, permissions(SECRET)));
+    let file = opened.at(Operation::Open, path)?;
+    let found = rustix::fs::fstat(&file).at(Operation::Open, path)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
         return Err(Error::io(Operation::Open, path, std::io::Error::other("it is not a regular file")));
     }
@@ -55,12 +54,12 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let staged = path.with_extension("new");
     let mut file = create(&staged)?;
-    file.write_all(contents).map_err(|error| Error::io(Operation::Write, &staged, error))?;
+    file.write_all(contents).at(Operation::Write, &staged)?;
     rename(&staged, path)
 }
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
-    fs_err::rename(from, to).map_err(|error| Error::io(Operation::Rename, from, error))
+    fs_err::rename(from, to).at(Operation::Rename, from)
 }
 
 /// Gives a directory the name of another one, which gets its name. There is one of that name all the time, unless the file system cannot do
@@ -68,7 +67,15 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
 pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Result<()>) -> Result<()> {
     match sys::exchange(from, to) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => put_aside().and_then(|()| rename(from, to)),
-        exchanged => exchanged.map_err(|errno| Error::io(Operation::Rename, from, errno)),
+        exchanged => exchanged.at(Operation::Rename, from),
+    }
+}
+
+/// Returns `None` instead of the error that nothing is there.
+pub(crate) fn unless_missing<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
     }
 }
 
@@ -77,13 +84,13 @@ pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Resul
 pub(crate) fn read_json<D: DeserializeOwned>(path: &Path) -> Result<Option<D>> {
     let document = match fs_err::read(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        other => other.map_err(|error| Error::io(Operation::Read, path, error))?,
+        other => other.at(Operation::Read, path)?,
     };
     serde_json::from_slice(&document).map(Some).map_err(|_| Error::RecordDamaged(path.to_path_buf()))
 }
 
 pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_vec_pretty(document).map_err(|error| Error::io(Operation::Write, path, error))?;
+    let text = serde_json::to_vec_pretty(document).at(Operation::Write, path)?;
     replace(path, &text)
 }
 
@@ -98,25 +105,25 @@ pub(crate) fn create(path: &Path) -> Result<File> {
 }
 
 /// Creates a directory if it is missing, and sets its permissions. Refuses a directory of another user.
-pub(crate) fn make_directory(path: &Path, permissions: u32) -> Result<Directory> {
-    match rustix::fs::mkdir(path, mode(permissions)) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(Error::io(Operation::CreateDirectory, path, errno)),
+pub(crate) fn make_directory(path: &Path, mode: u32) -> Result<Directory> {
+    match rustix::fs::mkdir(path, permissions(mode)) {
+        Err(Errno::EXIST) => {}
+        made => made.at(Operation::CreateDirectory, path)?,
     }
     let directory = Directory::open(path)?;
-    let found = rustix::fs::fstat(&directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    let found = rustix::fs::fstat(&directory).at(Operation::Stat, path)?;
     if found.st_uid != geteuid().as_raw() {
         return Err(Error::io(Operation::Use, path, std::io::Error::other("this user does not own that directory")));
     }
-    set_mode(&directory, &found, permissions, path)?;
+    set_mode(&directory, &found, mode, path)?;
     Ok(directory)
 }
 
-/// Creates a new directory in one of this user.
-pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>, permissions: u32) -> Result<Directory> {
+/// Creates a new directory in one of this user, which only this user may enter.
+pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>) -> Result<Directory> {
     let made = above.make_subdirectory(name, CLOSED)?;
-    let found = rustix::fs::fstat(&made).map_err(|errno| Error::io(Operation::Stat, made.path(), errno))?;
-    set_mode(&made, &found, permissions, made.path())?;
+    let found = rustix::fs::fstat(&made).at(Operation::Stat, made.path())?;
+    set_mode(&made, &found, CLOSED, made.path())?;
     Ok(made)
 }
 
@@ -135,17 +142,26 @@ pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
 /// Keeps others from connecting to a new socket.
 pub(crate) fn hide_socket(path: &Path) -> Result<()> {
     // It has no descriptor that would do. In its directory other users cannot put something in its place.
-    rustix::fs::chmod(path, mode(SECRET)).map_err(|errno| Error::io(Operation::SetMode, path, errno))
+    rustix::fs::chmod(path, permissions(SECRET)).at(Operation::SetMode, path)
 }
 
 /// Lets the account of a server enter a directory, or read a file, that still belongs to this user.
 pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()> {
-    let failed = |errno| Error::io(Operation::ChangeGroup, path, errno);
-    let found = rustix::fs::fstat(&what).map_err(failed)?;
+    let found = rustix::fs::fstat(&what).at(Operation::ChangeGroup, path)?;
     let Some((_, group)) = account.to_become() else { return Ok(()) };
-    rustix::fs::fchown(&what, None, Some(rustix::fs::Gid::from_raw(group))).map_err(failed)?;
+    let group = Some(rustix::fs::Gid::from_raw(group));
+    rustix::fs::fchown(&what, None, group).at(Operation::ChangeGroup, path)?;
     let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
     set_mode(&what, &found, if is_directory { 0o710 } else { 0o640 }, path)
+}
+
+/// Writes a new file that the account of a server may read. Returns its path.
+pub(crate) fn write_shared(directory: &Directory, name: &str, text: &str, account: Account) -> Result<PathBuf> {
+    let path = directory.path().join(name);
+    let mut file = directory.create_new(name, SECRET)?;
+    file.write_all(text.as_bytes()).at(Operation::Write, &path)?;
+    share(&file, account, &path)?;
+    Ok(path)
 }
 
 /// Gives the account of a server the directory `name`, and everything in it. The directory comes last: until then other users cannot enter it.
@@ -162,18 +178,13 @@ pub(crate) fn give_tree(above: &Directory, name: &str, account: Account) -> Resu
 /// Keeps the account of a server out of a directory again.
 pub(crate) fn close(directory: &Directory) -> Result<()> {
     let path = directory.path();
-    let found = rustix::fs::fstat(directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    let found = rustix::fs::fstat(directory).at(Operation::Stat, path)?;
     set_mode(directory, &found, CLOSED, path)
 }
 
 fn set_mode(what: impl AsFd, found: &Stat, wanted: u32, path: &Path) -> Result<()> {
-    if mode(wanted) == Mode::from_raw_mode(found.st_mode) & mode(PERMISSIONS) {
+    if permissions(wanted) == Mode::from_raw_mode(found.st_mode) & permissions(PERMISSIONS) {
         return Ok(());
     }
-    rustix::fs::fchmod(what, mode(wanted)).map_err(|errno| Error::io(Operation::SetMode, path, errno))
-}
-
-#[allow(clippy::useless_conversion, reason = "the type differs between systems")]
-fn mode(permissions: u32) -> Mode {
-    Mode::from_bits_truncate(permissions as _)
+    rustix::fs::fchmod(what, permissions(wanted)).at(Operation::SetMode, path)
 }

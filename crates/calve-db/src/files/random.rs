@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Result};
 
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
@@ -11,8 +11,7 @@ const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 pub(crate) fn letters(length: usize) -> Result<String> {
     let mut bytes = vec![0_u8; length];
     let source = "/dev/urandom";
-    let read = fs_err::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| Error::io(Operation::Read, source, error))?;
+    fs_err::File::open(source).and_then(|mut file| file.read_exact(&mut bytes)).at(Operation::Read, source)?;
     Ok(spelled(&bytes))
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use calve_core::RemovalWait;
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
@@ -37,10 +37,8 @@ pub(crate) fn sockets(directory: &Path) -> PathBuf {
 
 /// Creates the directory for a new server.
 pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
-    let made = rustix::fs::mkdir(path, rustix::fs::Mode::RWXU);
-    made.map_err(|errno| Error::io(Operation::CreateDirectory, path, errno))?;
-    let directory = Directory::open(path)?;
-    private::share(&directory, account, path)
+    rustix::fs::mkdir(path, rustix::fs::Mode::RWXU).at(Operation::CreateDirectory, path)?;
+    private::share(&Directory::open(path)?, account, path)
 }
 
 /// Recreates the directories for sockets and settings, whatever an earlier launch has left. Returns the one for settings.
@@ -50,15 +48,15 @@ pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
         trash::remove(&path.join(name), RemovalWait::No)?;
     }
     directory.remove_file(NOTICES)?;
-    private::make_in(&directory, SOCKETS, CLOSED)?.give_itself(account)?;
-    let settings = private::make_in(&directory, SETTINGS, CLOSED)?;
+    private::make_in(&directory, SOCKETS)?.give_itself(account)?;
+    let settings = private::make_in(&directory, SETTINGS)?;
     private::share(&settings, account, settings.path())?;
     Ok(settings)
 }
 
 /// Creates a directory for sockets that clients are not to reach before [`show`]. Returns its path.
 pub(crate) fn make_unseen(path: &Path, account: Account) -> Result<PathBuf> {
-    private::make_in(&Directory::open(path)?, UNSEEN, CLOSED)?.give_itself(account)?;
+    private::make_in(&Directory::open(path)?, UNSEEN)?.give_itself(account)?;
     Ok(path.join(UNSEEN))
 }
 

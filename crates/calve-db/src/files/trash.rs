@@ -9,7 +9,7 @@ use calve_core::{CancelToken, RemovalWait, RemoveOptions};
 use fs_err as fs;
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Result, unless_cancelled};
 
 /// How often trash that another process deletes is looked at.
 const POLL: Duration = Duration::from_millis(10);
@@ -25,7 +25,7 @@ pub(crate) fn remove(path: &Path, wait: RemovalWait) -> Result<()> {
 }
 
 pub(crate) fn reap(directory: &Path) -> Result<()> {
-    let opened = fs::File::open(directory).map_err(|error| Error::io(Operation::OpenDirectory, directory, error))?;
+    let opened = fs::File::open(directory).at(Operation::OpenDirectory, directory)?;
     let report = calve_core::reap(opened.into_parts().0.into(), directory, Background::No, &CancelToken::default())?;
     report.failure.map_or(Ok(()), |error| Err(error.into()))
 }
@@ -34,9 +34,7 @@ pub(crate) fn reap(directory: &Path) -> Result<()> {
 pub(crate) fn reap_all(directory: &Path, cancel: &CancelToken) -> Result<()> {
     reap(directory)?;
     while calve_core::internal::pending_trash(directory)?.iter().any(|trash| trash.is_busy) {
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
+        unless_cancelled(cancel)?;
         std::thread::sleep(POLL);
         reap(directory)?;
     }

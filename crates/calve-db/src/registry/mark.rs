@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::files::home::Home;
 use crate::registry::slots::slot_of;
@@ -27,5 +28,9 @@ pub(crate) fn find(home: &Home, server: &str, mark: &str) -> Result<DatabaseTemp
     let record = servers::find(home, server)?;
     name::check(mark)?;
     let slot = directory(&slot_of(home, &record.server.name)).join(mark);
-    template::read(&slot)?.ok_or_else(|| Error::UnknownMark { server: server.to_owned(), mark: mark.to_owned() })
+    template::read(&slot)?.ok_or_else(|| unknown(server, mark))
+}
+
+pub(crate) fn unknown(server: &str, mark: &str) -> Error {
+    Error::failed(format!("the server `{server}` has no mark `{mark}`"), Remedy::ListMarks(server.to_owned()))
 }

@@ -16,6 +16,6 @@ pub(crate) use ending::{forget as forget_ending, gone, sweep as sweep_endings};
 pub(crate) use record::{EarlyRecord, forget, hide, read, read_begun, show, write, write_begun};
 pub use record::{LaunchReport, Record, Server};
 pub(crate) use servers::without_record;
-pub use servers::{Log, find, list, log};
+pub use servers::{find, list, log};
 pub(crate) use slots::*;
 pub(crate) use sockets::{SOCKETS, SocketsNote};

@@ -52,23 +52,13 @@ pub(crate) fn without_record(home: &Home, name: &str) -> Record {
     }
 }
 
-/// The last lines of a server's log.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Log {
-    /// The lines, as the server wrote them.
-    pub text: String,
-    /// How it ended, if it has.
-    pub ending: Option<Ending>,
-}
-
-/// Returns the last lines of the log of a server that runs, or that ended lately.
-pub fn log(home: &Home, name: &str) -> Result<Log> {
+/// Returns the last lines of the log of a server that runs, or that ended lately, as the server wrote them, and how it ended, if it has.
+pub fn log(home: &Home, name: &str) -> Result<(String, Option<Ending>)> {
     match find(home, name) {
-        Ok(record) => Ok(Log { text: crate::files::log::last_lines(&record.files(home)), ending: None }),
+        Ok(record) => Ok((crate::files::log::last_lines(&record.files(home)), None)),
         Err(Error::ServerEnded { .. }) => {
             let ending = ending::ending(home, name).ok_or_else(|| Error::UnknownServer(name.into()))?;
-            Ok(Log { text: ending.log.clone(), ending: Some(ending) })
+            Ok((ending.log.clone(), Some(ending)))
         }
         Err(error) => Err(error),
     }

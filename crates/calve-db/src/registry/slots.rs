@@ -13,10 +13,10 @@ use rustix::io::Errno;
 
 use crate::engine::container;
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result, unless_cancelled};
 use crate::files::directory::Directory;
 use crate::files::home::Home;
-use crate::files::private;
+use crate::files::private::{self, unless_missing};
 use crate::registry::sockets::SOCKETS;
 use crate::sys;
 
@@ -48,9 +48,8 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistrySlot> {
     let _guard = lock_all(home)?;
     let path = home.servers().join(name);
     match rustix::fs::mkdir(&path, Mode::RWXU) {
-        Ok(()) => {}
         Err(Errno::EXIST) => return Err(Error::ServerExists(name.into())),
-        Err(errno) => return Err(Error::io(Operation::CreateDirectory, &path, errno)),
+        made => made.at(Operation::CreateDirectory, &path)?,
     }
     // A process that only looks whether it is held has it for a moment.
     let lock = take_lock(&path.join(LOCK))?;
@@ -79,9 +78,7 @@ pub(crate) fn take_lock_unless(path: &Path, cancel: &CancelToken, mut waiting: i
             Err(Errno::WOULDBLOCK | Errno::INTR) => {}
             Err(errno) => return Err(Error::io(Operation::Lock, path, errno)),
         }
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
+        unless_cancelled(cancel)?;
         waiting();
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -134,7 +131,7 @@ pub(crate) fn is_signed_by_the_dead(slot: &Path) -> bool {
 
 /// Calls flock(2), again whenever a signal interrupts it.
 pub(crate) fn wait_for(file: &File, operation: FlockOperation, path: &Path) -> Result<()> {
-    sys::retry(|| rustix::fs::flock(file, operation)).map_err(|errno| Error::io(Operation::Lock, path, errno))
+    sys::retry(|| rustix::fs::flock(file, operation)).at(Operation::Lock, path)
 }
 
 /// Returns whether the lock of a directory is held. A directory without one is free.
@@ -145,24 +142,22 @@ pub(crate) fn is_held(slot: &Path) -> bool {
 
 /// Lists the slots that exist, with and without a supervisor.
 pub(crate) fn slots(home: &Home) -> Result<Vec<PathBuf>> {
-    let directory = home.servers();
-    let listed = match fs::read_dir(&directory) {
-        Ok(listed) => listed,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io(Operation::List, &directory, error)),
-    };
-    let mut slots = Vec::new();
-    for entry in listed {
-        let entry = entry.map_err(|error| Error::io(Operation::List, &directory, error))?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let is_slot = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if (!name.starts_with('.') || name.starts_with(BUILDING)) && is_slot {
-            slots.push(entry.path());
-        }
-    }
-    slots.sort();
+    let mut slots = directories(&home.servers())?;
+    slots.retain(|slot| {
+        let name = slot.file_name().unwrap_or_default().to_string_lossy();
+        // A link is the name of a standby that was handed over.
+        (!name.starts_with('.') || name.starts_with(BUILDING)) && !slot.is_symlink()
+    });
     Ok(slots)
+}
+
+/// Lists the directories in one that need not be there, in order.
+pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
+    let listed = unless_missing(fs::read_dir(directory)).at(Operation::List, directory)?;
+    let entries = listed.into_iter().flatten().collect::<std::io::Result<Vec<_>>>().at(Operation::List, directory)?;
+    let mut found: Vec<PathBuf> = entries.iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    found.sort();
+    Ok(found)
 }
 
 /// Returns the slot of the server of that name: its own, or, if it was a standby, the one that a link of its name leads to.

@@ -17,7 +17,7 @@ use crate::files::{random, trash};
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, EarlyRecord, Home, RegistrySlot};
 use crate::server::launch::data::{Mounts, clone_data};
-use crate::server::launch::{LaunchRequest, ServerFiles, as_seen, instance, make_files, open_up, start_server};
+use crate::server::launch::{LaunchRequest, as_seen, instance, make_files, open_up, start_server};
 use crate::server::messages::{Origin, Spec};
 use crate::server::starter::spec_of;
 use crate::server::sweep;
@@ -33,21 +33,10 @@ pub struct BaselineServers<'a> {
     _lock: File,
 }
 
-/// A baseline server that only has to be started.
-pub struct PreparedBaselineServer {
-    parts: ServerParts,
-    files: ServerFiles,
-}
-
 /// A baseline server, which is killed when this is dropped.
 pub struct BaselineServer {
-    process: ServerProcess,
-    // Dropped after the process.
-    parts: ServerParts,
-}
-
-/// Everything of a server but its process. Removed when dropped.
-struct ServerParts {
+    /// `None` before it is started.
+    process: Option<ServerProcess>,
     engine: &'static dyn Engine,
     spec: Spec,
     address: Address,
@@ -71,96 +60,79 @@ impl<'a> BaselineServers<'a> {
         self.template.image.as_ref().map(|image| if image.is_docker() { "docker" } else { "podman" })
     }
 
-    /// Prepares a server on a clone made beforehand by the best strategy other than an overlay. This is not timed.
-    pub fn prepare(&self, cancel: &CancelToken) -> Result<PreparedBaselineServer> {
+    /// Prepares a server on a clone made beforehand by the best strategy other than an overlay. This is not timed. Returns what starts it, and
+    /// does not wait until it answers.
+    pub fn prepare<'c>(&self, cancel: &'c CancelToken) -> Result<impl FnOnce() -> Result<BaselineServer> + use<'c>> {
         let engine = engine::named(&self.template.engine)?;
         let slot = registry::reserve(self.home, &self.name)?;
         let spec = spec_of(self.home, &self.name, &slot, self.template.clone())?;
         let address = engine.address(&spec.record.directory, None, None);
         let spec = Spec { origin: Origin::Present, ..spec };
-        let mut parts = ServerParts { engine, spec, address, is_removed: false, _slot: slot };
-        let spec = &mut parts.spec;
+        let mut server = BaselineServer { process: None, engine, spec, address, is_removed: false, _slot: slot };
+        let spec = &server.spec;
         registry::SocketsNote::write(&spec.slot, &spec.record.directory)?;
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&spec.slot))?;
         registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, None))?;
         runtime::make(&spec.record.directory, spec.account)?;
         clone_data(&self.template.data_directory(), &spec.slot.join("data"), None, Mounts::None, cancel)?;
-        let wanted = parts.request(cancel);
-        let files = make_files(&wanted)?;
-        open_up(&wanted, &files.slot, &files.settings)?;
-        Ok(PreparedBaselineServer { parts, files })
-    }
-}
-
-impl PreparedBaselineServer {
-    /// Starts it. Returns before it answers.
-    pub fn start(self, cancel: &CancelToken) -> Result<BaselineServer> {
-        let Self { parts, files: ServerFiles { settings, output, .. } } = self;
-        let wanted = parts.request(cancel);
-        let seen = as_seen(&wanted)?;
-        let instance = instance(&wanted, seen.path(), settings);
-        let process = start_server(&wanted, &instance, None, &output)?;
-        registry::write_begun(
-            &parts.spec.slot,
-            &EarlyRecord::now(&parts.spec.record.server.engine, Some(process.pid())),
-        )?;
-        Ok(BaselineServer { process, parts })
+        let wanted = LaunchRequest::new(spec, engine, &server.address, cancel);
+        let (slot, settings, output) = make_files(&wanted)?;
+        open_up(&wanted, &slot, &settings)?;
+        Ok(move || {
+            let wanted = LaunchRequest::new(&server.spec, engine, &server.address, cancel);
+            let seen = as_seen(&wanted)?;
+            let process = start_server(&wanted, &instance(&wanted, &seen.path, settings), None, &output)?;
+            let begun = EarlyRecord::now(&server.spec.record.server.engine, Some(process.pid()));
+            server.process = Some(process);
+            registry::write_begun(&server.spec.slot, &begun)?;
+            Ok(server)
+        })
     }
 }
 
 impl BaselineServer {
     /// Returns how it is reached.
     pub fn address(&self) -> &Address {
-        &self.parts.address
+        &self.address
     }
 
     /// Fails if it has ended, or its runtime could not start it.
     pub fn check(&mut self) -> Result<()> {
-        let Some(ended) = self.process.ended() else { return Ok(()) };
+        let Some(ended) = self.process.as_mut().and_then(ServerProcess::ended) else { return Ok(()) };
         // The exit codes by which runtimes say that.
-        if let (Some(container), ProcessEnd::Exit(code @ 125..=127)) = (&self.parts.spec.container, ended) {
-            let (runtime, said) = (container.image.runtime.clone(), log::tail(&self.parts.spec.slot));
+        if let (Some(container), ProcessEnd::Exit(code @ 125..=127)) = (&self.spec.container, ended) {
+            let (runtime, said) = (container.image.runtime.clone(), log::tail(&self.spec.slot));
             return Err(Error::Runtime { runtime, code: Some(code), said });
         }
-        Err(log::added_to(Error::server_failed(format!("ended ({ended})")), &self.parts.spec.slot))
+        Err(log::added_to(Error::server_failed(format!("ended ({ended})")), &self.spec.slot))
     }
 
     /// Kills it. Its files are removed when it is dropped.
     pub fn stop(&mut self) -> Result<()> {
         self.kill();
-        self.process.check_removed()?;
-        self.parts.is_removed = true;
+        self.process.as_ref().map_or(Ok(()), ServerProcess::check_removed)?;
+        self.is_removed = true;
         Ok(())
     }
 
     fn kill(&mut self) {
-        match sys::ProcessHandle::open(self.process.pid(), None) {
-            Some(process) if self.parts.spec.container.is_none() => sys::end_tree(&process),
-            _ => self.process.kill(),
+        let Some(server) = &mut self.process else { return };
+        match sys::ProcessHandle::open(server.pid(), None) {
+            Some(process) if self.spec.container.is_none() => sys::end_tree(&process),
+            _ => server.kill(),
         }
-        let _ = self.process.wait();
+        let _ = server.wait();
     }
 }
 
 impl Drop for BaselineServer {
     fn drop(&mut self) {
-        if !self.parts.is_removed && self.process.ended().is_none() {
+        if !self.is_removed && self.process.as_mut().is_some_and(|process| process.ended().is_none()) {
             self.kill();
         }
-        if self.parts.spec.container.is_none() {
-            memory::remove(self.parts.engine, &self.parts.spec.slot, Some(self.process.pid()));
+        if let Some(process) = self.process.take().filter(|_| self.spec.container.is_none()) {
+            memory::remove(self.engine, &self.spec.slot, Some(process.pid()));
         }
-    }
-}
-
-impl ServerParts {
-    fn request<'r>(&'r self, cancel: &'r CancelToken) -> LaunchRequest<'r> {
-        LaunchRequest::new(&self.spec, self.engine, &self.address, cancel)
-    }
-}
-
-impl Drop for ServerParts {
-    fn drop(&mut self) {
         runtime::remove(&self.spec.record.directory, RemovalWait::Yes);
         let is_gone = self.is_removed || sweep::remove_container(&self.spec.slot).is_ok();
         // Otherwise the slot tells the next sweep which container is left.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use calve_core::CancelToken;
 use rustix::process::Signal;
 
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::registry::Home;
 use crate::registry::template::DatabaseTemplate;
@@ -16,24 +17,14 @@ use crate::server::messages::{Answer, Request, receive, send};
 use crate::server::starter::wait_for_word;
 use crate::sys::ProcessHandle;
 
-/// A server that was stopped.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct StopReport {
-    /// The server as it was. `None` if its record could not be read.
-    pub record: Option<Record>,
-    /// From the request to the answer.
-    pub took: Duration,
-}
-
 /// Ends a server. Its files are out of sight on return, and deleted a little later. One of a service whose data it cannot write goes on.
-pub fn stop(home: &Home, name: &str, cancel: &CancelToken) -> Result<StopReport> {
+/// Returns the server as it was, or `None` if its record could not be read.
+pub fn stop(home: &Home, name: &str, cancel: &CancelToken) -> Result<Option<Record>> {
     stop_by(home, name, Request::Stop, cancel)
 }
 
 /// Ends a server like [`stop`], by this request.
-pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &CancelToken) -> Result<StopReport> {
-    let started = Instant::now();
+pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &CancelToken) -> Result<Option<Record>> {
     let slot = registry::slot_of(home, name);
     let (record, unreadable) = match registry::find(home, name) {
         Err(error @ Error::RecordDamaged(_)) => (registry::without_record(home, name), Some(error)),
@@ -52,26 +43,15 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
     }
     match unreadable {
         Some(error) if registry::is_held(&slot) => Err(error),
-        unreadable => Ok(StopReport { record: unreadable.is_none().then_some(record), took: started.elapsed() }),
+        unreadable => Ok(unreadable.is_none().then_some(record)),
     }
 }
 
-/// A server that was put back.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct ResetReport {
-    /// The server as it is now.
-    pub record: Record,
-    /// From the request to the answer.
-    pub took: Duration,
-}
-
-/// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off.
-pub fn reset(home: &Home, name: &str, to: Option<&str>, cancel: &CancelToken) -> Result<ResetReport> {
-    let started = Instant::now();
+/// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off. Returns it as it is now.
+pub fn reset(home: &Home, name: &str, to: Option<&str>, cancel: &CancelToken) -> Result<Record> {
     let record = registry::find(home, name)?;
     match change(home, &record, Request::Reset(to.map(str::to_owned)), cancel)? {
-        Answer::Ready(ready) => Ok(ResetReport { record: *ready, took: started.elapsed() }),
+        Answer::Ready(ready) => Ok(*ready),
         _ => Err(Error::SupervisorGone(name.into())),
     }
 }
@@ -118,7 +98,13 @@ pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Re
     }
     match receive(&mut talk) {
         Ok(answer) => answer.ok_or_else(gone),
-        Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::OtherVersion(record.server.name.clone())),
+        // It has carried the request out, or has refused it.
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            let name = &record.server.name;
+            let text =
+                format!("the server `{name}` was started by another version of Calve, whose answer cannot be read");
+            Err(Error::failed(text, Remedy::RestartServer(name.clone())))
+        }
         Err(_) => Err(gone()),
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Purpose;
 use crate::engine::container::Container;
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::registry::Record;
@@ -46,7 +47,7 @@ pub(crate) struct Spec {
     /// The port wanted; 0 is any.
     pub(crate) tcp: Option<u16>,
     pub(crate) ttl: Option<Duration>,
-    pub(crate) owner: Owner,
+    pub(crate) owner: Ownership,
     /// Whether the data directory must not depend on a mount.
     pub(crate) whole: bool,
     /// The pool of its template, which need not exist.
@@ -102,22 +103,26 @@ impl Origin {
     }
 }
 
-/// Whose end is the server's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Owner {
-    /// None: it is there until it is stopped, or too old.
+/// Whose end is a server's end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Ownership {
+    /// It is there until it is stopped, or too old.
+    #[default]
     Nobody,
-    /// The process that started it, which holds the other end of a socket.
-    Starter,
-    /// The first of these processes that ends.
+    /// The end of the returned [`crate::OwnedServer`], which has the other end of the supervisor's socket.
+    #[serde(rename = "Starter")]
+    Caller,
+    /// The end of the first of these processes that ends.
     Processes(Vec<u32>),
 }
 
-impl Owner {
+impl Ownership {
     /// Fails if one of the processes is not there.
     pub(crate) fn processes(&self) -> Result<Vec<ProcessHandle>> {
         let Self::Processes(pids) = self else { return Ok(Vec::new()) };
-        pids.iter().map(|pid| ProcessHandle::open(*pid, None).ok_or(Error::NoOwner(*pid))).collect()
+        let none =
+            |pid| Error::failed(format!("there is no process {pid} to own the server"), Remedy::NameRunningProcess);
+        pids.iter().map(|pid| ProcessHandle::open(*pid, None).ok_or_else(|| none(pid))).collect()
     }
 
     pub(crate) fn first_pid(&self) -> Option<u32> {
@@ -176,7 +181,7 @@ pub(crate) struct Claim {
     /// `None`: the name that it has.
     pub(crate) name: Option<String>,
     pub(crate) ttl: Option<Duration>,
-    pub(crate) owner: Owner,
+    pub(crate) owner: Ownership,
 }
 
 /// The answer, to a request or to the specification.
@@ -242,7 +247,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn fuzz_answers() {
-        let failed = serde_json::to_vec(&Answer::Failed(Error::NoOwner(1)));
+        let failed = serde_json::to_vec(&Answer::Failed(Error::UnknownServer("a".into())));
         let stopped = serde_json::to_vec(&Answer::Stopped {});
         let seeds = [[failed.unwrap(), b"\n".to_vec()].concat(), [stopped.unwrap(), b"\n".to_vec()].concat()];
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();

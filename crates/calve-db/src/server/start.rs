@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::files::random;
 use crate::registry::template;
 use crate::registry::{self, Home, name};
-use crate::server::messages::{Claim, Owner, Spec};
+use crate::server::messages::{Claim, Ownership, Spec};
 use crate::server::standby;
 use crate::server::starter::{OwnedServer, Starter, run, spec_of};
 
@@ -38,30 +38,14 @@ impl StartOptions {
     }
 }
 
-/// Whose end is a server's end.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Ownership {
-    #[default]
-    Nobody,
-    /// The end of the returned [`OwnedServer`].
-    Caller,
-    /// The end of the first of these processes that ends.
-    Processes(Vec<u32>),
-}
-
 /// Starts a server on a clone of the template. `supervisor` is the command that calls [`crate::supervise`] with its standard input
 /// and output.
 pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[PathBuf]) -> Result<OwnedServer> {
     let template = template::load(home, template)?;
     options.name.as_deref().map_or(Ok(()), name::check)?;
     home.prepare()?;
-    let owner = match &options.owner {
-        Ownership::Nobody => Owner::Nobody,
-        Ownership::Caller => Owner::Starter,
-        Ownership::Processes(pids) => Owner::Processes(pids.clone()),
-    };
     if options.may_be_standby() {
-        let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner: owner.clone() };
+        let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner: options.owner.clone() };
         if let Some(owned) = standby::claim(home, &template, &claim)? {
             return Ok(owned);
         }
@@ -73,7 +57,7 @@ pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[
     let slot = registry::reserve(home, &name)?;
     registry::forget_ending(home, &name);
     let spec = spec_of(home, &name, &slot, template)?;
-    let mut spec = Spec { tcp: options.tcp, ttl: options.ttl, owner, ..spec };
+    let mut spec = Spec { tcp: options.tcp, ttl: options.ttl, owner: options.owner.clone(), ..spec };
     spec.record.server.launch.strategy = options.strategy;
     run(home, &mut spec, slot, &Starter { supervisor, cancel: &options.cancel })
 }

@@ -10,17 +10,18 @@ use std::time::Duration;
 
 use calve_core::CancelToken;
 use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
 
 use crate::engine::Purpose;
 use crate::engine::container::Container;
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::random;
 use crate::files::runtime;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, Home, Record, RegistrySlot, Server};
-use crate::server::messages::{Answer, Order, Origin, Owner, Request, Spec, receive, send};
+use crate::server::messages::{Answer, Order, Origin, Ownership, Request, Spec, receive, send};
 use crate::server::sweep;
 use crate::sys;
 
@@ -62,26 +63,22 @@ impl OwnedServer {
 
     /// Makes the supervisor end a command and its children, should this process end before them.
     pub fn tie(&self, command: &mut Command) -> Result<()> {
-        let failed = |error| Error::io(Operation::Talk, "a socket", error);
-        let talk = self.talk.get_ref().try_clone().map_err(failed)?;
+        let talk = self.talk.get_ref().try_clone().at(Operation::Talk, "a socket")?;
         sys::announce(command, talk, [r#"{"Command":"#, "}\n"]);
         Ok(())
     }
 
     /// Stops the server in order and leaves its files.
     pub(crate) fn finish(mut self, cancel: &CancelToken) -> Result<()> {
-        let gone = || Error::SupervisorGone(self.record.server.name.clone());
-        send(self.talk.get_mut(), &Request::Finish).map_err(|_| gone())?;
-        wait_for_word(&self.talk, cancel)?;
-        receive::<Answer>(&mut self.talk).ok().flatten().ok_or_else(gone)?.into_result()?;
+        let answer = converse(&mut self.talk, &Request::Finish, cancel)?;
+        answer.ok_or_else(|| Error::SupervisorGone(self.record.server.name.clone()))?.into_result()?;
         let _ = self.supervisor.as_mut().map(Child::wait);
         Ok(())
     }
 
     fn ask(&mut self, request: Request) -> Result<Answer> {
-        let gone = || registry::gone(&self.home, &self.record.server.name);
-        send(self.talk.get_mut(), &request).map_err(|_| gone())?;
-        receive::<Answer>(&mut self.talk).ok().flatten().ok_or_else(gone)?.into_result()
+        let answer = converse(&mut self.talk, &request, &CancelToken::default())?;
+        answer.ok_or_else(|| registry::gone(&self.home, &self.record.server.name))?.into_result()
     }
 }
 
@@ -125,7 +122,7 @@ pub(crate) fn new_spec(
         purpose: Purpose::Build,
         tcp: None,
         ttl: None,
-        owner: Owner::Starter,
+        owner: Ownership::Caller,
         whole: false,
         pool: None,
         durable: None,
@@ -145,30 +142,25 @@ impl Starter<'_> {
         let [program, arguments @ ..] = self.supervisor else {
             return Err(Error::io(Operation::Start, "", rustix::io::Errno::INVAL));
         };
-        let failed = |error| Error::io(Operation::Start, program, error);
-        let (here, there) = UnixStream::pair().map_err(failed)?;
+        let (here, there) = UnixStream::pair().at(Operation::Start, program)?;
         // The child's end is closed here on return, or its end would not be noticed.
         let mut command = Command::new(program);
         command.args(arguments).current_dir("/").stdin(input);
         command.stdout(Stdio::from(OwnedFd::from(there))).stderr(Stdio::null());
-        Ok((command.spawn().map_err(failed)?, BufReader::new(here)))
+        Ok((command.spawn().at(Operation::Start, program)?, BufReader::new(here)))
     }
 
     /// Writes the file system of `path` to the disk. No signal ends that, nor a process with a thread that does it, so a process of its own
     /// does, which is left behind when the wait is cancelled.
     pub(crate) fn sync(&self, path: &Path) -> Result<()> {
         let (mut child, mut talk) = self.spawn(Stdio::null())?;
-        let gone = |error| Error::io(Operation::Sync, path, error);
-        send(talk.get_mut(), &Order::Sync(path.into())).map_err(gone)?;
-        wait_for_word(&talk, self.cancel)?;
-        let answer = receive::<Answer>(&mut talk).map_err(gone);
+        let answer = converse(&mut talk, &Order::Sync(path.into()), self.cancel)?;
         let _ = child.wait();
         match answer {
-            Ok(Some(answer)) => answer.into_result().map(drop),
+            Some(answer) => answer.into_result().map(drop),
             // Ctrl-C at a terminal may have ended that process, too.
-            _ if self.cancel.is_cancelled() => Err(Error::Interrupted),
-            Ok(None) => Err(gone(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) => Err(error),
+            None if self.cancel.is_cancelled() => Err(Error::Interrupted),
+            None => Err(io::ErrorKind::UnexpectedEof).at(Operation::Sync, path),
         }
     }
 }
@@ -206,9 +198,11 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, slot: RegistrySlot, starter: &St
 
 /// Starts a supervisor and its server once. `None`: it has to be tried again, without namespaces.
 fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>) -> Result<Option<OwnedServer>> {
-    let lock = slot.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &slot.path, error))?;
+    let lock = slot.lock.try_clone().at(Operation::Lock, &slot.path)?;
     let (mut child, mut talk) = starter.spawn(Stdio::from(lock))?;
-    let answered = converse(&mut talk, spec, starter).and_then(Answer::into_result);
+    let answered = converse(&mut talk, &Order::Serve(Cow::Borrowed(spec)), starter.cancel);
+    let gone = || Error::SupervisorGone(spec.record.server.name.clone());
+    let answered = answered.and_then(|answer| answer.ok_or_else(gone)?.into_result());
     if let Ok(Answer::Ready(ready)) = answered {
         return Ok(Some(OwnedServer { record: *ready, home: home.clone(), talk, supervisor: Some(child) }));
     }
@@ -224,16 +218,20 @@ fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>)
 /// Waits until the supervisor says something, or hangs up.
 pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
     while talk.buffer().is_empty() && !sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
+        unless_cancelled(cancel)?;
     }
     Ok(())
 }
 
-fn converse(talk: &mut BufReader<UnixStream>, spec: &Spec, starter: &Starter<'_>) -> Result<Answer> {
-    let gone = || Error::SupervisorGone(spec.record.server.name.clone());
-    send(talk.get_mut(), &Order::Serve(Cow::Borrowed(spec))).map_err(|_| gone())?;
-    wait_for_word(talk, starter.cancel)?;
-    receive(talk).map_err(|_| gone())?.ok_or_else(gone)
+/// Sends a message to a supervisor, and waits for its answer. `None`: it has hung up.
+pub(crate) fn converse(
+    talk: &mut BufReader<UnixStream>,
+    message: &impl Serialize,
+    cancel: &CancelToken,
+) -> Result<Option<Answer>> {
+    if send(talk.get_mut(), message).is_err() {
+        return Ok(None);
+    }
+    wait_for_word(talk, cancel)?;
+    Ok(receive(talk).ok().flatten())
 }

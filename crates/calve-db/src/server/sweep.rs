@@ -13,7 +13,8 @@ use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::end_reason::EndReason;
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
+use crate::files::private::unless_missing;
 use crate::files::runtime;
 use crate::files::trash;
 use crate::registry::Home;
@@ -97,7 +98,7 @@ impl ServerSweepReport {
 
 /// Takes away the data that killed clones left. A clone in progress holds its lock, or begins when this is done.
 fn remove_new_services(home: &Home) -> Result<()> {
-    for slot in template::directories(&home.services())? {
+    for slot in registry::directories(&home.services())? {
         let is_new = slot.file_name().is_some_and(|name| name.to_string_lossy().starts_with(registry::NEW_SERVICE));
         if is_new && !registry::is_held(&slot) {
             trash::remove(&slot, RemovalWait::No)?;
@@ -186,21 +187,15 @@ pub fn delete_trash(swept: &ServerSweepReport, cancel: &CancelToken) -> Result<(
 /// Takes away the notes of a run that a template has no use for.
 pub(crate) fn forget_run(slot: &Path) -> Result<()> {
     for name in [SOCKETS, container::NOTE, "server.json", "begun.json"] {
-        match fs::remove_file(slot.join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io(Operation::Remove, slot.join(name), error));
-            }
-            _ => {}
-        }
+        unless_missing(fs::remove_file(slot.join(name))).at(Operation::Remove, slot.join(name))?;
     }
     trash::remove(&slot.join("tmp"), RemovalWait::Yes)
 }
 
 /// Removes all of a slot but its data and its lock. Code that runs in its server may have put links there.
 pub(crate) fn leave_data(slot: &Path) -> Result<()> {
-    let failed = |error| Error::io(Operation::List, slot, error);
-    for entry in fs::read_dir(slot).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+    for entry in fs::read_dir(slot).at(Operation::List, slot)? {
+        let entry = entry.at(Operation::List, slot)?;
         if entry.file_name() != "data" && entry.file_name() != registry::LOCK {
             trash::remove(&entry.path(), RemovalWait::Yes)?;
         }

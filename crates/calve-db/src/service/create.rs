@@ -8,35 +8,37 @@ use rustix::fs::FlockOperation;
 
 use super::data::{DATA, Donor, Service, ServiceWorktree, TURN, find, read, take_turn, write};
 use super::run;
-use crate::engine;
 use crate::engine::address::Address;
+use crate::engine::{self, Purpose};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::remedy::Remedy;
+use crate::error::{AtPath as _, Error, Result, unless_cancelled};
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
 use crate::registry::template::{self, DatabaseTemplate};
-use crate::registry::{self, Home, lock_all, name, unix_now};
+use crate::registry::{self, Home, RegistrySlot, lock_all, name, unix_now};
 use crate::server::control;
 use crate::server::launch::data::{FollowingClone, Mounts, clone_data};
-use crate::server::messages::{Answer, Request, Spec};
+use crate::server::messages::{Answer, Origin, Request, Spec};
+use crate::server::starter::{self, OwnedServer, Starter, new_spec};
+use crate::server::sweep;
 use crate::sys;
 
-/// A service to be made.
-#[derive(Debug)]
-pub struct NewService<'a> {
-    /// The worktree's name for it.
-    pub service: &'a str,
-    pub worktree: ServiceWorktree,
+/// The source of the data of a new service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServiceOrigin {
+    /// The template of this name.
+    Template(String),
+    /// The service of which the servers have this name. One that runs goes on, and is held while its files are cloned.
+    Service(String),
 }
 
-/// The source of the data of a new service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServiceOrigin<'a> {
-    /// The template of this name.
-    Template(&'a str),
-    /// The service of which the servers have this name. One that runs goes on, and is held while its files are cloned.
-    Service(&'a str),
+impl ServiceOrigin {
+    /// Returns whether it is the data of this service.
+    pub fn is(&self, service: &Service) -> bool {
+        matches!(self, Self::Service(name) if *name == service.name)
+    }
 }
 
 /// Data of a service that is not there yet. Removed when it is dropped.
@@ -48,7 +50,7 @@ pub struct ServiceData {
 
 impl ServiceData {
     /// Clones the data for a new service, which its worktree is going to call `service`.
-    pub fn clone_from(home: &Home, service: &str, origin: ServiceOrigin<'_>, cancel: &CancelToken) -> Result<Self> {
+    pub fn clone_from(home: &Home, service: &str, origin: &ServiceOrigin, cancel: &CancelToken) -> Result<Self> {
         name::check(service)?;
         home.prepare()?;
         let staged = StagedData::make(home, service)?;
@@ -56,23 +58,17 @@ impl ServiceData {
             ServiceOrigin::Template(template) => from_template(home, template, &staged.slot, cancel)?,
             ServiceOrigin::Service(source) => from_service(home, source, &staged.slot, cancel)?,
         };
-        Ok(Self { staged, cloned })
+        Ok(Self { staged, cloned: Service { service: service.to_owned(), ..cloned } })
     }
 }
 
-/// Makes a service of the data, and returns what has the name then: if another process was faster, its data.
-pub fn create(home: &Home, wanted: NewService<'_>, data: ServiceData) -> Result<Service> {
-    let name = format!("{}-{}", wanted.service, wanted.worktree.id);
-    name::check(&name)?;
+/// Makes a service of the data for a worktree, and returns what has the name then: if another process was faster, its data.
+pub fn create(home: &Home, worktree: ServiceWorktree, data: ServiceData) -> Result<Service> {
     let ServiceData { staged, cloned } = data;
-    let service = Service {
-        name: name.clone(),
-        service: wanted.service.to_owned(),
-        worktree: wanted.worktree,
-        made_unix_s: unix_now(),
-        runtime: random::letters(8)?,
-        ..cloned
-    };
+    let name = format!("{}-{}", cloned.service, worktree.id);
+    name::check(&name)?;
+    let service =
+        Service { name: name.clone(), worktree, made_unix_s: unix_now(), runtime: random::letters(8)?, ..cloned };
     private::open(&staged.slot.join(TURN))?;
     write(&staged.slot, service)?;
     staged.publish(&home.services().join(&name))?;
@@ -148,13 +144,11 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     // Cloning a file waits until its writes are on the disk, so most of that comes before.
     match &mut following {
         Some(following) => following.catch_up(),
-        None => sys::sync_file_system(files).map_err(|error| Error::io(Operation::Sync, files, error))?,
+        None => sys::sync_file_system(files).at(Operation::Sync, files)?,
     }
-    if cancel.is_cancelled() {
-        return Err(Error::Interrupted);
-    }
+    unless_cancelled(cancel)?;
     let placed = {
-        let _frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
+        let _frozen = sys::freeze().at(Operation::HoldServer, files)?;
         if let Some(strategy) = following.and_then(FollowingClone::finish) {
             return Ok(strategy);
         }
@@ -178,7 +172,11 @@ pub fn usable_template(home: &Home, name: &str) -> Result<DatabaseTemplate> {
 pub fn template_with_program(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     let template = template::load(home, name)?;
     match template.image() {
-        Some(_) => Err(Error::ServiceFromImage(template.name)),
+        // Servers in containers keep no data.
+        Some(_) => {
+            let text = format!("the template `{}` runs from an image, and a service cannot", template.name);
+            Err(Error::failed(text, Remedy::ChooseProgramTemplate))
+        }
         None => Ok(template),
     }
 }
@@ -212,4 +210,38 @@ impl Drop for StagedData {
         let _ = trash::remove(&self.slot, RemovalWait::No);
         let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
+}
+
+/// Clones the data of a service to `slot`, and starts a server on it that ends with the caller.
+pub(crate) fn start_copy(home: &Home, source: &str, slot: RegistrySlot, starter: &Starter<'_>) -> Result<OwnedServer> {
+    let service = match copy(home, source, &slot, starter.cancel) {
+        Ok(service) => service,
+        Err(error) => {
+            drop(slot);
+            let _ = sweep::sweep(home);
+            return Err(error);
+        }
+    };
+    let name = slot.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut spec = new_spec(home, &name, &slot.path, &service.engine, &service.program, service.account)?;
+    spec.record.server.launch.strategy = Some(service.strategy);
+    spec.record.notifies = service.notifies;
+    let mut spec = Spec {
+        version: service.version.clone(),
+        origin: Origin::Present,
+        purpose: Purpose::Build,
+        whole: true,
+        ..spec
+    };
+    starter::run(home, &mut spec, slot, starter)
+}
+
+fn copy(home: &Home, source: &str, slot: &RegistrySlot, cancel: &CancelToken) -> Result<Service> {
+    // A supervisor that runs clones to a slot beside its own.
+    let staged = StagedData::make(home, source)?;
+    let service = from_service(home, source, &staged.slot, cancel)?;
+    let (from, to) = (staged.slot.join(DATA), slot.path.join(DATA));
+    private::rename(&from, &to)?;
+    service.engine()?.scrub(&to)?;
+    Ok(service)
 }

@@ -16,7 +16,8 @@ use crate::files::log;
 use crate::files::private;
 use crate::files::random;
 use crate::registry::template::{self, DatabaseTemplate};
-use crate::registry::{self, Home, Record, name};
+use crate::registry::{self, Home, Record, mark, name};
+use crate::server::standby;
 
 pub(super) const DOCUMENT: &str = "service.json";
 /// As in a server's slot.
@@ -134,13 +135,13 @@ pub fn new_worktree_id() -> Result<String> {
 
 /// Returns all of them that can be read, by name.
 pub fn services(home: &Home) -> Result<Vec<Service>> {
-    Ok(template::directories(&home.services())?.iter().filter_map(|slot| read(slot).ok().flatten()).collect())
+    Ok(registry::directories(&home.services())?.iter().filter_map(|slot| read(slot).ok().flatten()).collect())
 }
 
 /// Returns those of the worktree with this id. Fails if the record of one cannot be read: a command that went on would hide its data.
 pub fn services_of(home: &Home, worktree_id: &str) -> Result<Vec<Service>> {
     let is_own = |slot: &Path| slot.to_string_lossy().ends_with(&format!("-{worktree_id}"));
-    let slots = template::directories(&home.services())?;
+    let slots = registry::directories(&home.services())?;
     let read = slots.iter().map(|slot| read(slot).or_else(|error| if is_own(slot) { Err(error) } else { Ok(None) }));
     let found: Vec<Option<Service>> = read.collect::<Result<_>>()?;
     Ok(found.into_iter().flatten().filter(|service| service.worktree.id == worktree_id).collect())
@@ -208,4 +209,23 @@ pub(super) fn take_turn(home: &Home, name: &str, cancel: &CancelToken) -> Result
             return Ok((turn, find(home, name)?));
         }
     }
+}
+
+/// Returns the paths of the records that cannot be read, damaged or of another version: of templates, servers with their marks, services and pools.
+pub fn unreadable(home: &Home) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut faults = vec![template::faults(&home.templates())?];
+    for slot in registry::slots(home)?.iter().filter(|slot| registry::is_held(slot)) {
+        found.extend(registry::read(slot).err());
+        faults.push(template::faults(&mark::directory(slot))?);
+    }
+    for slot in registry::directories(&home.services())? {
+        found.extend(read(&slot).err());
+    }
+    found.extend(standby::faults(home));
+    let path = |error| match error {
+        Error::RecordDamaged(path) | Error::Io { path, .. } => Some(path),
+        _ => None,
+    };
+    Ok(faults.into_iter().flatten().chain(found).filter_map(path).collect())
 }

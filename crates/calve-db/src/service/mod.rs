@@ -3,24 +3,22 @@
 //! `turn` is held while it is started, ended, cloned or removed; `lock` by the supervisor and by every process of the server, so that no second
 //! server is started on data which the last process of another one may still write to.
 
-mod copy;
 mod create;
 mod data;
 mod position;
 mod removal;
 mod reset;
 mod run;
-pub(crate) mod unreadable;
 
-pub(crate) use copy::start_copy;
-pub(crate) use create::copy_running;
-pub use create::{NewService, ServiceData, ServiceOrigin, create, template_with_program, usable_template};
+pub use create::{ServiceData, ServiceOrigin, create, template_with_program, usable_template};
+pub(crate) use create::{copy_running, start_copy};
 pub use data::{
     Service, ServiceWorktree, find, has_newer_template, new_worktree_id, services, services_of, set_worktree,
+    unreadable,
 };
 pub use position::is_written;
 pub(crate) use position::{note_first, position, set_promoted, was_started};
-pub use removal::{PendingRemoval, WrittenDataRule, begin_removal, finish_removals};
+pub use removal::{PendingRemoval, begin_removal, finish_removals};
 pub use reset::reset;
 pub(crate) use run::hold;
-pub use run::{UnsavedDataRule, start, stop};
+pub use run::{LossRule, start, stop};

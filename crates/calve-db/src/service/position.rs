@@ -11,7 +11,7 @@ use super::data::{Donor, Service, find, take_turn, write};
 use crate::engine::Engine;
 use crate::engine::address::Address;
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::private;
 use crate::registry::Home;
 use crate::registry::template::{self, DatabaseTemplate};
@@ -125,8 +125,7 @@ fn note(slot: &Path, position: Option<&str>) -> Result<()> {
     private::write_json(&path, &position)?;
     // What clients commit outlives a power failure, and so does the knowledge that they may have been in.
     for path in [path.as_path(), slot] {
-        let synced = fs_err::File::open(path).and_then(|file| Ok(rustix::fs::fsync(file)?));
-        synced.map_err(|error| Error::io(Operation::Sync, path, error))?;
+        fs_err::File::open(path).and_then(|file| file.sync_all()).at(Operation::Sync, path)?;
     }
     Ok(())
 }

@@ -7,25 +7,11 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use super::data::{REMOVING, Service, TURN, find, services, take_turn};
-use super::{UnsavedDataRule, is_written, run};
+use super::{LossRule, is_written, run};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::{private, trash};
 use crate::registry::{self, Home};
-
-/// The fate of data that was written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WrittenDataRule {
-    Refuse,
-    Accept,
-}
-
-impl WrittenDataRule {
-    /// Returns the rule for a user who said that it may be lost, or did not.
-    pub fn from_consent(may_be_lost: bool) -> Self {
-        if may_be_lost { Self::Accept } else { Self::Refuse }
-    }
-}
 
 /// A service without a server, which no other process can start, clone or remove.
 #[derive(Debug)]
@@ -34,15 +20,14 @@ pub struct PendingRemoval {
     _turn: File,
 }
 
-/// Ends the server of a service that is going to be removed with its worktree.
-pub fn begin_removal(home: &Home, name: &str, written: WrittenDataRule) -> Result<PendingRemoval> {
+/// Ends the server of a service that is going to be removed with its worktree. `written`: the fate of data that has changed.
+pub fn begin_removal(home: &Home, name: &str, written: LossRule) -> Result<PendingRemoval> {
     let cancel = CancelToken::default();
     let (turn, service) = take_turn(home, name, &cancel)?;
-    let unsaved = if written == WrittenDataRule::Accept { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
-    run::end(home, &service, unsaved, &cancel)?;
+    run::end(home, &service, written, &cancel)?;
     let _held = run::take_data(home, &service, &cancel)?;
     // It may have been written to until its server ended.
-    if written == WrittenDataRule::Refuse && is_written(home, &service)? {
+    if written == LossRule::Refuse && is_written(home, &service)? {
         return Err(Error::ServiceWritten { service: service.service, worktree: service.worktree.root.into() });
     }
     private::open(&service.slot.join(REMOVING))?;
@@ -59,7 +44,7 @@ impl PendingRemoval {
     /// Leaves the data after all.
     pub fn cancel(self) -> Result<()> {
         let path = self.service.slot.join(REMOVING);
-        fs::remove_file(&path).map_err(|error| Error::io(Operation::Remove, &path, error))
+        fs::remove_file(&path).at(Operation::Remove, &path)
     }
 }
 

@@ -4,8 +4,9 @@ use calve_core::{CancelToken, RemovalWait};
 
 use super::create::{StagedData, from_template};
 use super::data::{Service, TURN, find, take_turn, write};
-use super::{UnsavedDataRule, run};
-use crate::error::{Error, Result};
+use super::{LossRule, run};
+use crate::error::remedy::Remedy;
+use crate::error::{Error, Result, unless_cancelled};
 use crate::files::{private, trash};
 use crate::registry::{Home, unix_now};
 
@@ -16,8 +17,12 @@ pub fn reset(home: &Home, name: &str, template: Option<&str>, cancel: &CancelTok
     let (_turn, former) = take_turn(home, name, cancel)?;
     let cloned = from_template(home, template.unwrap_or(&former.template), &staged.slot, cancel)?;
     if cloned.engine != former.engine {
-        let (service, template, engine) = (former.service, cloned.template, cloned.engine);
-        return Err(Error::ServiceOfOtherEngine { service, was: former.engine, template, now: engine });
+        // Its URL would be another one.
+        let (service, was, template, now) = (former.service, former.engine, cloned.template, cloned.engine);
+        let text = format!(
+            "the template `{template}` is now of the engine {now}, and the service `{service}` of {was}; it stays as it is"
+        );
+        return Err(Error::failed(text, Remedy::NameServiceAnew));
     }
     let service = Service {
         name: former.name.clone(),
@@ -29,9 +34,9 @@ pub fn reset(home: &Home, name: &str, template: Option<&str>, cancel: &CancelTok
     };
     private::open(&staged.slot.join(TURN))?;
     write(&staged.slot, service)?;
-    run::unless_cancelled(cancel)?;
+    unless_cancelled(cancel)?;
     // From here on it goes through: a server that has ended without what it could not write is not left with its former data.
-    run::end(home, &former, UnsavedDataRule::Lose, &CancelToken::default())?;
+    run::end(home, &former, LossRule::Accept, &CancelToken::default())?;
     // Until the former data is out of the way, so that it is not taken for a leftover of a killed run.
     let _held = run::take_data(home, &former, &CancelToken::default())?;
     // Where that is not possible, a command that comes between finds no data, and clones it from the template.

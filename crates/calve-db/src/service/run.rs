@@ -12,13 +12,14 @@ use super::data::{DATA, LOCK, ON_DISK, Service, take_turn};
 use crate::engine::memory;
 use crate::engine::{Engine, Purpose, programs};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result, UnusableData};
+use crate::error::remedy::Remedy;
+use crate::error::{AtPath as _, Error, Result, UnusableData, unless_cancelled};
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::runtime;
 use crate::registry::{self, Home, Record, RegistrySlot};
 use crate::server::control;
-use crate::server::messages::{Origin, Owner, Request, Spec};
+use crate::server::messages::{Origin, Ownership, Request, Spec};
 use crate::server::starter::{self, Starter, new_spec};
 use crate::server::sweep::sweep;
 use crate::sys;
@@ -69,7 +70,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         version: service.version.clone(),
         origin: Origin::Present,
         purpose: Purpose::Keep,
-        owner: Owner::Nobody,
+        owner: Ownership::Nobody,
         durable: Some(service.slot.clone()),
         ..spec
     };
@@ -119,24 +120,31 @@ fn write_to_disk(slot: &Path, starter: &Starter<'_>) -> Result<()> {
     private::open(&slot.join(ON_DISK)).map(drop)
 }
 
-/// The fate of a server that cannot write all of its data, for example on a full disk.
+/// The fate of data that is nowhere else, or that a server cannot write, for example on a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnsavedDataRule {
+pub enum LossRule {
+    /// It stays, and a server of it goes on.
     Refuse,
-    /// It ends, and what it has not written is lost.
-    Lose,
+    Accept,
+}
+
+impl LossRule {
+    /// Returns the rule for a user who said that it may be lost, or did not.
+    pub fn from_consent(may_be_lost: bool) -> Self {
+        if may_be_lost { Self::Accept } else { Self::Refuse }
+    }
 }
 
 /// Ends its server in order, and returns whether one ran. The data stays. A server that was asked to end does so, also if `cancel` ends the
 /// wait for it, unless it cannot write everything and may not lose it.
-pub fn stop(home: &Home, name: &str, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<bool> {
+pub fn stop(home: &Home, name: &str, unsaved: LossRule, cancel: &CancelToken) -> Result<bool> {
     let (_turn, service) = take_turn(home, name, cancel)?;
     end(home, &service, unsaved, cancel)
 }
 
 /// Ends the server like [`stop`], for a caller that has the service's turn.
-pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<bool> {
-    let request = if unsaved == UnsavedDataRule::Lose { Request::StopAnyway } else { Request::Stop };
+pub(super) fn end(home: &Home, service: &Service, unsaved: LossRule, cancel: &CancelToken) -> Result<bool> {
+    let request = if unsaved == LossRule::Accept { Request::StopAnyway } else { Request::Stop };
     match control::stop_by(home, &service.name, request, cancel) {
         Ok(_) => Ok(true),
         Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(false),
@@ -157,10 +165,6 @@ fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistrySlot
             other => return other,
         }
     }
-}
-
-pub(super) fn unless_cancelled(cancel: &CancelToken) -> Result<()> {
-    if cancel.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 /// Keeps the log of earlier servers, unless it is long.
@@ -193,8 +197,7 @@ fn take_lock(slot: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
     let path = slot.join(LOCK);
     // A process that inherits it must not be able to write to it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock =
-        rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| Error::io(Operation::Open, &path, errno))?;
+    let lock = rustix::fs::open(&path, flags, Mode::empty()).at(Operation::Open, &path)?;
     let started = Instant::now();
     loop {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -203,7 +206,10 @@ fn take_lock(slot: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
                 unless_cancelled(cancel)?;
                 std::thread::sleep(Duration::from_millis(2));
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::ServiceInUse(name.into())),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let text = format!("the data of `{name}` is still in use by a server that ended or is ending");
+                return Err(Error::failed(text, Remedy::TryAgain));
+            }
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(Error::io(Operation::Lock, &path, errno)),
         }
@@ -227,7 +233,7 @@ pub(crate) fn hold(spec: &Spec, engine: &dyn Engine, cancel: &CancelToken) -> Re
     let Some(files) = &spec.durable else { return Ok(None) };
     kill_orphans(files);
     let lock = take_lock(files, &spec.record.server.name, cancel)?;
-    rustix::io::fcntl_setfd(&lock, FdFlags::empty()).map_err(|errno| Error::io(Operation::ShareLock, files, errno))?;
+    rustix::io::fcntl_setfd(&lock, FdFlags::empty()).at(Operation::ShareLock, files)?;
     private::close(&Directory::open(files)?)?;
     memory::remove(engine, files, None);
     engine.scrub(&files.join(DATA))?;

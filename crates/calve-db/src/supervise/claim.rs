@@ -1,5 +1,6 @@
 //! A standby: how long it waits, and its handing over.
 
+use std::io::BufReader;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
@@ -35,7 +36,7 @@ impl Supervisor<'_> {
         let is_handed_over = matches!(answer, Answer::Ready(_));
         match send(&mut from, &answer) {
             Err(_) if is_handed_over => return Some(End::Unasked(EndReason::OwnerEnded)),
-            Ok(()) if is_handed_over => self.claimant = Some(from),
+            Ok(()) if is_handed_over => self.talk = Some(BufReader::new(from)),
             _ => {}
         }
         None

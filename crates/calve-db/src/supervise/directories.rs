@@ -17,7 +17,7 @@ pub(super) struct Preparations<'a> {
     pub(super) wanted: Option<Origin>,
     pub(super) next: Option<NextServer<'a>>,
     /// How many there were: the names of their directories.
-    count: u32,
+    pub(super) count: u32,
 }
 
 pub(super) struct NextServer<'a> {
@@ -93,15 +93,6 @@ impl Drop for PreparedServer<'_> {
 }
 
 impl Preparations<'_> {
-    /// Expects the next reset to go to `origin` from now on.
-    pub(super) fn want(&mut self, origin: Origin) {
-        self.wanted = Some(origin);
-    }
-
-    pub(super) fn is_ready(&self) -> bool {
-        self.next.is_some()
-    }
-
     /// Ends the server that is prepared for a reset to `origin`.
     pub(super) fn forget_for(&mut self, origin: &Origin) {
         self.wanted.take_if(|wanted| wanted == origin);
@@ -110,10 +101,5 @@ impl Preparations<'_> {
 
     pub(super) fn forget(&mut self) {
         (self.wanted, self.next) = (None, None);
-    }
-
-    pub(super) fn new_name(&mut self) -> String {
-        self.count += 1;
-        self.count.to_string()
     }
 }

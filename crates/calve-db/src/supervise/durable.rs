@@ -1,11 +1,12 @@
 //! The end of a server whose data stays.
 
 use super::Supervisor;
-use crate::error::{Error, Result};
+use crate::error::remedy::Remedy;
+use crate::error::{Error, Result, tail};
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::registry;
-use crate::service::UnsavedDataRule;
+use crate::service::LossRule;
 
 impl Supervisor<'_> {
     /// Ends the server; in order, if its data stays and that is possible.
@@ -13,7 +14,7 @@ impl Supervisor<'_> {
         if !self.record.durable {
             return self.kill();
         }
-        if self.launched.server.ended().is_none() && self.end_in_order(UnsavedDataRule::Lose).is_err() {
+        if self.launched.server.ended().is_none() && self.end_in_order(LossRule::Accept).is_err() {
             self.kill();
         }
         self.end_children();
@@ -22,11 +23,11 @@ impl Supervisor<'_> {
     }
 
     /// Ends the server in order. An error: it could not write its data. It goes on, unless it has ended without that.
-    pub(super) fn end_in_order(&mut self, unsaved: UnsavedDataRule) -> Result<()> {
+    pub(super) fn end_in_order(&mut self, unsaved: LossRule) -> Result<()> {
         // It can take a while, in which it must not count as running. PostgreSQL would write to another home in the place of this one.
         registry::hide(&self.own.spec()?.slot);
         let Err(error) = self.ask_to_end(unsaved).and_then(|()| self.await_end(|_| None)) else { return Ok(()) };
-        if unsaved == UnsavedDataRule::Lose {
+        if unsaved == LossRule::Accept {
             self.kill();
             return Ok(());
         }
@@ -37,7 +38,9 @@ impl Supervisor<'_> {
         let _ = self.own.spec().map(|spec| registry::show(&spec.slot));
         Err(match error {
             Error::ServerFailed { how, log, .. } => {
-                Error::ServiceUnsaved { name: self.record.server.name.clone(), how, log }
+                let name = &self.record.server.name;
+                let text = format!("the server `{name}` {how}, so it was not stopped{}", tail(&log));
+                Error::failed(text, Remedy::ForceStop)
             }
             other => other,
         })

@@ -7,13 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use calve_core::RemovalWait;
 use calve_core::internal::ShownPath;
-use calve_core::{CancelToken, RemovalWait};
 
 use super::requests::is_closed;
 use super::{END_ON_A_FULL_DISK, End, ORDERLY_END, PresentData, Supervisor};
 use crate::error::end_reason::EndReason;
-use crate::error::{Error, Result};
+use crate::error::remedy::Remedy;
+use crate::error::{Error, Result, UnusableData};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private::{self, CLOSED};
@@ -26,7 +27,7 @@ use crate::server::launch::data::{Mounts, clone_data};
 use crate::server::launch::{ResetData, unless_left};
 use crate::server::messages::{Answer, Origin, send};
 use crate::server::sweep;
-use crate::service::UnsavedDataRule;
+use crate::service::LossRule;
 use crate::sys;
 
 impl Supervisor<'_> {
@@ -36,7 +37,7 @@ impl Supervisor<'_> {
         let slot = self.mark_named(name)?;
         match template::read(&slot)? {
             Some(_) => Ok(Origin::Template(slot)),
-            None => Err(Error::UnknownMark { server: self.record.server.name.clone(), mark: name.to_owned() }),
+            None => Err(mark::unknown(&self.record.server.name, name)),
         }
     }
 
@@ -47,103 +48,84 @@ impl Supervisor<'_> {
 
     /// Keeps the present state. The server goes on. If it cannot be started again it is down, and the mark that was made stays, and its data,
     /// on which the next request for a mark starts it.
-    pub(super) fn mark(
-        &mut self,
-        name: &str,
-        mut from: UnixStream,
-        talk: &UnixStream,
-        cancel: &CancelToken,
-    ) -> Option<End> {
-        let marked = match self.mark_named(name) {
-            Ok(at) if at.exists() => {
-                Err(Error::MarkExists { server: self.record.server.name.clone(), mark: name.to_owned() })
-            }
-            Ok(at) => Ok(at),
-            Err(error) => Err(error),
-        };
-        let at = match marked {
-            Ok(at) => at,
-            Err(error) => {
-                let _ = send(&mut from, &Answer::failed(error));
-                return None;
-            }
-        };
-        if let Err(error) = self.ask_to_end(UnsavedDataRule::Refuse) {
-            let _ = send(&mut from, &Answer::failed(self.with_log(error)));
-            return None;
+    pub(super) fn mark(&mut self, name: &str, from: &mut UnixStream) -> Result<Option<End>> {
+        let at = self.mark_named(name)?;
+        if at.exists() {
+            let (server, mark) = (self.record.server.name.clone(), name.to_owned());
+            let text = format!("the server `{server}` has a mark `{mark}` already");
+            return Err(Error::failed(text, Remedy::RemoveMark { server, mark }));
         }
+        self.ask_to_end(LossRule::Refuse).map_err(|error| self.with_log(error))?;
         self.prepared.forget();
         let ended = match self.await_end(|supervisor| supervisor.requests.next_stop().map(End::Asked)) {
             Ok(Some(stopped)) => {
-                let _ = send(&mut from, &Answer::failed(Error::StoppedMeanwhile(self.record.server.name.clone())));
-                return Some(stopped);
+                let _ = send(from, &Answer::failed(Error::StoppedMeanwhile(self.record.server.name.clone())));
+                return Ok(Some(stopped));
             }
-            Ok(None) if is_closed(&from) => Err(Error::Interrupted),
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
+            Ok(None) if is_closed(from) => Err(Error::Interrupted),
+            ended => ended,
         };
-        let kept = ended.and_then(|()| unless_left(&self.owners(talk), cancel, || self.keep(name, &at, cancel)));
-        if cancel.is_cancelled() {
-            let _ = send(&mut from, &Answer::failed(Error::Interrupted));
-            return Some(End::Unasked(EndReason::OwnerEnded));
+        let kept = ended.and_then(|_| unless_left(&self.owners(), self.cancel, || self.keep(name, &at)));
+        if self.cancel.is_cancelled() {
+            let _ = send(from, &Answer::failed(Error::Interrupted));
+            return Ok(Some(End::Unasked(EndReason::OwnerEnded)));
         }
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| self.with_log(error));
-        if let Err(error) = self.resume(talk, cancel) {
-            let down = self.go_down(self.with_log(error), PresentData::Whole);
-            let _ = send(&mut from, &down);
-            return None;
+        if let Err(error) = self.resume() {
+            return Err(self.go_down(self.with_log(error), PresentData::Whole));
         }
         let is_kept = kept.is_ok();
         let answer = kept.map_or_else(Answer::failed, |mark| Answer::Marked(Box::new(mark)));
-        let is_told = send(&mut from, &answer).is_ok();
+        let is_told = send(from, &answer).is_ok();
         if is_kept && !is_told {
             // A mark whose caller is gone is not wanted any more.
             let _ = self.unmark(name);
         }
-        self.prepared.want(if is_kept && is_told { Origin::Template(at) } else { self.origin.clone() });
-        None
+        self.prepared.wanted = Some(if is_kept && is_told { Origin::Template(at) } else { self.origin.clone() });
+        Ok(None)
     }
 
     /// Clones the data directory of the server, which has ended.
-    fn keep(&self, name: &str, at: &Path, cancel: &CancelToken) -> Result<DatabaseTemplate> {
+    fn keep(&self, name: &str, at: &Path) -> Result<DatabaseTemplate> {
         let marks = mark::directory(&self.own.spec()?.slot);
         private::make_directory(&marks, CLOSED)?;
         let staged = marks.join(format!(".new-{}", random::letters(6)?));
-        let made = self.keep_in(name, &staged, cancel).and_then(|mark| {
-            private::rename(&staged, at)?;
-            Ok(mark)
-        });
+        let made = self.keep_in(name, &staged).and_then(|mark| private::rename(&staged, at).map(|()| mark));
         made.map_err(|error| {
             let _ = trash::remove(&staged, RemovalWait::Yes);
             match error {
+                // It goes on.
                 Error::NotUsable { reason, .. } => {
-                    Error::CannotMark { server: self.record.server.name.clone(), reason }
+                    let server = self.record.server.name.clone();
+                    let text = format!("the server `{server}` cannot be marked: {reason}");
+                    let leads_out = matches!(reason, UnusableData::LeadsOut(_));
+                    Error::failed(text, if leads_out { Remedy::DropOutside } else { Remedy::ReadLog(server) })
                 }
                 other => other,
             }
         })
     }
 
-    fn keep_in(&self, name: &str, staged: &Path, cancel: &CancelToken) -> Result<DatabaseTemplate> {
+    fn keep_in(&self, name: &str, staged: &Path) -> Result<DatabaseTemplate> {
         private::make_directory(staged, CLOSED)?;
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
         let data = staged.join("data");
-        clone_data(&self.directories.data()?, &data, None, Mounts::None, cancel)?;
+        clone_data(&self.directories.data()?, &data, None, Mounts::None, self.cancel)?;
         self.engine.scrub(&data)?;
         let spec = self.own.spec()?;
         let unknown = || Error::server_failed("is of an unknown version");
         self.engine.examine(&data, &self.engine.version(&spec.version).ok_or_else(unknown)?)?;
-        let size = manifest::write(staged)?;
+        let (files, bytes) = manifest::write(staged)?;
         let about = (&*spec.record.server.engine, &*spec.program, &*spec.version);
         let mark = DatabaseTemplate::new(name, about, spec.account, staged)?;
         let mark = DatabaseTemplate {
             image: spec.container.as_ref().map(|container| container.image.clone()),
             key: format!("mark {}", mark.id),
             base: spec.record.server.template.clone(),
-            files: size.files,
-            bytes: size.bytes,
+            files,
+            bytes,
             notifies: self.record.notifies,
             ..mark
         };
@@ -152,10 +134,10 @@ impl Supervisor<'_> {
     }
 
     /// Starts a server again on the data that is there.
-    fn resume(&mut self, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
+    fn resume(&mut self) -> Result<()> {
         self.kill();
         self.launched.seen.hide();
-        let renewed = self.launch(&Origin::Present, &ResetData::ToClone, talk, cancel)?;
+        let renewed = self.launch(&Origin::Present, &ResetData::ToClone)?;
         self.launched.server = renewed.server;
         self.launched.seen = renewed.seen;
         self.down = None;
@@ -163,27 +145,27 @@ impl Supervisor<'_> {
     }
 
     /// Starts the server if a mark could not do so and there is room by now. Returns the error of commands that need it if it is down.
-    pub(super) fn still_down(&mut self, talk: &UnixStream, cancel: &CancelToken) -> Option<Error> {
-        if self.down.as_ref().is_some_and(|down| down.data == PresentData::Whole) {
-            let _ = self.resume(talk, cancel);
+    pub(super) fn still_down(&mut self) -> Option<Error> {
+        if matches!(self.down, Some((.., PresentData::Whole))) {
+            let _ = self.resume();
         }
         self.down_error()
     }
 
     /// Shuts the server down cleanly, with everything written. Gives up if the caller is gone.
     pub(super) fn finish(&mut self, asked: &UnixStream) -> Result<Option<End>> {
-        self.ask_to_end(UnsavedDataRule::Refuse)?;
+        self.ask_to_end(LossRule::Refuse)?;
         self.await_end(|_| is_closed(asked).then_some(End::Unasked(EndReason::OwnerEnded)))
     }
 
     /// Asks the server to shut down. After an error the server goes on as before.
-    pub(super) fn ask_to_end(&self, unsaved: UnsavedDataRule) -> Result<()> {
+    pub(super) fn ask_to_end(&self, unsaved: LossRule) -> Result<()> {
         let address = &self.record.server.address;
         let purpose = self.own.spec()?.purpose;
         if self.engine.ask_to_end(address, purpose, &self.directories.data()?)? {
             return Ok(());
         }
-        if unsaved == UnsavedDataRule::Refuse {
+        if unsaved == LossRule::Refuse {
             // Without room PostgreSQL crashes when it has to write, even for a checkpoint, and MariaDB waits for some.
             let needs = if purpose.is_on_a_template() { self.engine.bytes_to_end() } else { log::LITTLE };
             self.check_room(needs)?;
@@ -231,7 +213,7 @@ impl Supervisor<'_> {
         match Directory::open(&at) {
             Ok(_) => {}
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::UnknownMark { server: self.record.server.name.clone(), mark: name.to_owned() });
+                return Err(mark::unknown(&self.record.server.name, name));
             }
             Err(error) => return Err(error),
         }

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
@@ -25,7 +25,8 @@ use crate::engine::address::Address;
 use crate::engine::{self, Engine};
 use crate::error::end_reason::EndReason;
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::remedy::Remedy;
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::random;
@@ -33,13 +34,13 @@ use crate::files::runtime;
 use crate::files::{private, trash};
 use crate::registry::{self, EarlyRecord, Ending, Record, Server, unix_now};
 use crate::server::launch::{HeldPort, LaunchRequest, Owners, ResetData, RunningServer, launch, unless_left};
-use crate::server::messages::{Answer, Order, Origin, Owner, Request, Spec, receive, send};
+use crate::server::messages::{Answer, Order, Origin, Ownership, Request, Spec, receive, send};
 use crate::server::sweep;
-use crate::service::{self, UnsavedDataRule};
+use crate::service::{self, LossRule};
 use crate::supervise::directories::{Preparations, ServerDirectories};
 use crate::supervise::own::OwnSlot;
 use crate::supervise::requests::{Requests, is_closed};
-use crate::sys::{self, Isolation, ProcessHandle};
+use crate::sys::{self, ProcessHandle};
 
 /// How long a server may take to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
@@ -57,21 +58,21 @@ const TICK: Duration = Duration::from_secs(1);
 pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<()> {
     // Away from the terminal and its signals.
     let _ = rustix::process::setsid();
-    let mut talk = UnixStream::from(talk);
+    let mut starter = UnixStream::from(talk);
     let failed = |error| Error::io(Operation::Talk, "a socket", error);
-    let mut reader = BufReader::new(talk.try_clone().map_err(failed)?);
-    let mut spec = match receive::<Order<'_>>(&mut reader).map_err(failed)? {
+    let mut talk = BufReader::new(starter.try_clone().map_err(failed)?);
+    let mut spec = match receive::<Order<'_>>(&mut talk).map_err(failed)? {
         None => return Ok(()),
         Some(Order::Sync(path)) => {
-            let synced = sys::sync_file_system(&path).map_err(|error| Error::io(Operation::Sync, &*path, error));
-            return send(&mut talk, &synced.map_or_else(Answer::failed, |()| Answer::Done)).map_err(failed);
+            let synced = sys::sync_file_system(&path).at(Operation::Sync, &*path);
+            return send(&mut starter, &synced.map_or_else(Answer::failed, |()| Answer::Done)).map_err(failed);
         }
         Some(Order::Serve(spec)) => spec.into_owned(),
     };
     if spec.record.isolated {
         match sys::isolate(&spec.needed()) {
-            Ok(isolation) => spec.record.isolated = isolation == Isolation::Full,
-            Err(_) => return send(&mut talk, &Answer::NoNamespaces).map_err(failed),
+            Ok(is_isolated) => spec.record.isolated = is_isolated,
+            Err(_) => return send(&mut starter, &Answer::NoNamespaces).map_err(failed),
         }
     }
     sys::adopt_orphans();
@@ -79,24 +80,23 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     registry::sign(&lock);
     let directory = Directory::open(&spec.slot);
     let begun = match &directory {
-        Ok(directory) => Supervisor::begin(&spec, directory, &talk, cancel),
-        Err(_) => Err(Error::HomeMoved(spec.slot.clone())),
+        Ok(directory) => Supervisor::begin(&spec, directory, talk, cancel),
+        Err(_) => Err(own::moved(&spec.slot)),
     };
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
         Err(error) => {
             let error = log::added_to(error, spec.files());
             clear(&spec);
-            send(&mut talk, &Answer::failed(error)).map_err(failed)?;
-            return Ok(());
+            return send(&mut starter, &Answer::failed(error)).map_err(failed);
         }
     };
     // It may not be wanted any more.
-    let end = match send(&mut talk, &Answer::Ready(Box::new(ready))) {
-        Ok(()) => supervisor.serve(&mut talk, reader, cancel),
+    let end = match send(&mut starter, &Answer::Ready(Box::new(ready))) {
+        Ok(()) => supervisor.serve(),
         Err(_) => End::Unasked(EndReason::OwnerEnded),
     };
-    supervisor.end(end, &mut talk);
+    supervisor.end(end);
     Ok(())
 }
 
@@ -118,7 +118,11 @@ struct Supervisor<'a> {
     launched: RunningServer,
     record: Record,
     requests: Requests,
-    owner: Owner,
+    /// The conversation with its starter, or with the process that claimed it, until that hangs up.
+    talk: Option<BufReader<UnixStream>>,
+    /// Asks this process to end.
+    cancel: &'a CancelToken,
+    owner: Ownership,
     watched: Vec<ProcessHandle>,
     /// The command that the starter runs, which ends with it.
     command: Option<ProcessHandle>,
@@ -134,21 +138,11 @@ struct Supervisor<'a> {
     /// Its second name, which is a link: a standby keeps its slot when it is handed over.
     link: Option<PathBuf>,
     /// Why a reset or a mark could not start the server again. It is down until a reset can.
-    down: Option<Failure>,
+    down: Option<(String, Remedy, PresentData)>,
     /// The record on the disk is out of date, because the disk was full.
     is_record_old: bool,
-    /// The process that claimed it just now.
-    claimant: Option<UnixStream>,
     /// The lock on data that outlives it.
     _held: Option<File>,
-}
-
-/// Why a server could not be started again.
-struct Failure {
-    text: String,
-    /// The path on a full disk, if that is why.
-    full: Option<PathBuf>,
-    data: PresentData,
 }
 
 /// The data of a server that is down.
@@ -189,16 +183,23 @@ fn first_record(spec: &Spec, address: Address, template_identity: String) -> Rec
     }
 }
 
+/// Answers a request that could not be carried out. The server goes on.
+fn failed(from: &mut UnixStream, error: Error) -> Option<End> {
+    let _ = send(from, &Answer::failed(error));
+    None
+}
+
 impl<'a> Supervisor<'a> {
     fn begin(
         spec: &'a Spec,
         directory: &'a Directory,
-        talk: &UnixStream,
-        cancel: &CancelToken,
+        talk: BufReader<UnixStream>,
+        cancel: &'a CancelToken,
     ) -> Result<(Self, Record)> {
         let engine = engine::named(&spec.record.server.engine)?;
         let watched = spec.owner.processes()?;
-        let held = unless_left(&(Some(talk.as_fd()), Vec::new()), cancel, || service::hold(spec, engine, cancel))?;
+        let starter = Some(talk.get_ref().as_fd());
+        let held = unless_left(&(starter, Vec::new()), cancel, || service::hold(spec, engine, cancel))?;
         let port = spec.tcp.map(HeldPort::take).transpose()?;
         let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
         runtime::make(&spec.record.directory, spec.account)?;
@@ -208,8 +209,8 @@ impl<'a> Supervisor<'a> {
         let wanted = LaunchRequest {
             is_speculative: spec.record.waits,
             port: port.as_ref(),
-            starter: Some(talk.as_fd()),
-            owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
+            starter,
+            owners: (starter, watched.iter().filter_map(ProcessHandle::end).collect()),
             ..LaunchRequest::new(spec, engine, &address, cancel)
         };
         if !spec.is_left_to_the_kernel() {
@@ -222,7 +223,6 @@ impl<'a> Supervisor<'a> {
         }
         let record = first_record(spec, address, template_identity);
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
-        let owner = spec.owner.clone();
         let own = OwnSlot::new(spec, directory);
         let mut supervisor = Self {
             own,
@@ -230,7 +230,9 @@ impl<'a> Supervisor<'a> {
             launched,
             record,
             requests,
-            owner,
+            talk: Some(talk),
+            cancel,
+            owner: spec.owner.clone(),
             watched,
             command: None,
             deadline,
@@ -242,7 +244,6 @@ impl<'a> Supervisor<'a> {
             link: None,
             down: None,
             is_record_old: false,
-            claimant: None,
             _held: held,
         };
         supervisor.write_record()?;
@@ -262,49 +263,43 @@ impl<'a> Supervisor<'a> {
             server.data_directory = data;
         }
         self.record.notifies = launched.notifies;
-        self.record.prepared = self.prepared.is_ready();
+        self.record.prepared = self.prepared.next.is_some();
         let written = self.own.spec().and_then(|spec| registry::write(&spec.slot, &self.record));
         self.is_record_old = written.is_err();
         written
     }
 
     /// Handles requests until something ends the server.
-    fn serve(&mut self, talk: &mut UnixStream, mut reader: BufReader<UnixStream>, cancel: &CancelToken) -> End {
-        let mut talks = true;
+    fn serve(&mut self) -> End {
         loop {
-            if let Some(claimant) = self.claimant.take()
-                && let Ok(stream) = claimant.try_clone()
-            {
-                (reader, *talk, talks) = (BufReader::new(stream), claimant, true);
-            }
-            self.prepare_next(talk);
+            self.prepare_next();
             if self.is_record_old {
                 let _ = self.write_record();
             }
-            if let Some(reason) = self.over(cancel) {
+            if let Some(reason) = self.over() {
                 return End::Unasked(reason);
             }
             // One message may have come with another.
-            if !reader.buffer().is_empty() || self.wait(talks.then_some(&*talk)) {
-                match (receive::<Request>(&mut reader), talk.try_clone()) {
+            let has_more = self.talk.as_ref().is_some_and(|talk| !talk.buffer().is_empty());
+            if (has_more || self.wait())
+                && let Some(talk) = &mut self.talk
+            {
+                match (receive::<Request>(talk), talk.get_ref().try_clone()) {
                     (Ok(Some(Request::Command(pid))), _) => self.command = ProcessHandle::open(pid, None),
                     (Ok(Some(request)), Ok(from)) => {
-                        if let Some(end) = self.handle(request, from, talk, cancel) {
+                        if let Some(end) = self.handle(request, from) {
                             return end;
                         }
                     }
-                    _ if self.owner == Owner::Starter => {
+                    _ if self.owner == Ownership::Caller => {
                         self.command.iter().for_each(sys::end_tree);
                         return End::Unasked(EndReason::OwnerEnded);
                     }
-                    _ => talks = false,
+                    _ => self.talk = None,
                 }
             }
-            // The process that has just claimed it is the one to talk to from then on.
-            while self.claimant.is_none()
-                && let Some((request, from)) = self.requests.next()
-            {
-                if let Some(end) = self.handle(request, from, talk, cancel) {
+            while let Some((request, from)) = self.requests.next() {
+                if let Some(end) = self.handle(request, from) {
                     return end;
                 }
             }
@@ -312,8 +307,8 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Returns the reason to end the server, if there is one.
-    fn over(&mut self, cancel: &CancelToken) -> Option<EndReason> {
-        if cancel.is_cancelled() {
+    fn over(&mut self) -> Option<EndReason> {
+        if self.cancel.is_cancelled() {
             return Some(EndReason::SupervisorStopped);
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) || self.is_idle() {
@@ -331,36 +326,32 @@ impl<'a> Supervisor<'a> {
         self.launched.server.ended().map(EndReason::EndedByItself)
     }
 
-    /// Waits until something happens. Whether it is the starter that says something.
-    fn wait(&self, talk: Option<&UnixStream>) -> bool {
+    /// Waits until something happens. Returns whether it is the starter that says something.
+    fn wait(&self) -> bool {
+        let talk = self.talk.as_ref().map(|talk| talk.get_ref().as_fd());
         let end = self.launched.server.end().filter(|_| self.down.is_none());
         let others = self.requests.descriptors().chain(end).chain(self.watched.iter().filter_map(ProcessHandle::end));
         let left = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
         // The caller looks at signals.
-        let ready = sys::wait_for_any(talk.map(AsFd::as_fd).into_iter().chain(others), left);
+        let ready = sys::wait_for_any(talk.into_iter().chain(others), left);
         talk.is_some() && ready[0]
     }
 
-    fn handle(
-        &mut self,
-        request: Request,
-        mut from: UnixStream,
-        talk: &UnixStream,
-        cancel: &CancelToken,
-    ) -> Option<End> {
+    fn handle(&mut self, request: Request, mut from: UnixStream) -> Option<End> {
         if request.changes_data() && is_closed(&from) {
             // It was interrupted while this was busy with another one.
             return None;
         }
-        if let Some(error) = self.refusal(&request, talk, cancel) {
-            let _ = send(&mut from, &Answer::failed(error));
-            return None;
+        if let Some(error) = self.refusal(&request) {
+            return failed(&mut from, error);
         }
         let answer = match request {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.record.durable => {
-                Answer::failed(Error::Durable(self.record.server.name.clone()))
+                let name = &self.record.server.name;
+                let text = format!("the server `{name}` keeps its data, so it has neither marks nor resets");
+                Answer::failed(Error::failed(text, Remedy::StartThrowaway))
             }
-            Request::Stop if self.record.durable => match self.end_in_order(UnsavedDataRule::Refuse) {
+            Request::Stop if self.record.durable => match self.end_in_order(LossRule::Refuse) {
                 Ok(()) => return Some(End::Asked(from)),
                 Err(error) => Answer::failed(error),
             },
@@ -368,7 +359,7 @@ impl<'a> Supervisor<'a> {
             Request::Dismiss if self.record.waits => return Some(End::Asked(from)),
             Request::Dismiss => Answer::Taken,
             Request::Copy(to) => {
-                let copied = |spec| service::copy_running(spec, &self.record.server.address, &to, cancel);
+                let copied = |spec| service::copy_running(spec, &self.record.server.address, &to, self.cancel);
                 self.own.spec().and_then(copied).map_or_else(Answer::failed, Answer::Copied)
             }
             Request::Written => {
@@ -382,7 +373,7 @@ impl<'a> Supervisor<'a> {
                     // Without an answer.
                     return Some(End::Unasked(EndReason::EndedByItself(ended)));
                 }
-                self.owner = Owner::Nobody;
+                self.owner = Ownership::Nobody;
                 Answer::Done
             }
             Request::Finish => {
@@ -394,7 +385,7 @@ impl<'a> Supervisor<'a> {
             }
             Request::Claim(claim) => return self.claim(claim, from),
             Request::Mark(name) => {
-                let ended = self.mark(&name, from, talk, cancel);
+                let ended = self.mark(&name, &mut from).unwrap_or_else(|error| failed(&mut from, error));
                 self.reap();
                 return ended;
             }
@@ -404,7 +395,8 @@ impl<'a> Supervisor<'a> {
                 answer
             }
             Request::Reset(to) => {
-                let ended = self.put_back(to.as_deref(), from, talk, cancel);
+                let reset = self.put_back(to.as_deref(), &mut from);
+                let ended = reset.unwrap_or_else(|error| failed(&mut from, error));
                 self.reap();
                 let _ = self.own.spec().map(|spec| self.delete_old_templates(spec));
                 return ended;
@@ -415,9 +407,9 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Returns why a request cannot be carried out now, if it cannot.
-    fn refusal(&mut self, request: &Request, talk: &UnixStream, cancel: &CancelToken) -> Option<Error> {
+    fn refusal(&mut self, request: &Request) -> Option<Error> {
         let moved = self.own.spec().err().filter(|_| request.needs_home());
-        moved.or_else(|| if request.needs_server() { self.still_down(talk, cancel) } else { None })
+        moved.or_else(|| if request.needs_server() { self.still_down() } else { None })
     }
 
     /// Adds the log to the error of a server that failed.
@@ -428,20 +420,22 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Leaves the server down: its marks and its template are there, for a reset. Returns the answer to the command that has failed.
-    fn go_down(&mut self, cause: Error, data: PresentData) -> Answer {
+    /// Leaves the server down: its marks and its template are there, for a reset. Returns the error of the command that has failed.
+    fn go_down(&mut self, cause: Error, data: PresentData) -> Error {
         self.kill();
-        let full = cause.full_disk().map(Path::to_path_buf);
-        self.down = Some(Failure { text: cause.to_string(), full, data });
+        let name = &self.record.server.name;
+        let text = format!("the server `{name}` is down, because it could not be started again: {cause}");
+        let free = cause.full_disk().map(|path| Remedy::FreeSpace(path.to_path_buf()));
+        self.down = Some((text, free.unwrap_or_else(|| Remedy::ResetServer(name.clone())), data));
         // The record is for others. It is tried again.
         let _ = self.write_record();
-        Answer::failed(self.down_error().unwrap_or(cause))
+        self.down_error().unwrap_or(cause)
     }
 
     /// Returns the error of commands that need the server, if it is down.
     fn down_error(&self) -> Option<Error> {
-        let Failure { text, full, .. } = self.down.as_ref()?;
-        Some(Error::ServerDown { name: self.record.server.name.clone(), cause: text.clone(), full: full.clone() })
+        let (text, remedy, _) = self.down.as_ref()?;
+        Some(Error::failed(text, remedy.clone()))
     }
 
     /// Deletes trash, beside other work.
@@ -463,28 +457,22 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Starts a server in the first directories.
-    fn launch(
-        &self,
-        origin: &Origin,
-        reset: &ResetData,
-        talk: &UnixStream,
-        cancel: &CancelToken,
-    ) -> Result<RunningServer> {
+    fn launch(&self, origin: &Origin, reset: &ResetData) -> Result<RunningServer> {
         let spec = self.own.spec()?;
         launch(&LaunchRequest {
             origin,
             files: &self.directories.files()?,
             reset: Some(reset),
             port: self.port.as_ref(),
-            owners: self.owners(talk),
-            ..LaunchRequest::new(spec, self.engine, &self.record.server.address, cancel)
+            owners: self.owners(),
+            ..LaunchRequest::new(spec, self.engine, &self.record.server.address, self.cancel)
         })
     }
 
     /// Returns the descriptors whose end is the server's.
-    fn owners<'t>(&'t self, talk: &'t UnixStream) -> Owners<'t> {
-        let starter = (self.owner == Owner::Starter).then(|| talk.as_fd());
-        (starter, self.watched.iter().filter_map(ProcessHandle::end).collect())
+    fn owners(&self) -> Owners<'_> {
+        let starter = self.talk.as_ref().filter(|_| self.owner == Ownership::Caller);
+        (starter.map(|talk| talk.get_ref().as_fd()), self.watched.iter().filter_map(ProcessHandle::end).collect())
     }
 
     /// Ends the server and all its children.
@@ -499,7 +487,7 @@ impl<'a> Supervisor<'a> {
         sweep::end_children(self.engine, self.directories.files().ok().as_deref(), server, self.record.isolated);
     }
 
-    fn end(&mut self, end: End, talk: &mut UnixStream) {
+    fn end(&mut self, end: End) {
         self.prepared.forget();
         self.reaper = trash::Reaper::default();
         if let (Some(link), Ok(_)) = (self.link.take(), self.own.spec()) {
@@ -512,7 +500,7 @@ impl<'a> Supervisor<'a> {
                 // The files are not the account's any more.
                 let _ = self.own.spec().and_then(|spec| private::close(&Directory::open(&spec.slot)?));
                 runtime::remove(&self.record.directory, RemovalWait::Yes);
-                let _ = send(talk, &answer);
+                let _ = self.talk.as_mut().map(|talk| send(talk.get_mut(), &answer));
             }
             end => {
                 self.shut_down();

@@ -1,9 +1,20 @@
 //! The way from a supervisor to its home, which may be moved while it runs. Another home in its place is not its own.
 
+use std::path::Path;
+
+use calve_core::internal::ShownPath;
+
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::registry;
 use crate::server::messages::Spec;
+
+/// Returns the error for a supervisor whose home is elsewhere: it knows its files by their paths.
+pub(super) fn moved(slot: &Path) -> Error {
+    let text = format!("the server was started in `{}`, which was moved since", ShownPath(slot));
+    Error::failed(text, Remedy::MoveHomeBack)
+}
 
 /// A slot with its specification, which has every path of the home. The open directory tells which slot it is: the path may lead to another
 /// one, and the server may replace every file in it.
@@ -22,7 +33,7 @@ impl<'a> OwnSlot<'a> {
     pub(super) fn spec(self) -> Result<&'a Spec> {
         match self.is_there() {
             Some(true) => Ok(self.spec),
-            _ => Err(Error::HomeMoved(self.spec.slot.clone())),
+            _ => Err(moved(&self.spec.slot)),
         }
     }
 

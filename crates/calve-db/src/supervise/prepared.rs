@@ -3,7 +3,6 @@
 //! Its files and its runtime directory are directories of their own in those of the first server. A reset exchanges the two directories of
 //! sockets, so that the path which clients know leads to the prepared server, and ends the old one.
 
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
@@ -12,9 +11,9 @@ use calve_core::{CancelToken, RemovalWait};
 use super::directories::{NextServer, PreparedServer, ServerDirectories};
 use super::{Supervisor, WARM_IN};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Result};
 use crate::files::directory::Directory;
-use crate::files::private::{self, CLOSED};
+use crate::files::private;
 use crate::files::runtime;
 use crate::files::trash;
 use crate::server::launch::{LaunchRequest, launch};
@@ -23,7 +22,7 @@ use crate::server::standby;
 
 impl<'a> Supervisor<'a> {
     /// Prepares a server for the next reset if there is a pool and a clone takes up no space. Ends it when it was idle too long.
-    pub(super) fn prepare_next(&mut self, talk: &UnixStream) {
+    pub(super) fn prepare_next(&mut self) {
         let own = self.own.spec().ok();
         let pool = own.and_then(|spec| standby::settings(spec.pool.as_deref()?).ok().flatten());
         let Some(pool) = pool else { return self.prepared.forget() };
@@ -33,7 +32,7 @@ impl<'a> Supervisor<'a> {
                 let origin = origin.clone();
                 let is_possible = self.record.can_prepare() && self.has_room_beside();
                 if is_possible {
-                    self.prepared.next = self.prepare(origin, talk).ok();
+                    self.prepared.next = self.prepare(origin).ok();
                     let _ = self.write_record();
                 }
                 // If that fails, the next reset works without it.
@@ -48,12 +47,13 @@ impl<'a> Supervisor<'a> {
         self.directories.data().is_ok_and(|data| standby::has_room(self.engine, &data))
     }
 
-    fn prepare(&mut self, origin: Origin, talk: &UnixStream) -> Result<NextServer<'a>> {
+    fn prepare(&mut self, origin: Origin) -> Result<NextServer<'a>> {
         let spec = self.own.spec()?;
-        let name = self.prepared.new_name();
+        self.prepared.count += 1;
+        let name = self.prepared.count.to_string();
         let directories = ServerDirectories::prepared(self.own, &self.record.directory, &name);
         let files = directories.files()?;
-        private::make_in(&Directory::open(&spec.slot)?, &name, CLOSED)?;
+        private::make_in(&Directory::open(&spec.slot)?, &name)?;
         let made = runtime::make(&directories.runtime, spec.account).and_then(|()| {
             let identity = origin.template_identity();
             let address = self.engine.address(&directories.runtime, None, None);
@@ -64,7 +64,7 @@ impl<'a> Supervisor<'a> {
                 files: &files,
                 directory: &directories.runtime,
                 is_speculative: true,
-                owners: self.owners(talk),
+                owners: self.owners(),
                 ..LaunchRequest::new(spec, self.engine, &address, &cancel)
             })?;
             self.engine.warm(&address, WARM_IN);
@@ -123,5 +123,5 @@ impl<'a> Supervisor<'a> {
 /// Exchanges the directories of sockets of two runtime directories.
 fn exchange(directory: &Path, other: &Path) -> Result<()> {
     let (ours, theirs) = (runtime::sockets(directory), runtime::sockets(other));
-    crate::sys::exchange(&ours, &theirs).map_err(|errno| Error::io(Operation::Rename, &theirs, errno))
+    crate::sys::exchange(&ours, &theirs).at(Operation::Rename, &theirs)
 }

@@ -1,6 +1,7 @@
 //! Requests to a supervisor by other processes than the one that started its server.
 
 use std::io::{ErrorKind, Read as _};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::private;
 use crate::server::messages::{Answer, Request, send};
 use crate::sys;
@@ -31,10 +32,9 @@ struct Caller {
 
 impl Requests {
     pub(crate) fn listen(path: &Path) -> Result<Self> {
-        let failed = |error| Error::io(Operation::Listen, path, error);
-        let socket = UnixListener::bind(path).map_err(failed)?;
+        let socket = UnixListener::bind(path).at(Operation::Listen, path)?;
         private::hide_socket(path)?;
-        socket.set_nonblocking(true).map_err(failed)?;
+        socket.set_nonblocking(true).at(Operation::Listen, path)?;
         Ok(Self { socket, callers: Vec::new() })
     }
 
@@ -70,10 +70,10 @@ impl Requests {
         let mut at = 0;
         while let Some(caller) = self.callers.get_mut(at) {
             match caller.hear() {
-                CallerState::NotYet => at += 1,
-                CallerState::Nothing => drop(self.callers.remove(at)),
-                CallerState::Request(request) if !is_wanted(&request) => at += 1,
-                CallerState::Request(request) => {
+                ControlFlow::Continue(()) => at += 1,
+                ControlFlow::Break(None) => drop(self.callers.remove(at)),
+                ControlFlow::Break(Some(request)) if !is_wanted(&request) => at += 1,
+                ControlFlow::Break(Some(request)) => {
                     let stream = self.callers.remove(at).stream;
                     if stream.set_nonblocking(false).is_ok() {
                         return Some((request, stream));
@@ -83,13 +83,6 @@ impl Requests {
         }
         None
     }
-}
-
-enum CallerState {
-    NotYet,
-    /// And there will be none.
-    Nothing,
-    Request(Request),
 }
 
 impl Caller {
@@ -102,30 +95,31 @@ impl Caller {
         Some(Self { stream, said: Vec::new() })
     }
 
-    fn hear(&mut self) -> CallerState {
+    /// Returns the request, if it is there, or that there will be none.
+    fn hear(&mut self) -> ControlFlow<Option<Request>> {
         // Requests from before may not have been meant for this server.
         if let Some(heard) = self.heard() {
             return heard;
         }
         let mut more = [0; LONGEST];
         match self.stream.read(&mut more) {
-            Ok(0) => return CallerState::Nothing,
+            Ok(0) => return ControlFlow::Break(None),
             Ok(length) => self.said.extend_from_slice(&more[..length]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return CallerState::NotYet;
+                return ControlFlow::Continue(());
             }
-            Err(_) => return CallerState::Nothing,
+            Err(_) => return ControlFlow::Break(None),
         }
         match self.heard() {
             Some(heard) => heard,
-            None if self.said.len() > LONGEST => CallerState::Nothing,
-            None => CallerState::NotYet,
+            None if self.said.len() > LONGEST => ControlFlow::Break(None),
+            None => ControlFlow::Continue(()),
         }
     }
 
-    fn heard(&self) -> Option<CallerState> {
+    fn heard(&self) -> Option<ControlFlow<Option<Request>>> {
         let end = self.said.iter().position(|byte| *byte == b'\n')?;
-        Some(serde_json::from_slice(&self.said[..end]).map_or(CallerState::Nothing, CallerState::Request))
+        Some(ControlFlow::Break(serde_json::from_slice(&self.said[..end]).ok()))
     }
 }
 
@@ -155,7 +149,7 @@ mod tests {
             let Some(mut caller) = Caller::new(ours) else { panic!("of this user") };
             theirs.write_all(&input[..input.len().min(4096)]).unwrap();
             drop(theirs);
-            while matches!(caller.hear(), CallerState::NotYet) {
+            while caller.hear().is_continue() {
                 assert!(caller.said.len() <= 2 * LONGEST);
             }
         });

@@ -4,10 +4,11 @@
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use calve_core::{CancelToken, Choice, CloneOptions, RemovalWait, Strategy};
+use calve_core::{Choice, CloneOptions, RemovalWait, Strategy};
 
 use super::{End, PresentData, Supervisor};
 use crate::error::end_reason::EndReason;
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::files::trash;
 use crate::registry::template;
@@ -17,74 +18,52 @@ use crate::server::messages::{Answer, Origin, send};
 
 impl Supervisor<'_> {
     /// Puts the server back to a mark, or to the template.
-    pub(super) fn put_back(
-        &mut self,
-        to: Option<&str>,
-        mut from: UnixStream,
-        talk: &UnixStream,
-        cancel: &CancelToken,
-    ) -> Option<End> {
-        let origin = self.origin_named(to);
-        if let Ok(origin) = &origin
-            && let Some(old) = self.swap(origin)
-        {
-            let _ = send(&mut from, &Answer::Ready(Box::new(self.record.clone())));
-            drop(old);
-            self.prepared.want(origin.clone());
-            return None;
+    pub(super) fn put_back(&mut self, to: Option<&str>, from: &mut UnixStream) -> Result<Option<End>> {
+        let origin = self.origin_named(to)?;
+        let old = self.swap(&origin);
+        if old.is_none() {
+            // Nothing of the server is given up for a template that it could not be started from.
+            let _held = self.hold(&origin)?;
+            match self.reset(&origin) {
+                Ok(()) => {}
+                Err(error) if self.cancel.is_cancelled() => {
+                    let _ = send(from, &Answer::failed(error));
+                    return Ok(Some(End::Unasked(EndReason::OwnerEnded)));
+                }
+                Err(error) => return Err(self.go_down(self.with_log(error), PresentData::Gone)),
+            }
         }
-        // Nothing of the server is given up for a template that it could not be started from.
-        let held = origin.and_then(|origin| self.hold(&origin).map(|held| (origin, held)));
-        let answer = match held {
-            Err(error) => Answer::failed(error),
-            Ok((origin, _held)) => match self.reset(&origin, talk, cancel) {
-                Ok(()) => {
-                    self.prepared.want(origin);
-                    Answer::Ready(Box::new(self.record.clone()))
-                }
-                Err(error) if cancel.is_cancelled() => {
-                    let _ = send(&mut from, &Answer::failed(error));
-                    return Some(End::Unasked(EndReason::OwnerEnded));
-                }
-                Err(error) => self.go_down(self.with_log(error), PresentData::Gone),
-            },
-        };
-        let _ = send(&mut from, &answer);
-        None
+        let _ = send(from, &Answer::Ready(Box::new(self.record.clone())));
+        drop(old);
+        self.prepared.wanted = Some(origin);
+        Ok(None)
     }
 
     /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
     fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
         match origin {
             Origin::Template(template) => template::hold(template, self.engine, &self.own.spec()?.version),
-            _ => Err(Error::NothingToResetTo),
+            _ => Err(Error::failed("a server without a template cannot be reset", Remedy::StartNewServer)),
         }
     }
 
-    fn reset(&mut self, origin: &Origin, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
+    fn reset(&mut self, origin: &Origin) -> Result<()> {
         let identity = origin.template_identity();
         self.prepared.forget();
         self.kill();
-        let data = self.reset_data(origin, &identity, talk, cancel)?;
+        let data = self.reset_data(origin, &identity)?;
         self.record.template_identity = identity;
-        self.launched = self.launch(origin, &data, talk, cancel)?;
+        self.launched = self.launch(origin, &data)?;
         self.origin = origin.clone();
         self.down = None;
         self.record.server.standby = false;
-        self.write_record()?;
-        Ok(())
+        self.write_record()
     }
 
     /// Puts back the data, or takes the present ones away. The server has ended.
-    fn reset_data(
-        &mut self,
-        origin: &Origin,
-        identity: &str,
-        talk: &UnixStream,
-        cancel: &CancelToken,
-    ) -> Result<ResetData> {
+    fn reset_data(&mut self, origin: &Origin, identity: &str) -> Result<ResetData> {
         self.launched.seen.hide();
-        if let Some(reverted) = self.revert(origin, identity, talk, cancel) {
+        if let Some(reverted) = self.revert(origin, identity) {
             return Ok(reverted);
         }
         self.take_files_away()?;
@@ -94,13 +73,7 @@ impl Supervisor<'_> {
 
     /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did
     /// not work: then the directory is made anew.
-    fn revert(
-        &mut self,
-        origin: &Origin,
-        identity: &str,
-        talk: &UnixStream,
-        cancel: &CancelToken,
-    ) -> Option<ResetData> {
+    fn revert(&mut self, origin: &Origin, identity: &str) -> Option<ResetData> {
         let state = self.launched.state.take()?;
         let Origin::Template(template) = origin else { return None };
         if self.origin != *origin || identity.is_empty() || self.record.template_identity != identity {
@@ -110,10 +83,10 @@ impl Supervisor<'_> {
         let placed = self.launched.placed.as_ref()?;
         let mut options = CloneOptions::default();
         options.strategy = Choice::Only(placed.strategy);
-        options.cancel = cancel.clone();
+        options.cancel = self.cancel.clone();
         let data = self.directories.data().ok()?;
         let work = || calve_core::internal::revert(&data, &template.join("data"), &state, &options);
-        let reverted = unless_left(&self.owners(talk), cancel, work).ok()??;
+        let reverted = unless_left(&self.owners(), self.cancel, work).ok()??;
         // It may have been made again meanwhile.
         if origin.template_identity() != identity {
             return None;

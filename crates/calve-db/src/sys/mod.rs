@@ -23,7 +23,7 @@ mod portable;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::*;
 
-use std::ffi::CString;
+use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
@@ -91,10 +91,10 @@ pub(crate) const SEGMENT_HEAD: usize = 48;
 
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.
-    pub(crate) command: Vec<CString>,
-    /// All of its environment, as `NAME=VALUE`.
-    pub(crate) environment: Vec<CString>,
-    pub(crate) directory: CString,
+    pub(crate) command: &'a [OsString],
+    /// All of its environment: names and values.
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) directory: &'a Path,
     /// The file that becomes its standard output and standard error.
     pub(crate) log: BorrowedFd<'a>,
     /// The file that becomes its standard input.

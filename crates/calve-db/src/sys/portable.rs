@@ -1,9 +1,7 @@
 //! macOS: no namespaces, and processes by number.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
@@ -14,15 +12,8 @@ use rustix::process::{Pid, Signal};
 
 use crate::sys::{Launch, ProcessEnd, SEGMENT_HEAD, Segment};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code, reason = "only Linux has namespaces")]
-pub(crate) enum Isolation {
-    Full,
-    None(Errno),
-}
-
 absent! {
-    fn isolate(_needed: &[&Path]) -> Result<Isolation, Errno> = Ok(Isolation::None(Errno::NOSYS));
+    fn isolate(_needed: &[&Path]) -> Result<bool, Errno> = Ok(false);
     fn bind(_what: &Path, _at: &Path) -> Result<(), Errno> = Err(Errno::NOSYS);
     fn listener(_socket: &UnixStream) -> Option<u32> = None;
     fn read_segment(_segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> = None;
@@ -109,20 +100,15 @@ pub(crate) fn remove_shared(_segment: &Segment, _name: &str) {}
 pub(crate) fn collect_orphan(_pid: u32) {}
 
 pub(crate) struct Server {
+    pub(crate) process: ProcessHandle,
     child: Child,
 }
 
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
-    let text = |bytes: &std::ffi::CString| OsStr::from_bytes(bytes.as_bytes()).to_owned();
     let Some((program, arguments)) = launch.command.split_first() else { return Err(Errno::INVAL.into()) };
-    let mut command = Command::new(text(program));
-    command.args(arguments.iter().map(text)).current_dir(text(&launch.directory));
-    command.env_clear();
-    for variable in &launch.environment {
-        let bytes = variable.as_bytes();
-        let Some(at) = bytes.iter().position(|byte| *byte == b'=') else { continue };
-        command.env(OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..]));
-    }
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(launch.directory);
+    command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::from(launch.input.try_clone_to_owned()?));
     command.stdout(Stdio::from(launch.log.try_clone_to_owned()?));
     command.stderr(Stdio::from(launch.log.try_clone_to_owned()?));
@@ -130,22 +116,13 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
         command.uid(user).gid(group);
     }
     command.process_group(0);
-    Ok(Server { child: command.spawn()? })
+    let child = command.spawn()?;
+    Ok(Server { process: ProcessHandle(Pid::from_child(&child)), child })
 }
 
 impl Server {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
-    }
-
-    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, signal);
-        }
     }
 
     pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
@@ -167,7 +144,7 @@ fn ended(status: std::process::ExitStatus) -> ProcessEnd {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.ended().is_none() {
-            self.signal(Signal::KILL);
+            self.process.signal(Signal::KILL);
             let _ = self.wait();
         }
     }

@@ -7,27 +7,28 @@ mod process;
 mod runtime;
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use calve_core::internal::ShownPath;
 use fs_err as fs;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::connection;
+use crate::engine::{connection, setting};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::remedy::Remedy;
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::home::Home;
-use crate::files::private;
+use crate::files::private::{self, unless_missing};
 use crate::files::random;
 use crate::sys;
 
 pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
-pub(crate) use runtime::{Image, ImageRequest, environment, look_at, sweep_looks};
+pub(crate) use runtime::{Image, environment, look_at, sweep_looks};
 
 /// The file among a server's settings that its container has as /etc/passwd.
 pub(crate) const USERS: &str = "passwd";
@@ -52,52 +53,16 @@ pub(crate) struct Container {
     server: String,
 }
 
-pub(crate) struct Run<'a> {
-    /// The program, by its path in the image, and its arguments.
-    pub(crate) command: &'a [OsString],
-    pub(crate) account: Account,
-    /// The directory in which it runs.
-    pub(crate) directory: &'a Path,
-    pub(crate) mounts: &'a [Mount<'a>],
-    /// The port that it listens on. It has no network otherwise.
-    pub(crate) tcp_port: Option<u16>,
-    /// Whether the image's entry point runs it. One that initialises data is run by itself.
-    pub(crate) by_entry_point: bool,
-}
-
-pub(crate) struct Mount<'a> {
-    /// A path of this machine, or the name of a volume.
-    pub(crate) source: &'a OsStr,
-    pub(crate) at: &'a Path,
-    /// As in the third part of a runtime's `--volume`.
-    pub(crate) option: Option<&'static str>,
-}
-
-impl<'a> Mount<'a> {
-    /// A directory that the container writes to, at its own path.
-    pub(crate) fn writable(path: &'a Path) -> Self {
-        Self { source: path.as_os_str(), at: path, option: None }
+/// Writes a mount for a runtime's `--volume`. Fails if a path has a colon: runtimes separate the parts by colons, and know no other way to
+/// write one.
+pub(crate) fn volume(source: &Path, at: &Path, is_read_only: bool) -> Result<OsString> {
+    let has_colon = |path: &&Path| path.as_os_str().as_encoded_bytes().contains(&b':');
+    if let Some(path) = [source, at].into_iter().find(has_colon) {
+        return Err(Error::CannotBind(path.into()));
     }
-
-    /// A path that it only reads.
-    pub(crate) fn readable(path: &'a Path, at: &'a Path) -> Self {
-        Self { source: path.as_os_str(), at, option: Some("ro") }
-    }
-
-    /// Writes the mount for `--volume`. Fails if a path has a colon: runtimes separate the parts by colons, and know no other way to write
-    /// one.
-    fn in_words(&self) -> Result<OsString> {
-        let has_colon = |path: &&OsStr| path.as_encoded_bytes().contains(&b':');
-        if let Some(path) = [self.source, self.at.as_os_str()].into_iter().find(has_colon) {
-            return Err(Error::CannotBind(path.into()));
-        }
-        let mut text = self.source.to_owned();
-        for part in [Some(self.at.as_os_str()), self.option.map(OsStr::new)].into_iter().flatten() {
-            text.push(":");
-            text.push(part);
-        }
-        Ok(text)
-    }
+    let mut text = [source.as_os_str(), at.as_os_str()].join(OsStr::new(":"));
+    text.push(if is_read_only { ":ro" } else { "" });
+    Ok(text)
 }
 
 impl Container {
@@ -112,12 +77,21 @@ impl Container {
         !self.image.is_docker() && rustix::process::geteuid().is_root()
     }
 
-    /// Returns the command line that runs it in the foreground, and removes it at its end.
-    pub(crate) fn command(&self, run: &Run<'_>) -> Result<Vec<OsString>> {
+    /// Returns the command line that runs the program `command`, by its path in the image, in the foreground and in `directory`, and removes the
+    /// container at its end. It has no network without a port. The image's entry point does not run a program that initialises data.
+    pub(crate) fn command(
+        &self,
+        command: &[OsString],
+        account: Account,
+        directory: &Path,
+        volumes: Vec<OsString>,
+        tcp_port: Option<u16>,
+        by_entry_point: bool,
+    ) -> Vec<OsString> {
         let mut line = self.image.program();
         line.extend(["run", "--rm", "--pull=never", "--name", &self.name].map(Into::into));
         for (label, value) in [(HOME, self.home.as_os_str()), (SERVER, self.server.as_ref())] {
-            line.extend(["--label".into(), joined(label, value)]);
+            line.extend(["--label".into(), setting(label, value)]);
         }
         line.extend(self.image.options());
         if !self.image.is_docker() {
@@ -130,21 +104,19 @@ impl Container {
         );
         // SELinux would have the runtime change the labels of the user's files, or the server fail.
         line.push("--security-opt=label=disable".into());
-        line.push(if run.tcp_port.is_some() { "--network=host" } else { "--network=none" }.into());
-        line.push(format!("--user={}:{}", run.account.user, run.account.group).into());
-        line.push(joined("--workdir", run.directory));
-        let temporary = run.directory.with_file_name("tmp");
+        line.push(if tcp_port.is_some() { "--network=host" } else { "--network=none" }.into());
+        line.push(format!("--user={}:{}", account.user, account.group).into());
+        line.push(setting("--workdir", directory));
+        let temporary = directory.with_file_name("tmp");
         for (variable, value) in
-            [("LC_ALL", "C".as_ref()), ("TMPDIR", temporary.as_os_str()), ("PGDATA", run.directory.as_os_str())]
+            [("LC_ALL", "C".as_ref()), ("TMPDIR", temporary.as_os_str()), ("PGDATA", directory.as_os_str())]
         {
-            line.extend(["--env".into(), joined(variable, value)]);
+            line.extend(["--env".into(), setting(variable, value)]);
         }
-        for mount in run.mounts {
-            line.extend(["--volume".into(), mount.in_words()?]);
-        }
-        match (run.by_entry_point, run.command) {
+        line.extend(volumes.into_iter().flat_map(|volume| ["--volume".into(), volume]));
+        match (by_entry_point, command) {
             (false, [program, arguments @ ..]) => {
-                line.extend([joined("--entrypoint", program), self.image.id.clone().into()]);
+                line.extend([setting("--entrypoint", program), self.image.id.clone().into()]);
                 line.extend(arguments.iter().cloned());
             }
             (_, command) => {
@@ -152,7 +124,7 @@ impl Container {
                 line.extend(command.iter().cloned());
             }
         }
-        Ok(line)
+        line
     }
 
     /// Asks Docker's engine for the container's first process, so that this process knows its server. Podman's is a descendant of the process that
@@ -183,7 +155,7 @@ impl Container {
     /// Kills and removes it, if it is there, with its name and its labels. Returns whether it was.
     pub(crate) fn remove(&self) -> Result<bool> {
         let name = format!("name=^{}$", self.name);
-        let home = format!("label={}", joined(HOME, &self.home).to_string_lossy());
+        let home = format!("label={}", setting(HOME, &self.home).to_string_lossy());
         let server = format!("label={SERVER}={}", self.server);
         let filters = ["--filter", &name, "--filter", &home, "--filter", &server];
         let listed = self.image.ask(["ps", "--all", "--quiet", "--no-trunc"].iter().chain(&filters))?;
@@ -219,11 +191,8 @@ impl Container {
 
 /// Writes the file by which programs of an image know the name of their user.
 pub(crate) fn name_user(settings: &Directory, name: &str, account: Account) -> Result<()> {
-    let path = settings.path().join(USERS);
-    let mut file = settings.create_new(USERS, private::SECRET)?;
     let users = format!("root:x:0:0::/:/bin/sh\n{name}:x:{}:{}::/:/bin/sh\n", account.user, account.group);
-    file.write_all(users.as_bytes()).map_err(|error| Error::io(Operation::Write, &path, error))?;
-    private::share(&file, account, &path)
+    private::write_shared(settings, USERS, &users, account).map(drop)
 }
 
 /// Returns whether the server of a slot is in a container.
@@ -234,15 +203,18 @@ pub(crate) fn is_noted(slot: &Path) -> bool {
 /// Removes the container that a slot had, whose supervisor was killed, or has tried to. `was_ready`: whether its server was.
 pub(crate) fn remove_left(slot: &Path, was_ready: bool) -> Result<()> {
     let path = slot.join(NOTE);
-    let text = match fs::read(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(|error| Error::io(Operation::Read, &path, error))?,
-    };
+    let Some(text) = unless_missing(fs::read(&path)).at(Operation::Read, &path)? else { return Ok(()) };
     if let Some(name) = name_in_volumes(&text) {
-        return Err(Error::ServerInVolumes { name, place: slot.to_path_buf() });
+        return Err(Error::failed(
+            format!(
+                "its data is in volumes of a Docker engine, which are no longer supported; to remove it: docker rm --force {name} && \
+                 docker volume rm $(docker volume ls --quiet --filter name={name}) && rm -r {}",
+                ShownPath(slot)
+            ),
+            Remedy::UseLocalServer,
+        ));
     }
-    let container: Container =
-        serde_json::from_slice(&text).map_err(|error| Error::io(Operation::Read, &path, error))?;
+    let container: Container = serde_json::from_slice(&text).at(Operation::Read, &path)?;
     // That of a server which was ready was there.
     if was_ready {
         container.remove()?
@@ -259,11 +231,4 @@ fn name_in_volumes(container: &[u8]) -> Option<String> {
     let container: serde_json::Value = serde_json::from_slice(container).ok()?;
     container["image"]["apart"].as_object()?;
     Some(container["name"].as_str().unwrap_or_default().to_owned())
-}
-
-fn joined(name: &str, value: impl AsRef<OsStr>) -> OsString {
-    let mut text = OsString::from(name);
-    text.push("=");
-    text.push(value);
-    text
 }

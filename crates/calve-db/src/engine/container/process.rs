@@ -16,30 +16,30 @@ const BY_SIGNAL: i32 = 128;
 const NOTICES_IN: Duration = Duration::from_secs(10);
 
 pub(crate) struct ServerProcess {
-    process: Server,
+    server: Server,
     container: Option<Container>,
     /// Why its container could not be removed.
     left: Mutex<Option<Error>>,
 }
 
 impl ServerProcess {
-    pub(crate) fn new(process: Server, container: Option<Container>) -> Self {
-        Self { process, container, left: Mutex::new(None) }
+    pub(crate) fn new(server: Server, container: Option<Container>) -> Self {
+        Self { server, container, left: Mutex::new(None) }
     }
 
     /// Returns the number of the server's first process, or that of the container's runtime.
     pub(crate) fn pid(&self) -> u32 {
-        self.process.pid()
+        self.server.pid()
     }
 
     pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
-        self.process.end()
+        self.server.process.end()
     }
 
     /// Asks it to end by this signal.
     pub(crate) fn ask_to_end(&self, signal: Signal) -> Result<()> {
         match &self.container {
-            None => self.process.signal(signal),
+            None => self.server.process.signal(signal),
             Some(container) => container.signal(signal)?,
         }
         Ok(())
@@ -47,10 +47,10 @@ impl ServerProcess {
 
     /// Kills it. A container is removed too.
     pub(crate) fn kill(&self) {
-        let Some(container) = &self.container else { return self.process.signal(Signal::KILL) };
+        let Some(container) = &self.container else { return self.server.process.signal(Signal::KILL) };
         // The runtime ends with its container. While that is still being made, it is ended first.
         if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
-            self.process.signal(Signal::KILL);
+            self.server.process.signal(Signal::KILL);
             self.ends_within(NOTICES_IN);
             *self.left.lock().unwrap_or_else(PoisonError::into_inner) = container.remove_late().err();
         }
@@ -62,7 +62,7 @@ impl ServerProcess {
     }
 
     fn ends_within(&self, limit: Duration) -> bool {
-        let Some(end) = self.process.end() else { return false };
+        let Some(end) = self.server.process.end() else { return false };
         let started = Instant::now();
         loop {
             let left = limit.saturating_sub(started.elapsed());
@@ -75,13 +75,11 @@ impl ServerProcess {
 
     /// Returns how it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
-        let ended = self.process.ended()?;
-        Some(self.of_container(ended))
+        self.server.ended().map(|ended| self.of_container(ended))
     }
 
     pub(crate) fn wait(&mut self) -> Option<ProcessEnd> {
-        let ended = self.process.wait()?;
-        Some(self.of_container(ended))
+        self.server.wait().map(|ended| self.of_container(ended))
     }
 
     fn of_container(&mut self, ended: ProcessEnd) -> ProcessEnd {

@@ -8,13 +8,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use calve_core::internal::ShownPath;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::engine::programs::{self, Program};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::remedy::Remedy;
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::files::random;
@@ -82,7 +84,10 @@ impl Image {
         let engine = match said.split_whitespace().next() {
             Some("podman") => None,
             Some("Docker") => Some(docker_engine(&runtime)?),
-            _ => return Err(Error::UnknownRuntime { runtime, said: said.trim().to_owned() }),
+            _ => {
+                let text = format!("`{}` is neither podman nor docker: {}", ShownPath(&runtime), said.trim());
+                return Err(Error::failed(text, Remedy::InstallRuntime));
+            }
         };
         let image =
             Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new(), _in_volumes: None };
@@ -109,7 +114,11 @@ impl Image {
     /// Returns the error that there is no such image, if the runtime can tell.
     fn unless_missing(&self, error: Error) -> Error {
         match self.ask(["images", "--quiet"]) {
-            Ok(_) => Error::NoImage { runtime: self.runtime.clone(), image: self.name.clone() },
+            Ok(_) => {
+                let (runtime, image) = (self.runtime.clone(), self.name.clone());
+                let text = format!("there is no image `{}` on this machine", image.escape_default());
+                Error::failed(text, Remedy::PullImage { runtime, image })
+            }
             Err(_) => error,
         }
     }
@@ -174,15 +183,13 @@ impl Image {
     /// Returns the reason for a failure of [`look`](Self::look).
     fn explained(&self, error: Error, program: &str) -> Error {
         let Error::Runtime { code, .. } = error else { return error };
-        let image = self.name.clone();
-        if self.is_foreign() {
-            return Error::ImageOfOtherArchitecture(image);
-        }
-        match code {
+        let wrong = match code {
+            _ if self.is_foreign() => "is for another architecture than this machine's".to_owned(),
             // No shell, or no such program.
-            Some(126 | 127) => Error::ImageWithoutServer { image, program: program.to_owned() },
-            _ => error,
-        }
+            Some(126 | 127) => format!("has no `{program}`"),
+            _ => return error,
+        };
+        Error::failed(format!("the image `{}` {wrong}", self.name.escape_default()), Remedy::ChooseImage)
     }
 
     /// Returns whether the engine's containers have other numbers of users than this machine.
@@ -211,11 +218,17 @@ fn docker_engine(runtime: &Path) -> Result<String> {
     let address = ask(runtime, None, ["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])?;
     let address = address.trim().to_owned();
     if !address.starts_with(LOCAL) {
-        return Err(Error::EngineElsewhere(runtime.to_path_buf()));
+        return Err(elsewhere(runtime));
     }
     // If it does not run, this says so best.
     ask(runtime, Some(&address), ["version", "--format", "{{.Server.Version}}"])?;
     Ok(address)
+}
+
+/// Returns the error for an engine whose containers have other files, users or ports than this machine.
+fn elsewhere(runtime: &Path) -> Error {
+    let text = format!("the engine of `{}` does not share this machine's files and users", ShownPath(runtime));
+    Error::failed(text, Remedy::UseLocalServer)
 }
 
 /// Writes a read-only mount of a file as fields that commas separate.
@@ -228,7 +241,7 @@ fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = imp
     let mut command = Command::new(runtime);
     command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
     command.current_dir("/").env_clear().envs(environment()).stdin(Stdio::null());
-    let ran = output(command).map_err(|error| Error::io(Operation::Run, runtime, error))?;
+    let ran = output(command).at(Operation::Run, runtime)?;
     let Some(output) = ran else {
         let said = format!("it did not answer within {} s", PATIENCE.as_secs());
         return Err(Error::Runtime { runtime: runtime.to_path_buf(), code: None, said });
@@ -261,29 +274,13 @@ fn output(mut command: Command) -> io::Result<Option<Output>> {
     }
 }
 
-/// Finds the programs that may run containers: `named`, by its name or path, or else those of `names` in `search`, in this order.
-fn find(named: Option<&Path>, names: &[String], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let names: Vec<&Path> = named.map_or_else(|| names.iter().map(Path::new).collect(), |named| vec![named]);
+/// Finds the programs that may run containers by their names in `search`, or by their paths, in this order.
+fn find(names: &[&Path], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let first = |name: &&Path| {
         let places = if name.components().count() > 1 { vec![PathBuf::new()] } else { search.to_vec() };
         places.iter().map(|place| place.join(name)).find(|path| path.is_file())
     };
-    let found: Vec<PathBuf> = names.iter().filter_map(first).collect();
-    if found.is_empty() {
-        return Err(Error::NoRuntime(names.into_iter().map(Path::to_path_buf).collect()));
-    }
-    found
-        .iter()
-        .map(|path| fs_err::canonicalize(path).map_err(|error| Error::io(Operation::Find, path, error)))
-        .collect()
-}
-
-pub(crate) struct ImageRequest<'a> {
-    pub(crate) image: &'a str,
-    /// The one that the user names, or those that are looked for, the best first, and where.
-    pub(crate) runtime: Option<&'a Path>,
-    pub(crate) runtimes: &'a [String],
-    pub(crate) search: &'a [PathBuf],
+    names.iter().filter_map(first).map(|path| fs_err::canonicalize(&path).at(Operation::Find, path)).collect()
 }
 
 /// Removes the files of looks that were killed.
@@ -299,11 +296,20 @@ pub(crate) fn sweep_looks(home: &Home) {
     }
 }
 
-/// Finds an image that is here, and the server's program in it. The first runtime that has the image is used.
-pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Home) -> Result<(Image, Program)> {
-    let found = find(wanted.runtime, wanted.runtimes, wanted.search)?;
-    let mut tried = found.into_iter().map(|path| Image::find(path, wanted.image));
-    let first = tried.next().unwrap_or_else(|| Err(Error::NoRuntime(Vec::new())));
+/// Finds an image that is here, and the server's program in it. The first runtime that has the image is used: of these names in `search`, or at
+/// these paths.
+pub(crate) fn look_at(
+    engine: &dyn Engine,
+    image: &str,
+    names: &[&Path],
+    search: &[PathBuf],
+    home: &Home,
+) -> Result<(Image, Program)> {
+    let mut tried = find(names, search)?.into_iter().map(|path| Image::find(path, image));
+    let Some(first) = tried.next() else {
+        let names: Vec<String> = names.iter().map(|name| format!("`{}`", ShownPath(name))).collect();
+        return Err(Error::failed(format!("cannot find {}", names.join(" or ")), Remedy::InstallRuntime));
+    };
     // If none has it, the error is that of the first one.
     let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
@@ -311,12 +317,12 @@ pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Hom
     let seen = home.templates().join(format!("{SEEN}{}", random::letters(12)?));
     private::create(&seen)?;
     let looked = image.look(program, &places, &seen);
-    fs_err::remove_file(&seen).map_err(|error| Error::io(Operation::Remove, &seen, error))?;
+    fs_err::remove_file(&seen).at(Operation::Remove, &seen)?;
     let (printed, is_seen) = looked?;
     let (boot, printed) = printed.split_once('\n').unwrap_or_default();
     let is_here = is_seen && boot == sys::boot();
     if !is_here || (image.is_docker() && image.changes_ids()?) {
-        return Err(Error::EngineElsewhere(image.runtime));
+        return Err(elsewhere(&image.runtime));
     }
     let (path, printed) = printed.split_once('\n').unwrap_or_default();
     let path = PathBuf::from(path);

@@ -1,4 +1,4 @@
-//! The common part of MariaDB and MySQL: the protocol's greeting, the address, the client's configuration.
+//! MariaDB and MySQL: one protocol, two programs.
 //!
 //! Neither tells whether something was written ([`Engine::written`](super::Engine::written)): the position in InnoDB's log is moved further by
 //! a shutdown or a purge than by some writes, and not at all by others. docs/environments.md has the measurements.
@@ -11,19 +11,29 @@ mod wire;
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(super) use mariadb::Mariadb;
-pub(super) use mysql::Mysql;
 pub use wire::Session;
 
-use super::{Instance, Probe, URL_VARIABLE};
+use super::{Engine, Instance, Purpose, Refusal, URL_VARIABLE, Version, numbers, setting};
+use calve_core::internal::ShownPath;
+
 use crate::engine::address::{Address, environment, in_query};
 use crate::engine::connection::Connection;
 use crate::error::operation::Operation;
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::files::runtime;
+
+/// The two engines, which have one protocol, and other programs, options and data directories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MysqlFamily {
+    /// 10.6 and later.
+    Mariadb,
+    /// 8.0 and later.
+    Mysql,
+}
 
 const USER: &str = "root";
 /// The user of TCP, as a name of SQL.
@@ -54,82 +64,8 @@ const FOREIGN: &[&str] = &[
     "LIBMYSQL_ENABLE_CLEARTEXT_PLUGIN",
 ];
 
-/// Expands to the methods of [`super::Engine`] that are the same for both.
-macro_rules! shared {
-    () => {
-        fn probe(
-            &self,
-            address: &crate::engine::address::Address,
-            patience: std::time::Duration,
-        ) -> crate::engine::Probe {
-            mysql_family::probe(address, patience)
-        }
-        fn warm(&self, address: &crate::engine::address::Address, patience: std::time::Duration) {
-            mysql_family::warm(address, patience);
-        }
-        fn connections(&self, address: &crate::engine::address::Address, _: &[u8], asked: u64) -> Result<u64> {
-            mysql_family::connections(address, asked)
-        }
-        fn without_effect(&self, address: &crate::engine::address::Address) -> Vec<String> {
-            mysql_family::events(address)
-        }
-        fn neutralise(&self, data: &Path) -> Result<Vec<String>> {
-            files::neutralise(data)
-        }
-        fn scrub(&self, data: &Path) -> Result<()> {
-            files::scrub(data)
-        }
-        fn check_option_files(&self, home: Option<&Path>) -> Result<()> {
-            mysql_family::option_files::check(home)
-        }
-        fn address(
-            &self,
-            directory: &Path,
-            tcp: Option<u16>,
-            password: Option<&str>,
-        ) -> crate::engine::address::Address {
-            mysql_family::address(directory, tcp, password)
-        }
-    };
-}
-use shared;
-
 /// From the data directory, in which the server works. The option is a list of paths, which colons separate, and a whole path may have one.
 const TEMPORARY: &str = "--tmpdir=../tmp";
-
-/// Returns the server's command line, with the options that depend on the instance after `fixed`. `statements`: what the server runs before
-/// it lets anybody in, one statement a line.
-fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Vec<OsString>> {
-    let address = &instance.address;
-    let mut command = vec![instance.program.clone().into(), "--no-defaults".into()];
-    command.extend(fixed.iter().map(OsString::from));
-    command.push(option("--basedir", base(&instance.program)));
-    command.push(data_option(&instance.data)?);
-    command.push(TEMPORARY.into());
-    command.push(option("--socket", &instance.sockets.join(SOCKET)));
-    command.push(option("--pid-file", &instance.sockets.join("server.pid")));
-    match address.tcp_port {
-        Some(port) => command.extend(["--bind-address=127.0.0.1".into(), format!("--port={port}").into()]),
-        None => command.push("--skip-networking".into()),
-    }
-    if !instance.purpose.is_on_a_template() {
-        // All of it is written, and nothing is left to be cleaned up by each server anew.
-        command.push("--innodb-fast-shutdown=0".into());
-    }
-    // Those that clients know are beside it, wherever this server puts its own at first.
-    let socket = instance.settings.path().with_file_name(runtime::SOCKETS).join(SOCKET);
-    let client = format!(
-        "[client]\nsocket={}\nhost=localhost\nport={}\nuser={}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
-        quoted(&socket.to_string_lossy()),
-        address.port,
-        address.user
-    );
-    instance.configure("my.cnf", &client)?;
-    if !statements.is_empty() {
-        command.push(option("--init-file", &instance.configure("init.sql", statements)?));
-    }
-    Ok(command)
-}
 
 /// Quotes a value of an option file, in which `#` begins a comment. What has one kind of quotes takes the other.
 fn quoted(value: &str) -> String {
@@ -140,92 +76,14 @@ fn quoted(value: &str) -> String {
 /// Returns the option that names the data directory. Fails if the server would cut its path.
 fn data_option(data: &Path) -> Result<OsString> {
     match data.as_os_str().len() {
-        bytes if bytes > LONGEST_DATA_PATH => {
-            Err(Error::DataPath { path: data.to_path_buf(), bytes, most: LONGEST_DATA_PATH })
-        }
-        _ => Ok(option("--datadir", data)),
-    }
-}
-
-/// Asks for the greeting, which any server gives.
-fn probe(address: &Address, patience: Duration) -> Probe {
-    let Some(mut connection) = Connection::open(address, patience) else { return Probe::NotYet };
-    let mut head = [0; 5];
-    match (connection.read_exact(&mut head), head[4]) {
-        // Protocol version 10: the greeting.
-        (Ok(()), 10) => Probe::Ready,
-        (Ok(()), 255) => {
-            let mut said = [0; 512];
-            let length = connection.read(&mut said).unwrap_or(0);
-            Probe::Refused(String::from_utf8_lossy(said[..length].get(2..).unwrap_or_default()).into_owned())
-        }
-        _ => Probe::NotYet,
-    }
-}
-
-/// Logs in and runs a query.
-fn warm(address: &Address, patience: Duration) {
-    let Some(connection) = Connection::open(address, patience) else { return };
-    if let Ok(mut session) = Session::connect(connection, USER) {
-        let _ = session.first_row("SELECT 1");
-    }
-}
-
-/// Warns that events do not run. This client logs in without a password, so it does not warn where root has one.
-fn events(address: &Address) -> Vec<String> {
-    let count = Connection::open(address, PATIENCE).and_then(|connection| {
-        let mut session = Session::connect(connection, USER).ok()?;
-        session.first_row("SELECT COUNT(*) FROM information_schema.events").ok()?
-    });
-    match count.as_deref() {
-        None | Some("0") => Vec::new(),
-        Some("1") => vec!["the event scheduler is off: 1 event does not run".into()],
-        Some(count) => vec![format!("the event scheduler is off: {count} events do not run")],
-    }
-}
-
-fn connections(address: &Address, asked: u64) -> Result<u64> {
-    let failed = |error| Error::io(Operation::AskForGreeting, &address.socket, error);
-    let connection = Connection::open(address, PATIENCE);
-    let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
-    // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
-    // of the connection, which each one raises.
-    let mut greeting = std::io::BufReader::new(connection.take(LONGEST_GREETING));
-    let (mut version, mut number) = (Vec::new(), [0; 4]);
-    greeting.read_exact(&mut [0; 5]).map_err(failed)?;
-    greeting.read_until(0, &mut version).map_err(failed)?;
-    greeting.read_exact(&mut number).map_err(failed)?;
-    Ok(u64::from(u32::from_le_bytes(number)).saturating_sub(asked))
-}
-
-fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
-    let socket = runtime::sockets(directory).join(SOCKET);
-    let path = socket.to_string_lossy().into_owned();
-    let port = tcp.unwrap_or(STANDARD_PORT);
-    let secret = password.map_or(String::new(), |password| format!(":{password}"));
-    let url = format!("mysql://{USER}@localhost/{DATABASE}?socket={}", in_query(&path));
-    // The clients' own configuration, which on Debian names a socket, overrides MYSQL_UNIX_PORT, but not the file in MYSQL_HOME. A login path
-    // would override everything: the file that is named cannot exist.
-    let variables = [
-        (URL_VARIABLE, url.clone()),
-        ("MYSQL_UNIX_PORT", path.clone()),
-        ("MYSQL_HOST", "localhost".into()),
-        ("MYSQL_TCP_PORT", port.to_string()),
-        ("MYSQL_HOME", directory.join(runtime::SETTINGS).to_string_lossy().into_owned()),
-        ("MYSQL_TEST_LOGIN_FILE", "/dev/null/none".into()),
-    ];
-    Address {
-        url,
-        tcp_url: tcp.map(|port| format!("mysql://{USER}{secret}@127.0.0.1:{port}/{DATABASE}")),
-        dsn: format!("{USER}@unix({path})/{DATABASE}"),
-        host: "localhost".into(),
-        port,
-        socket,
-        user: USER.into(),
-        password: password.map(Into::into),
-        database: DATABASE.into(),
-        tcp_port: tcp,
-        environment: environment(variables, FOREIGN),
+        bytes if bytes > LONGEST_DATA_PATH => Err(Error::failed(
+            format!(
+                "the path of the data directory `{}` is {bytes} bytes long; the server allows {LONGEST_DATA_PATH}",
+                ShownPath(data)
+            ),
+            Remedy::ShortenHome,
+        )),
+        _ => Ok(setting("--datadir", data)),
     }
 }
 
@@ -234,9 +92,273 @@ fn base(program: &Path) -> &Path {
     program.ancestors().nth(2).unwrap_or(program)
 }
 
-fn option(name: &str, path: &Path) -> OsString {
-    let mut option = OsString::from(name);
-    option.push("=");
-    option.push(path);
-    option
+impl MysqlFamily {
+    fn either<T>(self, mariadb: T, mysql: T) -> T {
+        match self {
+            Self::Mariadb => mariadb,
+            Self::Mysql => mysql,
+        }
+    }
+
+    /// Returns the statements that the server runs before it lets anybody in, one a line. The password is of letters and digits, and needs no
+    /// quoting.
+    fn first_statements(self, instance: &Instance) -> String {
+        let is_taken_over = instance.purpose == Purpose::TakeOver;
+        let mut sql = String::new();
+        if is_taken_over {
+            let login =
+                self.either("VIA mysql_native_password USING ''", "WITH caching_sha2_password BY '' ACCOUNT UNLOCK");
+            sql.push_str("CREATE USER IF NOT EXISTS root@localhost;\n");
+            sql.push_str(&format!("ALTER USER root@localhost IDENTIFIED {login};\n"));
+            sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@localhost WITH GRANT OPTION;\n");
+        }
+        if self.either(is_taken_over, !instance.purpose.is_on_a_template()) {
+            sql.push_str(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n"));
+        }
+        if let Some(password) = &instance.address.password {
+            let make = self.either("CREATE OR REPLACE USER", "DROP USER IF EXISTS root@'127.0.0.1';\nCREATE USER");
+            sql.push_str(&format!("{make} {ACCOUNT} IDENTIFIED BY '{password}';\n"));
+            sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT} WITH GRANT OPTION;\n"));
+        }
+        sql
+    }
+}
+
+impl Engine for MysqlFamily {
+    fn name(&self) -> &'static str {
+        self.either("mariadb", "mysql")
+    }
+
+    fn accounts(&self) -> &'static [&'static str] {
+        self.either(&["mysql", "mariadb"], &["mysql"])
+    }
+
+    fn program(&self) -> &'static str {
+        self.either("mariadbd", "mysqld")
+    }
+
+    fn usual_places(&self) -> Vec<PathBuf> {
+        let brew = format!("/opt/homebrew/opt/{}/bin", self.name());
+        ["/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/mysql/bin", &brew].map(PathBuf::from).to_vec()
+    }
+
+    /// MySQL refuses data of a later release of the server's own series too.
+    fn takes(&self, maker: &Version, server: &Version) -> bool {
+        let is_earlier = self.either(true, maker.patch() <= server.patch());
+        (maker.major, maker.minor) == (server.major, server.minor) && is_earlier
+    }
+
+    fn version(&self, printed: &str) -> Option<Version> {
+        let text = printed.split_once("Ver ")?.1;
+        let (major, minor) = numbers(text)?;
+        let is_other = self.either(!text.contains("MariaDB"), false);
+        let text = if is_other { "MySQL, not MariaDB" } else { printed.trim() };
+        Some(Version { major, minor, text: text.to_owned() })
+    }
+
+    fn unsupported(&self, version: &Version) -> Option<&'static str> {
+        let number = (version.major, version.minor);
+        // MariaDB's packages have a `mysqld` too.
+        let fits = match self {
+            Self::Mariadb => version.text.contains("-MariaDB") && number >= (10, 6),
+            Self::Mysql => !version.text.contains("MariaDB") && number >= (8, 0),
+        };
+        (!fits).then_some(self.either("MariaDB 10.6 and later", "MySQL 8.0 and later"))
+    }
+
+    /// Returns false for MySQL 8.0: early releases crash if the notify socket is gone when they end.
+    fn may_notify(&self, version: &str) -> bool {
+        let is_later = |version: Version| (version.major, version.minor) != (8, 0);
+        *self == Self::Mariadb || self.version(version).is_some_and(is_later)
+    }
+
+    fn recipe(&self) -> String {
+        match self {
+            Self::Mariadb => format!("{} {USER} normal {DATABASE}", mariadb::LOG_SIZE),
+            Self::Mysql => format!("{} {} {USER} {DATABASE}", mysql::LOG_SIZE, mysql::OLD_LOG_SIZE),
+        }
+    }
+
+    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>> {
+        let base = base(program);
+        let mut command = match self {
+            Self::Mariadb => mariadb::init(base, is_there)?,
+            Self::Mysql => mysql::init(program),
+        };
+        command.extend([TEMPORARY.into(), setting("--basedir", base), data_option(data)?]);
+        Ok(Some(command))
+    }
+
+    fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
+        let (address, purpose) = (&instance.address, instance.purpose);
+        let options = match self {
+            Self::Mariadb => mariadb::options(purpose),
+            Self::Mysql => mysql::options(purpose),
+        };
+        let mut command = vec![instance.program.clone().into(), "--no-defaults".into()];
+        command.extend(options.into_iter().map(OsString::from));
+        command.push(setting("--basedir", base(&instance.program)));
+        command.push(data_option(&instance.data)?);
+        command.push(TEMPORARY.into());
+        command.push(setting("--socket", instance.sockets.join(SOCKET)));
+        command.push(setting("--pid-file", instance.sockets.join("server.pid")));
+        match address.tcp_port {
+            Some(port) => command.extend(["--bind-address=127.0.0.1".into(), format!("--port={port}").into()]),
+            None => command.push("--skip-networking".into()),
+        }
+        if !purpose.is_on_a_template() {
+            // All of it is written, and nothing is left to be cleaned up by each server anew.
+            command.push("--innodb-fast-shutdown=0".into());
+        }
+        // Those that clients know are beside it, wherever this server puts its own at first.
+        let socket = instance.settings.path().with_file_name(runtime::SOCKETS).join(SOCKET);
+        let client = format!(
+            "[client]\nsocket={}\nhost=localhost\nport={}\nuser={}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
+            quoted(&socket.to_string_lossy()),
+            address.port,
+            address.user
+        );
+        instance.configure("my.cnf", &client)?;
+        let statements = self.first_statements(instance);
+        if !statements.is_empty() {
+            command.push(setting("--init-file", instance.configure("init.sql", &statements)?));
+        }
+        Ok(command)
+    }
+
+    fn log_tells_of_recovery(&self, log: &str) -> bool {
+        match self {
+            Self::Mariadb => log.contains("Starting crash recovery") || log.contains("Starting a crash recovery"),
+            Self::Mysql => log.contains("Database was not shutdown normally"),
+        }
+    }
+
+    fn examine(&self, data: &Path, version: &Version) -> Result<()> {
+        match self {
+            Self::Mariadb => files::examine_mariadb(data, version),
+            Self::Mysql => files::examine_mysql(data, version),
+        }
+    }
+
+    fn neutralise(&self, data: &Path) -> Result<Vec<String>> {
+        files::neutralise(data)
+    }
+
+    fn scrub(&self, data: &Path) -> Result<()> {
+        files::scrub(data)
+    }
+
+    fn memory_bytes(&self, _: &Path) -> u64 {
+        // The buffer pool, and what it takes without.
+        self.either(192, 384) << 20
+    }
+
+    fn check_option_files(&self, home: Option<&Path>) -> Result<()> {
+        option_files::check(home)
+    }
+
+    /// Asks for the greeting, which any server gives.
+    fn probe(&self, address: &Address, patience: Duration) -> std::result::Result<(), Refusal> {
+        let mut connection = Connection::open(address, patience).ok_or(Refusal::NotYet)?;
+        let mut head = [0; 5];
+        match (connection.read_exact(&mut head), head[4]) {
+            // Protocol version 10: the greeting.
+            (Ok(()), 10) => Ok(()),
+            (Ok(()), 255) => {
+                let mut said = [0; 512];
+                let length = connection.read(&mut said).unwrap_or(0);
+                let said = said[..length].get(2..).unwrap_or_default();
+                Err(Refusal::Said(String::from_utf8_lossy(said).into_owned()))
+            }
+            _ => Err(Refusal::NotYet),
+        }
+    }
+
+    /// Logs in and runs a query.
+    fn warm(&self, address: &Address, patience: Duration) {
+        let Some(connection) = Connection::open(address, patience) else { return };
+        if let Ok(mut session) = Session::connect(connection, USER) {
+            let _ = session.first_row("SELECT 1");
+        }
+    }
+
+    /// Warns that events do not run. This client logs in without a password, so it does not warn where root has one.
+    fn without_effect(&self, address: &Address) -> Vec<String> {
+        let count = Connection::open(address, PATIENCE).and_then(|connection| {
+            let mut session = Session::connect(connection, USER).ok()?;
+            session.first_row("SELECT COUNT(*) FROM information_schema.events").ok()?
+        });
+        match count.as_deref() {
+            None | Some("0") => Vec::new(),
+            Some("1") => vec!["the event scheduler is off: 1 event does not run".into()],
+            Some(count) => vec![format!("the event scheduler is off: {count} events do not run")],
+        }
+    }
+
+    fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
+        let failed = |error| Error::io(Operation::AskForGreeting, &address.socket, error);
+        let connection = Connection::open(address, PATIENCE);
+        let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
+        // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
+        // of the connection, which each one raises.
+        let mut greeting = std::io::BufReader::new(connection.take(LONGEST_GREETING));
+        let (mut version, mut number) = (Vec::new(), [0; 4]);
+        greeting.read_exact(&mut [0; 5]).map_err(failed)?;
+        greeting.read_until(0, &mut version).map_err(failed)?;
+        greeting.read_exact(&mut number).map_err(failed)?;
+        Ok(u64::from(u32::from_le_bytes(number)).saturating_sub(asked))
+    }
+
+    fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
+        let socket = runtime::sockets(directory).join(SOCKET);
+        let path = socket.to_string_lossy().into_owned();
+        let port = tcp.unwrap_or(STANDARD_PORT);
+        let secret = password.map_or(String::new(), |password| format!(":{password}"));
+        let url = format!("mysql://{USER}@localhost/{DATABASE}?socket={}", in_query(&path));
+        // The clients' own configuration, which on Debian names a socket, overrides MYSQL_UNIX_PORT, but not the file in MYSQL_HOME. A login path
+        // would override everything: the file that is named cannot exist.
+        let variables = [
+            (URL_VARIABLE, url.clone()),
+            ("MYSQL_UNIX_PORT", path.clone()),
+            ("MYSQL_HOST", "localhost".into()),
+            ("MYSQL_TCP_PORT", port.to_string()),
+            ("MYSQL_HOME", directory.join(runtime::SETTINGS).to_string_lossy().into_owned()),
+            ("MYSQL_TEST_LOGIN_FILE", "/dev/null/none".into()),
+        ];
+        Address {
+            url,
+            tcp_url: tcp.map(|port| format!("mysql://{USER}{secret}@127.0.0.1:{port}/{DATABASE}")),
+            dsn: format!("{USER}@unix({path})/{DATABASE}"),
+            host: "localhost".into(),
+            port,
+            socket,
+            user: USER.into(),
+            password: password.map(Into::into),
+            database: DATABASE.into(),
+            tcp_port: tcp,
+            environment: environment(variables, FOREIGN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_of_a_later_release_is_not_taken() {
+        let version = |text: &str| {
+            MysqlFamily::Mysql
+                .version(&format!("mysqld  Ver {text} for Linux on x86_64 (MySQL Community Server - GPL)"))
+                .unwrap()
+        };
+        for (maker, server, takes) in [
+            ("8.4.6", "8.4.6", true),
+            ("8.4.6", "8.4.10", true),
+            ("8.4.10", "8.4.6", false),
+            ("8.0.40", "8.4.6", false),
+        ] {
+            assert_eq!(MysqlFamily::Mysql.takes(&version(maker), &version(server)), takes, "{maker} {server}");
+        }
+    }
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use calve_core::CancelToken;
 use rustix::process::Signal;
 
+use self::wire::NAME;
 pub use self::wire::Session;
-use self::wire::{LoginError, NAME};
-use super::{Engine, Instance, Probe, Purpose, URL_VARIABLE, Version, numbers};
+use super::{Engine, Instance, Purpose, Refusal, URL_VARIABLE, Version, numbers, setting};
 use crate::engine::address::{Address, environment, in_query};
 use crate::engine::connection::Connection;
 use crate::error::{Error, Result, UnusableData};
@@ -103,7 +103,10 @@ impl Postgres {
 }
 
 fn session(server: &Address) -> Result<Session<Connection>> {
-    Session::open(server, DATABASE, PATIENCE).map_err(not_let_in)
+    Session::open(server, DATABASE, PATIENCE).map_err(|refusal| match refusal {
+        Refusal::NotYet => refused("it does not answer".into()),
+        Refusal::Said(said) => refused(said),
+    })
 }
 
 /// Has the planner look at all tables. A failure is no fault of the template: autovacuum tries it again.
@@ -116,10 +119,6 @@ fn analyse(server: &Address) {
             let _ = session.query("SET lock_timeout = '1s'").and_then(|_| session.query("ANALYZE"));
         }
     }
-}
-
-fn not_let_in(error: LoginError) -> Error {
-    refused(error.into_message())
 }
 
 fn refused(said: String) -> Error {
@@ -189,26 +188,18 @@ impl Engine for Postgres {
         let names = instance.configure("pg_ident.conf", "")?;
         let mut command: Vec<OsString> =
             vec![instance.program.clone().into(), "-D".into(), instance.data.clone().into()];
-        let mut set = |name: &str, value: &std::ffi::OsStr| {
-            let mut setting = OsString::from(name);
-            setting.push("=");
-            setting.push(value);
-            command.extend(["-c".into(), setting]);
-        };
-        set("config_file", config.as_os_str());
-        set("hba_file", users.as_os_str());
-        set("ident_file", names.as_os_str());
-        set("unix_socket_directories", instance.sockets.as_os_str());
-        set("port", instance.address.port.to_string().as_ref());
-        let listening = match instance.address.tcp_port {
-            Some(_) => "127.0.0.1",
-            None => "",
-        };
-        set("listen_addresses", listening.as_ref());
+        let listening = if instance.address.tcp_port.is_some() { "127.0.0.1" } else { "" };
+        let own = [
+            setting("config_file", config),
+            setting("hba_file", users),
+            setting("ident_file", names),
+            setting("unix_socket_directories", &instance.sockets),
+            setting("port", instance.address.port.to_string()),
+            setting("listen_addresses", listening),
+        ];
         let telling = if instance.purpose.is_on_a_template() { &[] } else { TELLING };
-        for setting in FIXED.iter().chain(forced).chain(telling) {
-            command.extend(["-c".into(), setting.into()]);
-        }
+        let settings = own.into_iter().chain(FIXED.iter().chain(forced).chain(telling).map(OsString::from));
+        command.extend(settings.flat_map(|setting| ["-c".into(), setting]));
         Ok(command)
     }
 
@@ -217,12 +208,8 @@ impl Engine for Postgres {
         Some(UnusableData::Lacks { what: (*what).into(), command: (*command).into() })
     }
 
-    fn probe(&self, address: &Address, patience: Duration) -> Probe {
-        match Session::open(address, DATABASE, patience) {
-            Ok(_) => Probe::Ready,
-            Err(LoginError::NotYet) => Probe::NotYet,
-            Err(LoginError::Message(said)) => Probe::Refused(said),
-        }
+    fn probe(&self, address: &Address, patience: Duration) -> std::result::Result<(), Refusal> {
+        Session::open(address, DATABASE, patience).map(drop)
     }
 
     fn connections(&self, _: &Address, log: &[u8], _: u64) -> Result<u64> {

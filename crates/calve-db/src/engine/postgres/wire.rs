@@ -4,6 +4,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use crate::engine::Refusal;
 use crate::engine::address::Address;
 use crate::engine::connection::Connection;
 
@@ -22,28 +23,10 @@ pub(super) const NAME: &str = "calve";
 #[derive(Debug)]
 pub struct Session<S>(S);
 
-/// Why the connection failed.
-#[derive(Debug)]
-pub(super) enum LoginError {
-    /// There is no listener, or the server is not ready for it.
-    NotYet,
-    /// The server's own words.
-    Message(String),
-}
-
-impl LoginError {
-    pub(super) fn into_message(self) -> String {
-        match self {
-            Self::NotYet => "it does not answer".into(),
-            Self::Message(said) => said,
-        }
-    }
-}
-
 impl Session<Connection> {
     /// Logs in as the superuser. The private socket asks for no password.
-    pub(super) fn open(server: &Address, database: &str, patience: Duration) -> Result<Self, LoginError> {
-        let connection = Connection::open(server, patience).ok_or(LoginError::NotYet)?;
+    pub(super) fn open(server: &Address, database: &str, patience: Duration) -> Result<Self, Refusal> {
+        let connection = Connection::open(server, patience).ok_or(Refusal::NotYet)?;
         Self::over(connection, &server.user, database)
     }
 }
@@ -51,9 +34,9 @@ impl Session<Connection> {
 impl<S: Read + Write> Session<S> {
     /// Logs in over a socket.
     pub fn connect(stream: S, user: &str, database: &str) -> io::Result<Self> {
-        Self::over(stream, user, database).map_err(|refused| match refused {
-            LoginError::NotYet => io::ErrorKind::ConnectionRefused.into(),
-            other => io::Error::other(other.into_message()),
+        Self::over(stream, user, database).map_err(|refusal| match refusal {
+            Refusal::NotYet => io::ErrorKind::ConnectionRefused.into(),
+            Refusal::Said(said) => io::Error::other(said),
         })
     }
 
@@ -62,7 +45,7 @@ impl<S: Read + Write> Session<S> {
         Ok(self.rows(sql, 1)?.pop())
     }
 
-    fn over(stream: S, user: &str, database: &str) -> Result<Self, LoginError> {
+    fn over(stream: S, user: &str, database: &str) -> Result<Self, Refusal> {
         let mut session = Self(stream);
         let mut body = 196_608_u32.to_be_bytes().to_vec();
         for word in ["user", user, "database", database, "application_name", NAME] {
@@ -72,12 +55,12 @@ impl<S: Read + Write> Session<S> {
         body.push(0);
         let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
         let sent = session.0.write_all(&length.to_be_bytes()).and_then(|()| session.0.write_all(&body));
-        sent.map_err(|_| LoginError::NotYet)?;
+        sent.map_err(|_| Refusal::NotYet)?;
         match session.until_ready(0) {
             Ok(Ok(_)) => Ok(session),
-            Ok(Err(error)) if error.code == STARTING => Err(LoginError::NotYet),
-            Ok(Err(error)) => Err(LoginError::Message(error.message)),
-            Err(_) => Err(LoginError::NotYet),
+            Ok(Err(error)) if error.code == STARTING => Err(Refusal::NotYet),
+            Ok(Err(error)) => Err(Refusal::Said(error.message)),
+            Err(_) => Err(Refusal::NotYet),
         }
     }
 

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Stat};
 
 use crate::engine::{Version, numbers};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result, UnusableData};
+use crate::error::{AtPath as _, Error, Result, UnusableData};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::trash;
@@ -92,9 +92,7 @@ fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
 fn head(data: &Directory) -> Result<Option<Head>> {
     let Some(file) = data.file(DUMP)? else { return Ok(None) };
     let mut bytes = Vec::new();
-    file.take(HEAD_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Error::io(Operation::Read, data.path().join(DUMP), error))?;
+    file.take(HEAD_BYTES).read_to_end(&mut bytes).at(Operation::Read, data.path().join(DUMP))?;
     let no_dump = || Error::not_usable(data.path(), UnusableData::Incomplete(format!("its `{DUMP}` is no dump")));
     Head::read(&bytes).map(Some).ok_or_else(no_dump)
 }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use calve_core::CancelToken;
 
-use self::session::{Refusal, Session};
-use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use self::session::Session;
+use super::{Engine, Instance, Purpose, Refusal, Version, numbers};
 use crate::engine::address::{Address, environment, in_query};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unless_cancelled};
 use crate::files::runtime;
 
 pub(super) struct Redis {
@@ -156,12 +156,8 @@ impl Engine for Redis {
         Ok(vec![instance.program.clone().into(), configuration.into()])
     }
 
-    fn probe(&self, address: &Address, patience: Duration) -> Probe {
-        match Session::open(address, patience).and_then(|mut session| session.ask(&["PING"])) {
-            Ok(_) => Probe::Ready,
-            Err(Refusal::NotYet) => Probe::NotYet,
-            Err(Refusal::Said(said)) => Probe::Refused(said),
-        }
+    fn probe(&self, address: &Address, patience: Duration) -> std::result::Result<(), Refusal> {
+        Session::open(address, patience)?.ask(&["PING"]).map(drop)
     }
 
     fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
@@ -300,9 +296,7 @@ fn failed(refusal: Refusal) -> Error {
 fn until_rewritten(address: &Address, cancel: &CancelToken) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < PATIENCE_TO_WRITE {
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
+        unless_cancelled(cancel)?;
         // A session reads a limited amount, in a limited time.
         let told = Session::open(address, PATIENCE).and_then(|mut session| session.ask(&["INFO", "persistence"]));
         let told = told.map_err(failed)?;

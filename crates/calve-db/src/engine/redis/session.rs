@@ -3,20 +3,12 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::time::Duration;
 
+use crate::engine::Refusal;
 use crate::engine::address::Address;
 use crate::engine::connection::Connection;
 
 /// No answer that is asked for is longer.
 const LONGEST_TEXT: usize = 1 << 20;
-
-/// Why there is no answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// There is no answer, or the server is still loading its data.
-    NotYet,
-    /// The server's other answer.
-    Said(String),
-}
 
 pub(super) struct Session {
     stream: BufReader<Connection>,
@@ -69,7 +61,7 @@ impl Session {
             read => drop(read.map_err(|_| Refusal::NotYet)?),
         }
         let line = line.trim_end();
-        let unknown = || Refusal::unknown(line.as_bytes());
+        let unknown = || Refusal::Said(format!("an answer that is not understood: {}", line.as_bytes().escape_ascii()));
         match line.split_at_checked(1) {
             Some(("+" | ":", text)) => Ok(Some(text.to_owned())),
             Some(("-", error)) if error.starts_with("LOADING") => Err(Refusal::NotYet),
@@ -84,11 +76,5 @@ impl Session {
             }
             _ => Err(unknown()),
         }
-    }
-}
-
-impl Refusal {
-    fn unknown(answer: &[u8]) -> Self {
-        Self::Said(format!("an answer that is not understood: {}", answer.escape_ascii()))
     }
 }

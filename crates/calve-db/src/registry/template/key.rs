@@ -8,7 +8,9 @@ use std::path::{Component, Path, PathBuf};
 use globset::GlobBuilder;
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::remedy::Remedy;
+use crate::error::{AtPath as _, Error, Result};
+use crate::files::home::not_utf8;
 use crate::registry::template::manifest::names;
 
 /// Raised when templates are made in another way.
@@ -57,7 +59,7 @@ impl Key {
                 self.add(file.strip_prefix(directory).unwrap_or(&file).as_os_str().as_bytes());
                 let mut hasher = blake3::Hasher::new();
                 let read = fs_err::File::open(&file).and_then(|file| hasher.update_reader(file).map(drop));
-                read.map_err(|error| Error::io(Operation::Read, &file, error))?;
+                read.at(Operation::Read, &file)?;
                 self.add(hasher.finalize().as_bytes());
             }
         }
@@ -70,7 +72,7 @@ impl Key {
         let mut files = Vec::new();
         below(directory, &mut files)?;
         for file in files {
-            let found = fs_err::symlink_metadata(&file).map_err(|error| Error::io(Operation::Stat, &file, error))?;
+            let found = fs_err::symlink_metadata(&file).at(Operation::Stat, &file)?;
             self.add(file.as_os_str().as_bytes());
             self.add(format!("{} {}.{}", found.len(), found.mtime(), found.mtime_nsec()));
         }
@@ -79,7 +81,7 @@ impl Key {
 
     /// Adds them as [`Key::add_inputs`] does, but none that a link outside of `directory` leads to.
     fn add_own_inputs(&mut self, patterns: &[String], directory: &Path) -> Result<()> {
-        let real = |path: &Path| fs_err::canonicalize(path).map_err(|error| Error::io(Operation::Find, path, error));
+        let real = |path: &Path| fs_err::canonicalize(path).at(Operation::Find, path);
         let root = real(directory)?;
         for pattern in patterns {
             let plain = pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{']));
@@ -112,11 +114,10 @@ fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
         below(&whole, &mut files)?;
         return Ok(files);
     }
-    let text = whole.to_str().ok_or_else(|| Error::NotUtf8(whole.clone()))?;
+    let text = whole.to_str().ok_or_else(|| not_utf8(&whole))?;
     let glob = GlobBuilder::new(text).literal_separator(true).build();
-    let matcher = glob
-        .map_err(|error| Error::BadPattern { pattern: pattern.to_owned(), reason: error.to_string() })?
-        .compile_matcher();
+    let bad = |error| format!("the pattern `{}` is not valid: {error}", pattern.escape_default());
+    let matcher = glob.map_err(|error| Error::usage(bad(error), Remedy::ReadHelp))?.compile_matcher();
     // Nothing above the first part with a wildcard can differ.
     let plain = |part: &Component<'_>| !part.as_os_str().as_bytes().iter().any(|byte| b"*?[{".contains(byte));
     let root: PathBuf = whole.components().take_while(plain).collect();
@@ -130,7 +131,7 @@ fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
 fn below(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for name in names(directory)? {
         let path = directory.join(name);
-        let found = fs_err::symlink_metadata(&path).map_err(|error| Error::io(Operation::Stat, &path, error))?;
+        let found = fs_err::symlink_metadata(&path).at(Operation::Stat, &path)?;
         if found.is_dir() {
             below(&path, files)?;
         } else if found.is_file() || path.is_file() {

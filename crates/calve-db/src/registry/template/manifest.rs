@@ -8,37 +8,31 @@ use fs_err as fs;
 use rustix::fs::{FileType, Stat};
 
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Result};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::private;
 
 const NAME: &str = "manifest";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Size {
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
-}
-
-/// Writes the list of the files in `slot/data`. Refuses links that lead out of it.
-pub(crate) fn write(slot: &Path) -> Result<Size> {
+/// Writes the list of the files in `slot/data`, and returns their number and size. Refuses links that lead out of it.
+pub(crate) fn write(slot: &Path) -> Result<(u64, u64)> {
     let data = Directory::open(&slot.join("data"))?;
     confined::check(&data, &[])?;
-    let mut size = Size::default();
+    let (mut files, mut bytes) = (0, 0);
     let mut list = Vec::new();
     confined::walk(&data, &mut |directory, entry, below| {
         let Some(found) = directory.stat(&entry.name)? else { return Ok(()) };
         if entry.kind == FileType::RegularFile {
-            size.files += 1;
-            size.bytes += found.st_size.unsigned_abs();
+            files += 1;
+            bytes += found.st_size.unsigned_abs();
         }
         list.extend(line(below, &found));
         Ok(())
     })?;
     let path = slot.join(NAME);
     private::replace(&path, &list)?;
-    Ok(size)
+    Ok((files, bytes))
 }
 
 /// Describes the first difference between a template's files and their list. `None` if they are equal.
@@ -80,9 +74,8 @@ fn line(below: &Path, found: &Stat) -> Vec<u8> {
 
 /// Lists the names in a directory, in order.
 pub(crate) fn names(directory: &Path) -> Result<Vec<OsString>> {
-    let failed = |error| Error::io(Operation::List, directory, error);
-    let listed: std::result::Result<Vec<_>, _> = fs::read_dir(directory).map_err(failed)?.collect();
-    let mut names: Vec<OsString> = listed.map_err(failed)?.into_iter().map(|entry| entry.file_name()).collect();
+    let listed = fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    let mut names: Vec<OsString> = listed.at(Operation::List, directory)?;
     names.sort();
     Ok(names)
 }
@@ -98,7 +91,7 @@ mod tests {
         fs::create_dir_all(slot.path().join("data/base")).unwrap();
         fs::write(file("1"), "one").unwrap();
         fs::write(file("2"), "two").unwrap();
-        assert_eq!(write(slot.path()).unwrap(), Size { files: 2, bytes: 6 });
+        assert_eq!(write(slot.path()).unwrap(), (2, 6));
         assert_eq!(difference(slot.path()).unwrap(), None);
         fs::write(file("2"), "tw").unwrap();
         assert!(difference(slot.path()).unwrap().unwrap().contains("base/2"));

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::engine::container::Image;
 use crate::error::operation::Operation;
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::home::Home;
@@ -180,7 +181,11 @@ pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<Fi
     if fits {
         Ok(lock)
     } else {
-        Err(Error::TemplateChanged { template: template.name, now: template.version, was: version.to_owned() })
+        let text = format!(
+            "the template `{}` was made again by {}, but the server runs {version}; it stays as it is",
+            template.name, template.version
+        );
+        Err(Error::failed(text, Remedy::StartNewServer))
     }
 }
 
@@ -230,18 +235,7 @@ pub(crate) fn faults(directory: &Path) -> Result<Vec<Error>> {
 /// Reads each of them. Hidden ones are being made, or are no more.
 fn read_each(directory: &Path) -> Result<Vec<Result<Option<DatabaseTemplate>>>> {
     let is_named = |path: &&PathBuf| !name_of(path).starts_with('.');
-    Ok(directories(directory)?.iter().filter(is_named).map(|slot| read(slot)).collect())
-}
-
-pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
-    let listed = match fs::read_dir(directory) {
-        Ok(listed) => listed,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io(Operation::List, directory, error)),
-    };
-    let mut found: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    found.sort();
-    Ok(found)
+    Ok(slots::directories(directory)?.iter().filter(is_named).map(|slot| read(slot)).collect())
 }
 
 /// Returns a new name for a deleted template. It is removed when its lock is free.
@@ -256,7 +250,7 @@ pub(crate) fn put_aside(home: &Home, slot: &Path, name: &str) -> Result<()> {
 /// Lists the templates that are no more.
 pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
     let is_old = |path: &PathBuf| name_of(path).starts_with(OLD);
-    Ok(directories(templates)?.into_iter().filter(is_old).collect())
+    Ok(slots::directories(templates)?.into_iter().filter(is_old).collect())
 }
 
 /// Returns the path of the lock that a process holds while it builds the template of that name.

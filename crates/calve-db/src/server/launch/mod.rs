@@ -18,13 +18,13 @@ use self::data::{DataClone, Mounts, clone_data};
 pub(crate) use self::port::HeldPort;
 pub(crate) use self::process::start_server;
 use self::process::{start, start_in_container};
-use self::readiness::{Notices, ReadinessWait};
+use self::readiness::Notices;
 use self::request::DATA;
 pub(crate) use self::request::{LaunchRequest, Owners, ResetData};
 use crate::engine::container::{self, ServerProcess};
 use crate::engine::{Instance, connection, memory};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 use crate::files::large_files::{self, LargeFile};
 use crate::files::log;
@@ -55,8 +55,8 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let started = Instant::now();
     let spec = wanted.spec;
     let data = wanted.files.join(DATA);
-    let ServerFiles { slot, settings, output } = make_files(wanted)?;
-    let PreparedData { placed, template, mut neutralised } = unless_left(&wanted.owners, wanted.cancel, || {
+    let (slot, settings, output) = make_files(wanted)?;
+    let (placed, template, mut neutralised) = unless_left(&wanted.owners, wanted.cancel, || {
         quietly(wanted.is_speculative, || data_directory(wanted, &slot, &data))
     })?;
     let state = recorded(wanted, placed.as_ref(), &data);
@@ -82,16 +82,9 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         // As early as possible: whichever process is killed then, the kernel takes it away with the last process that uses it.
         forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
     };
-    let waiting = ReadinessWait {
-        engine: wanted.engine,
-        address: wanted.address,
-        notices: &notices,
-        notifies: spec.record.notifies && told.is_some(),
-        starter: wanted.starter,
-        cancel: wanted.cancel,
-        meanwhile: &meanwhile,
-    };
-    let notifies = readiness::wait(&mut server, &waiting).map_err(|error| unless_image_is_missing(spec, error))?;
+    let tells = spec.record.notifies && told.is_some();
+    let notifies = readiness::wait(&mut server, wanted, &notices, tells, &meanwhile);
+    let notifies = notifies.map_err(|error| unless_image_is_missing(spec, error))?;
     meanwhile();
     neutralised
         .extend(unless_left(&wanted.owners, wanted.cancel, || wanted.engine.finish_start(&instance, wanted.cancel))?);
@@ -115,23 +108,16 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     })
 }
 
-/// The directories of a server, and its log.
-pub(crate) struct ServerFiles {
-    pub(crate) slot: Directory,
-    pub(crate) settings: Directory,
-    pub(crate) output: File,
-}
-
-/// Makes the directories of a server anew, but for its data.
-pub(crate) fn make_files(wanted: &LaunchRequest<'_>) -> Result<ServerFiles> {
+/// Makes the directories of a server anew, but for its data. Returns that of its files, that of its settings, and its log.
+pub(crate) fn make_files(wanted: &LaunchRequest<'_>) -> Result<(Directory, Directory, File)> {
     let spec = wanted.spec;
     let slot = Directory::open(wanted.files)?;
     // Other processes cannot get there while root writes to the server's files, and leftovers of an earlier server are out of reach.
     private::close(&slot)?;
     let settings = runtime::renew(wanted.directory, spec.account)?;
     trash::remove(&wanted.files.join("tmp"), RemovalWait::No)?;
-    private::make_in(&slot, "tmp", CLOSED)?.give_itself(spec.account)?;
-    Ok(ServerFiles { slot, settings, output: private::append(&log::path(spec.files()))? })
+    private::make_in(&slot, "tmp")?.give_itself(spec.account)?;
+    Ok((slot, settings, private::append(&log::path(spec.files()))?))
 }
 
 /// Lets the server's account into the directories that [`make_files`] made.
@@ -223,42 +209,37 @@ fn quietly<T: Send>(is_speculative: bool, work: impl FnOnce() -> T + Send) -> T 
     worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A data directory, and where it comes from.
-struct PreparedData {
-    placed: Option<DataClone>,
-    template: Option<File>,
-    neutralised: Vec<String>,
-}
+/// The clone that a data directory is, the lock of its template, and what was taken away from it.
+type PreparedData = (Option<DataClone>, Option<File>, Vec<String>);
 
 fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> Result<PreparedData> {
     let spec = wanted.spec;
     match wanted.origin {
-        Origin::Present => Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() }),
+        Origin::Present => Ok(PreparedData::default()),
         Origin::Init => {
             make_data(data)?;
             slot.give(DATA, spec.account)?;
-            Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() })
+            Ok(PreparedData::default())
         }
         Origin::Template(template) => {
             let lock = template::lock(template)?;
             // A reset has looked at them.
             wanted.reset.map_or_else(|| template::check_files(template), |_| Ok(()))?;
-            if let Some(placed) = wanted.reset.and_then(ResetData::placed) {
-                let placed = Some(placed.again());
-                return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
-            }
             let mounts = match &spec.container {
                 Some(container) if container.image.is_docker() => Mounts::Unseen,
                 _ if spec.record.isolated && !spec.whole => Mounts::Here,
                 _ => Mounts::None,
             };
-            let placed =
-                clone_data(&template.join("data"), data, spec.record.server.launch.strategy, mounts, wanted.cancel)?;
-            Ok(PreparedData { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
+            let (source, strategy) = (template.join(DATA), spec.record.server.launch.strategy);
+            let placed = match wanted.reset {
+                Some(ResetData::Reverted(placed, _)) => placed.again(),
+                _ => clone_data(&source, data, strategy, mounts, wanted.cancel)?,
+            };
+            Ok((Some(placed), Some(lock), Vec::new()))
         }
         Origin::Directory(source) => {
             let (placed, neutralised) = taken_over(wanted, source, slot, data)?;
-            Ok(PreparedData { placed: Some(placed), template: None, neutralised })
+            Ok((Some(placed), None, neutralised))
         }
     }
 }
@@ -299,7 +280,7 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
     let Some(command) = command else { return Ok(()) };
     let mut program = match &wanted.spec.container {
         Some(container) => start_in_container(wanted, container, &command, settings, false, output)?,
-        None => start(wanted, &command, data, &[], output)?,
+        None => start(wanted, &command, data, None, output)?,
     };
     loop {
         if let Some(ended) = program.ended() {
@@ -311,8 +292,7 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
             let full = log::full(wanted.spec.files(), &said);
             return Err(Error::Program { program: name, how: ended.to_string(), said, full });
         }
-        let ready = sys::wait_for_any(wanted.starter.into_iter().chain(program.end()), Duration::from_millis(50));
-        if wanted.cancel.is_cancelled() || (wanted.starter.is_some() && ready[0]) {
+        if wanted.is_left_within(Duration::from_millis(50), program.end()) {
             return Err(Error::Interrupted);
         }
     }
@@ -320,16 +300,12 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
 
 /// Where the server's user sees the files: there, or at a second place, where something above it is closed to him.
 pub(crate) struct ServerView {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// In a mount namespace of this process's own.
     is_mount: bool,
 }
 
 impl ServerView {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Takes the second place away.
     pub(crate) fn hide(&mut self) {
         if std::mem::take(&mut self.is_mount) {
@@ -354,7 +330,7 @@ pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
         return Err(Error::Unreachable(wanted.files.to_path_buf()));
     }
     let at = runtime::make_files(wanted.directory)?;
-    sys::bind(wanted.files, &at).map_err(|errno| Error::io(Operation::Mount, &at, errno))?;
+    sys::bind(wanted.files, &at).at(Operation::Mount, &at)?;
     Ok(ServerView { path: at, is_mount: true })
 }
 

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 
 use crate::error::operation::Operation;
+use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::sys;
 
@@ -67,8 +68,11 @@ impl Drop for LentPort<'_> {
 
 fn failed(wanted: u16, errno: Errno) -> Error {
     match errno {
-        Errno::ADDRINUSE => Error::PortTaken(wanted),
-        Errno::ACCESS => Error::PortNotPermitted(wanted),
+        Errno::ADDRINUSE => Error::failed(format!("port {wanted} of 127.0.0.1 is taken"), Remedy::ChooseAnotherPort),
+        Errno::ACCESS => {
+            let text = format!("port {wanted} needs a privilege that this user does not have");
+            Error::failed(text, Remedy::ChooseUnprivilegedPort)
+        }
         errno => Error::io(Operation::TakePort, "127.0.0.1", errno),
     }
 }

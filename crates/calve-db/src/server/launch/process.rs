@@ -1,18 +1,17 @@
 //! Starting the processes of a server: programs of this machine, and of images by a runtime.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use fs_err as fs;
 
 use super::request::{DATA, LaunchRequest};
 use crate::engine::Instance;
-use crate::engine::container::{self, Container, Mount, Run, ServerProcess};
+use crate::engine::container::{self, Container, ServerProcess, volume};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 use crate::files::runtime;
 use crate::sys::{self, Launch};
@@ -25,10 +24,9 @@ pub(crate) fn start_server(
     output: &File,
 ) -> Result<ServerProcess> {
     let arguments = wanted.engine.arguments(instance)?;
-    let notify = notices.map(|path| ("NOTIFY_SOCKET", path.as_os_str()));
     match &wanted.spec.container {
         Some(container) => start_in_container(wanted, container, &arguments, &instance.settings, true, output),
-        None => start(wanted, &arguments, &instance.data, notify.as_slice(), output),
+        None => start(wanted, &arguments, &instance.data, notices, output),
     }
 }
 
@@ -36,19 +34,19 @@ pub(super) fn start(
     wanted: &LaunchRequest<'_>,
     command: &[OsString],
     directory: &Path,
-    more: &[(&str, &OsStr)],
+    notices: Option<&Path>,
     output: &File,
 ) -> Result<ServerProcess> {
     let program = Path::new(&command[0]);
     let temporary = directory.with_file_name("tmp");
     let path = OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    let variables = [("PATH", path), ("LC_ALL", OsStr::new("C")), ("TMPDIR", temporary.as_os_str())];
-    let environment = variables.iter().chain(more).map(|(name, value)| variable(program, name.as_ref(), value));
+    let variables = [("PATH", path), ("LC_ALL", OsStr::new("C")), ("TMPDIR", temporary.as_os_str())].into_iter();
+    let variables = variables.chain(notices.map(|path| ("NOTIFY_SOCKET", path.as_os_str())));
     let null = null()?;
     let launch = Launch {
-        command: command.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
-        environment: environment.collect::<Result<_>>()?,
-        directory: c_text(program, directory.as_os_str())?,
+        command,
+        environment: variables.map(|(name, value)| (name.into(), value.to_owned())).collect(),
+        directory,
         log: output.as_fd(),
         input: null.as_fd(),
         account: wanted.spec.account.to_become(),
@@ -75,54 +73,28 @@ pub(super) fn start_in_container(
 ) -> Result<ServerProcess> {
     let (data, temporary, sockets) =
         (wanted.files.join(DATA), wanted.files.join("tmp"), runtime::sockets(wanted.directory));
-    let users = settings.path().join(container::USERS);
-    let mut mounts = vec![
-        Mount::writable(&temporary),
-        Mount::writable(&sockets),
-        Mount::readable(settings.path(), settings.path()),
-        Mount::readable(&users, Path::new("/etc/passwd")),
+    let volumes = vec![
+        volume(&temporary, &temporary, false)?,
+        volume(&sockets, &sockets, false)?,
+        volume(settings.path(), settings.path(), true)?,
+        volume(&settings.path().join(container::USERS), Path::new("/etc/passwd"), true)?,
+        volume(&data, &data, false)?,
     ];
-    mounts.push(Mount::writable(&data));
-    let line = container.command(&Run {
-        command,
-        account: wanted.spec.account,
-        directory: &data,
-        mounts: &mounts,
-        tcp_port: wanted.address.tcp_port,
-        by_entry_point,
-    })?;
-    spawn_runtime(container, &line, output)
-}
-
-fn spawn_runtime(container: &Container, line: &[OsString], output: &File) -> Result<ServerProcess> {
-    let program = &container.image.runtime;
+    let (account, port) = (wanted.spec.account, wanted.address.tcp_port);
     let null = null()?;
     let launch = Launch {
-        command: line.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
-        environment: container::environment()
-            .map(|(name, value)| variable(program, &name, &value))
-            .collect::<Result<_>>()?,
-        directory: c_text(program, "/".as_ref())?,
+        command: &container.command(command, account, &data, volumes, port, by_entry_point),
+        environment: container::environment().collect(),
+        directory: Path::new("/"),
         log: output.as_fd(),
         input: null.as_fd(),
         account: None,
         own_processes: false,
     };
-    let process = sys::spawn(&launch).map_err(|error| Error::io(Operation::Start, program, error))?;
+    let process = sys::spawn(&launch).at(Operation::Start, &container.image.runtime)?;
     Ok(ServerProcess::new(process, Some(container.clone())))
 }
 
-fn variable(program: &Path, name: &OsStr, value: &OsStr) -> Result<CString> {
-    let mut both = name.to_owned();
-    both.push("=");
-    both.push(value);
-    c_text(program, &both)
-}
-
-fn c_text(program: &Path, text: &OsStr) -> Result<CString> {
-    CString::new(text.as_bytes()).map_err(|error| Error::io(Operation::Start, program, error))
-}
-
 fn null() -> Result<fs::File> {
-    fs::File::open("/dev/null").map_err(|error| Error::io(Operation::Open, "/dev/null", error))
+    fs::File::open("/dev/null").at(Operation::Open, "/dev/null")
 }

@@ -1,20 +1,19 @@
 //! Waiting for a server to answer: it tells by itself (sd_notify(3)), or is asked every millisecond.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::engine::address::Address;
+use super::request::LaunchRequest;
+use crate::engine::Refusal;
 use crate::engine::container::ServerProcess;
-use crate::engine::{Engine, Probe};
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::runtime::NOTICES;
-use crate::sys;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);
 /// An answer takes a millisecond where nothing else is to be done.
@@ -34,8 +33,8 @@ impl Notices {
     /// Listens in the `directory` of a server, which was renewed (`runtime::renew`) and belongs to this user.
     pub(crate) fn listen(directory: &Path, account: Account) -> Result<Self> {
         let path = directory.join(NOTICES);
-        let socket = UnixDatagram::bind(&path).map_err(|error| Error::io(Operation::Listen, &path, error))?;
-        socket.set_nonblocking(true).map_err(|error| Error::io(Operation::Listen, &path, error))?;
+        let socket = UnixDatagram::bind(&path).at(Operation::Listen, &path)?;
+        socket.set_nonblocking(true).at(Operation::Listen, &path)?;
         private::hide_socket(&path)?;
         Directory::open(directory)?.give(NOTICES, account)?;
         Ok(Self { socket, path })
@@ -56,53 +55,41 @@ impl Notices {
     }
 }
 
-pub(crate) struct ReadinessWait<'a> {
-    pub(crate) engine: &'a dyn Engine,
-    pub(crate) address: &'a Address,
-    pub(crate) notices: &'a Notices,
-    /// Whether this program is known to tell.
-    pub(crate) notifies: bool,
-    /// Readable, or closed, when the server is not wanted any more.
-    pub(crate) starter: Option<BorrowedFd<'a>>,
-    pub(crate) cancel: &'a calve_core::CancelToken,
-    /// Called while it is waited.
-    pub(crate) meanwhile: &'a dyn Fn(),
-}
-
-/// Waits until the server answers. Says whether it told so by itself.
-pub(crate) fn wait(server: &mut ServerProcess, waiting: &ReadinessWait<'_>) -> Result<bool> {
+/// Waits until the server answers, and calls `meanwhile` while it does not. Returns whether it told so by itself. `tells`: its program is known
+/// to.
+pub(super) fn wait(
+    server: &mut ServerProcess,
+    wanted: &LaunchRequest<'_>,
+    notices: &Notices,
+    tells: bool,
+    meanwhile: &dyn Fn(),
+) -> Result<bool> {
     let started = Instant::now();
     let failed = |how: String| Err(Error::server_failed(how));
     loop {
-        (waiting.meanwhile)();
-        if waiting.notices.say_ready() {
+        meanwhile();
+        if notices.say_ready() {
             return Ok(true);
         }
         if let Some(ended) = server.ended() {
-            return failed(format!("ended before it was ready ({})", ended));
+            return failed(format!("ended before it was ready ({ended})"));
         }
-        if !waiting.notifies || started.elapsed() > TRUST_FOR {
+        if !tells || started.elapsed() > TRUST_FOR {
             // A machine that is busy takes its time, and asking anew each time makes it busier.
             let patience = ANSWERS_IN.max(started.elapsed() / 10);
-            match waiting.engine.probe(waiting.address, patience) {
-                Probe::Ready => return Ok(waiting.notices.say_ready()),
-                Probe::Refused(said) => return failed(format!("refuses to be used: {said}")),
-                Probe::NotYet => {}
+            match wanted.engine.probe(wanted.address, patience) {
+                Ok(()) => return Ok(notices.say_ready()),
+                Err(Refusal::Said(said)) => return failed(format!("refuses to be used: {said}")),
+                Err(Refusal::NotYet) => {}
             }
         }
         if started.elapsed() > PATIENCE {
             return failed(format!("was not ready after {} s", PATIENCE.as_secs()));
         }
-        if waiting.cancel.is_cancelled() || pause(server, waiting) {
+        let limit = if tells { PROBE_EVERY * 50 } else { PROBE_EVERY };
+        let others = server.end().into_iter().chain([notices.socket.as_fd()]);
+        if wanted.is_left_within(limit, others) {
             return Err(Error::Interrupted);
         }
     }
-}
-
-/// Waits until something happens, at most a millisecond, or 50 if the server tells when it is ready. Returns whether the starter has gone.
-fn pause(server: &ServerProcess, waiting: &ReadinessWait<'_>) -> bool {
-    let limit = if waiting.notifies { PROBE_EVERY * 50 } else { PROBE_EVERY };
-    let others = server.end().into_iter().chain([waiting.notices.socket.as_fd()]);
-    let ready = sys::wait_for_any(waiting.starter.into_iter().chain(others), limit);
-    waiting.starter.is_some() && ready[0]
 }

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use calve_core::CancelToken;
 use calve_core::internal::RevertReport;
@@ -11,6 +12,7 @@ use super::port::HeldPort;
 use crate::engine::Engine;
 use crate::engine::address::Address;
 use crate::server::messages::{Origin, Spec};
+use crate::sys;
 
 /// The data directory, in a server's slot.
 pub(super) const DATA: &str = "data";
@@ -58,6 +60,16 @@ impl<'a> LaunchRequest<'a> {
             cancel,
         }
     }
+
+    /// Waits until one of these is readable, at most as long as `limit`. Returns whether the server is not wanted any more.
+    pub(super) fn is_left_within<'f>(
+        &'f self,
+        limit: Duration,
+        others: impl IntoIterator<Item = BorrowedFd<'f>>,
+    ) -> bool {
+        let ready = sys::wait_for_any(self.starter.into_iter().chain(others), limit);
+        self.cancel.is_cancelled() || (self.starter.is_some() && ready[0])
+    }
 }
 
 /// Descriptors whose closing ends the server: of a socket, and of processes.
@@ -69,14 +81,4 @@ pub(crate) enum ResetData {
     ToClone,
     /// The one from before is there, and the entries that had changed were put back.
     Reverted(DataClone, RevertReport),
-}
-
-impl ResetData {
-    /// Returns the data that are there.
-    pub(super) fn placed(&self) -> Option<&DataClone> {
-        match self {
-            Self::ToClone => None,
-            Self::Reverted(placed, _) => Some(placed),
-        }
-    }
 }

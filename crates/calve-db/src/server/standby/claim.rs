@@ -3,14 +3,15 @@
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 
+use calve_core::CancelToken;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 
 use super::{end, waiting};
 use crate::error::Result;
 use crate::registry::template::DatabaseTemplate;
 use crate::registry::{self, Home, Record};
-use crate::server::messages::{Answer, Claim, Request, receive, send};
-use crate::server::starter::OwnedServer;
+use crate::server::messages::{Answer, Claim, Request};
+use crate::server::starter::{OwnedServer, converse};
 
 /// Takes a standby of the template as it is now. `None` if none waits.
 pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> Result<Option<OwnedServer>> {
@@ -43,14 +44,13 @@ pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> 
 
 /// Takes over a standby. `None` if it has ended, or another caller was first.
 fn take(home: &Home, record: &Record, claim: &Claim) -> Result<Option<OwnedServer>> {
-    let Ok(mut stream) = UnixStream::connect(&record.control) else { return Ok(None) };
-    if send(&mut stream, &Request::Claim(claim.clone())).is_err() {
-        return Ok(None);
-    }
+    let Ok(stream) = UnixStream::connect(&record.control) else { return Ok(None) };
     let mut talk = BufReader::new(stream);
-    let Some(answer) = receive::<Answer>(&mut talk).ok().flatten() else { return Ok(None) };
-    match answer.into_result()? {
-        Answer::Ready(record) => Ok(Some(OwnedServer { record: *record, home: home.clone(), talk, supervisor: None })),
+    let answer = converse(&mut talk, &Request::Claim(claim.clone()), &CancelToken::default())?;
+    match answer.map(Answer::into_result).transpose()? {
+        Some(Answer::Ready(record)) => {
+            Ok(Some(OwnedServer { record: *record, home: home.clone(), talk, supervisor: None }))
+        }
         _ => Ok(None),
     }
 }

@@ -10,12 +10,13 @@ use super::{
     waiting,
 };
 use crate::engine;
-use crate::error::{Error, Result};
+use crate::error::remedy::Remedy;
+use crate::error::{Error, Result, unless_cancelled};
 use crate::files::private;
 use crate::files::random;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, Home, name};
-use crate::server::messages::{Owner, Spec};
+use crate::server::messages::{Ownership, Spec};
 use crate::server::starter::{OwnedServer, Starter, run, spec_of};
 use crate::sys;
 
@@ -38,7 +39,7 @@ pub fn set_pool(
     let before = settings(&home.pool(template)).ok().flatten();
     let wanted = write(home, template, options)?;
     let filled = fill_pool(home, template, supervisor, cancel);
-    let filled = if cancel.is_cancelled() { Err(Error::Interrupted) } else { filled };
+    let filled = unless_cancelled(cancel).and(filled);
     if filled.is_err() {
         // The first error tells more than another one now.
         let _ = put_back(home, template, &wanted, before);
@@ -74,7 +75,8 @@ pub fn want_pool(home: &Home, template: &str, size: usize) -> Result<()> {
 
 fn write(home: &Home, template: &str, options: &PoolOptions) -> Result<Settings> {
     if options.size > MOST_STANDBYS {
-        return Err(Error::PoolSize { size: options.size, most: MOST_STANDBYS });
+        let text = format!("a pool of {} servers is too large: at most {MOST_STANDBYS}", options.size);
+        return Err(Error::usage(text, Remedy::ReadHelp));
     }
     let session = match options.lifetime {
         PoolLifetime::Session => sys::session(),
@@ -142,7 +144,7 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
 fn start_waiting(home: &Home, template: DatabaseTemplate, starter: &Starter<'_>) -> Result<OwnedServer> {
     let name = name::made_up(&template.name, &random::letters(6)?);
     let slot = registry::reserve(home, &name)?;
-    let mut spec = Spec { owner: Owner::Nobody, ..spec_of(home, &name, &slot, template)? };
+    let mut spec = Spec { owner: Ownership::Nobody, ..spec_of(home, &name, &slot, template)? };
     spec.record.waits = true;
     run(home, &mut spec, slot, starter)
 }

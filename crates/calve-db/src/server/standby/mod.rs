@@ -20,8 +20,8 @@ pub(crate) use self::claim::claim;
 pub use self::fill::{fill_pool, set_pool, want_pool};
 pub(crate) use self::room::has_room;
 use crate::error::operation::Operation;
-use crate::error::{Error, Result};
-use crate::files::private;
+use crate::error::{AtPath as _, Error, Result};
+use crate::files::private::{self, unless_missing};
 use crate::registry::template::DatabaseTemplate;
 use crate::registry::{self, Home, POOL_SUFFIX, Record, name, unix_now};
 use crate::server::control::ask;
@@ -193,14 +193,11 @@ fn end(record: &Record) {
 /// Forgets a pool and ends its standbys, also the one that is only just being started.
 pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
     let path = home.pool(template);
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::io(Operation::Remove, &path, error)),
-        Ok(()) => {
-            let _filling = lock(home, template)?;
-            empty(home, template, None)
-        }
+    if unless_missing(fs::remove_file(&path)).at(Operation::Remove, &path)?.is_none() {
+        return Ok(());
     }
+    let _filling = lock(home, template)?;
+    empty(home, template, None)
 }
 
 /// Waits for the lock of a pool. The process that starts the servers of the pool holds it, and counts the servers that the process before

@@ -14,7 +14,7 @@ const FREE_PART: u64 = 10;
 pub(crate) fn has_room(engine: &dyn Engine, data: &Path) -> bool {
     let limits = [machine(), group(), group_of_version_1()];
     let needed = engine.memory_bytes(data);
-    limits.into_iter().flatten().all(|Memory { total, free }| free >= needed + total / FREE_PART)
+    limits.into_iter().flatten().all(|(total, free)| free >= needed + total / FREE_PART)
 }
 
 /// Returns whether as much of the disk is free as everybody else may need: a tenth of it, or a gigabyte of a large one. Where the system does not
@@ -27,11 +27,8 @@ pub(crate) fn has_disk(slot: &Path) -> bool {
     })
 }
 
-/// In bytes.
-struct Memory {
-    total: u64,
-    free: u64,
-}
+/// All of it and its free part, in bytes.
+type Memory = (u64, u64);
 
 /// Returns the memory of the machine (proc_meminfo(5)).
 fn machine() -> Option<Memory> {
@@ -40,7 +37,7 @@ fn machine() -> Option<Memory> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)
     };
-    Some(Memory { total: field("MemTotal:")?, free: field("MemAvailable:")? })
+    Some((field("MemTotal:")?, field("MemAvailable:")?))
 }
 
 /// Returns the memory of this process's control group, as in a container (cgroups(7)).
@@ -65,7 +62,7 @@ fn limit(mount: &Path, own: &str, limit: &str, used: &str, prefix: &str) -> Opti
     let lists = statistics.lines().filter_map(|line| line.strip_prefix(prefix)?.split_once("active_file "));
     let cache: u64 =
         lists.filter(|(rest, _)| ["", "in"].contains(rest)).filter_map(|(_, bytes)| bytes.parse::<u64>().ok()).sum();
-    Some(Memory { total, free: total.saturating_sub(number(used)?.saturating_sub(cache)) })
+    Some((total, total.saturating_sub(number(used)?.saturating_sub(cache))))
 }
 
 /// Returns the group of this process for a controller, below where groups are mounted.

@@ -12,27 +12,21 @@ use rustix::thread::UnshareFlags;
 /// Where shm_open(3) has its files.
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Isolation {
-    /// Mounts, System V memory and processes of the server's own.
-    Full,
-    /// Nothing: the reason is why.
-    None(Errno),
-}
-
-/// Gives this process mounts and System V IPC of its own; without privilege, in a user namespace that maps this user to itself.
+/// Gives this process mounts and System V IPC of its own; without privilege, in a user namespace that maps this user to itself. Returns
+/// whether it has them.
 ///
 /// `needed`: the paths that the server needs. POSIX shared memory, which is files in /dev/shm, is its own too unless one of them is
 /// there.
 ///
 /// Must be called before any thread is started. `Err`: a user namespace was entered in which nothing is permitted, as some
 /// distributions have it. This process is then of no use.
-pub(crate) fn isolate(needed: &[&Path]) -> Result<Isolation, Errno> {
+pub(crate) fn isolate(needed: &[&Path]) -> Result<bool, Errno> {
     let (user, group) = (geteuid(), getegid());
     let wanted = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
     let wanted = if user.is_root() { wanted } else { wanted | UnshareFlags::NEWUSER };
-    if let Err(errno) = unshare(wanted) {
-        return Ok(Isolation::None(errno));
+    // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
+    if unsafe { rustix::thread::unshare_unsafe(wanted) }.is_err() {
+        return Ok(false);
     }
     if !user.is_root() {
         let (user, group) = (user.as_raw(), group.as_raw());
@@ -46,7 +40,7 @@ pub(crate) fn isolate(needed: &[&Path]) -> Result<Isolation, Errno> {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         let _ = mount(c"tmpfs", SHARED_MEMORY, c"tmpfs", flags, Some(c"mode=1777"));
     }
-    Ok(Isolation::Full)
+    Ok(true)
 }
 
 fn is_in_shared_memory(path: &Path) -> bool {
@@ -61,11 +55,6 @@ pub(crate) fn bind(what: &Path, at: &Path) -> Result<(), Errno> {
 
 pub(crate) fn unbind(at: &Path) {
     let _ = unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
-}
-
-fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
-    // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
-    unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
 fn write(path: &str, text: &str) -> Result<(), Errno> {

@@ -6,19 +6,17 @@ mod peer;
 mod process;
 mod segment;
 mod spawn;
-mod who;
 
 pub(crate) use calve_core::internal::lower_priority;
 pub(crate) use freeze::freeze;
-pub(crate) use isolate::{Isolation, bind, isolate, unbind};
+pub(crate) use isolate::{bind, isolate, unbind};
 pub(crate) use peer::{connect, descends, listener, peer_uid};
 pub(crate) use process::{
-    ProcessHandle, boot, children, end_tree, kill_users, lock_holder, members, process_namespace, start_time,
-    with_argument, works_in,
+    ProcessHandle, boot, children, descendants, end_tree, kill_users, lock_holder, members, memory_bytes,
+    process_namespace, start_time, tree, with_argument, works_in,
 };
 pub(crate) use segment::{read_segment, remove_segment, remove_shared, segments};
 pub(crate) use spawn::{Server, collect_orphan, spawn};
-pub(crate) use who::{descendants, memory_bytes, tree};
 
 use std::io;
 use std::os::fd::AsFd;

@@ -8,8 +8,8 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 /// A process that is held by its descriptor: its number cannot come to mean another one.
 pub(crate) struct ProcessHandle {
-    descriptor: OwnedFd,
-    pid: u32,
+    pub(super) descriptor: OwnedFd,
+    pub(super) pid: u32,
 }
 
 impl ProcessHandle {
@@ -40,43 +40,31 @@ impl ProcessHandle {
 /// A process that has been killed and gives back what it had (PF_EXITING in the kernel's sched.h).
 const EXITING: u64 = 4;
 
-/// Returns when a process started, in the kernel's ticks since boot (proc_pid_stat(5), field 22). `None` when it is gone, or about to be.
+/// Returns when a process started, in the kernel's ticks since boot. `None` when it is gone, or about to be.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in brackets, in which anything may be.
-    let rest = &text[text.rfind(')')? + 1..];
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?;
-    if state == "Z" || state == "X" {
-        return None;
-    }
-    // Field 9.
-    if fields.nth(5)?.parse::<u64>().ok()? & EXITING != 0 {
-        return None;
-    }
-    fields.nth(12)?.parse().ok()
+    Kinship::find(pid).filter(|process| process.flags & EXITING == 0).map(|process| process.started)
 }
 
 /// The relations of a process, until it has ended: also while it gives back what it had.
 struct Kinship {
     parent: u32,
     session: u32,
+    flags: u64,
     started: u64,
 }
 
 impl Kinship {
-    /// Reads fields 4, 6 and 22 of proc_pid_stat(5).
+    /// Reads fields 4, 6, 9 and 22 of proc_pid_stat(5).
     fn find(pid: u32) -> Option<Self> {
         let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The second field is the program's name in brackets, in which anything may be.
         let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
         if matches!(*fields.first()?, "Z" | "X") {
             return None;
         }
-        Some(Self {
-            parent: fields.get(1)?.parse().ok()?,
-            session: fields.get(3)?.parse().ok()?,
-            started: fields.get(19)?.parse().ok()?,
-        })
+        let number = |at: usize| fields.get(at - 3)?.parse::<u64>().ok();
+        let (parent, session) = (number(4)?.try_into().ok()?, number(6)?.try_into().ok()?);
+        Some(Self { parent, session, flags: number(9)?, started: number(22)? })
     }
 }
 
@@ -193,4 +181,28 @@ pub(crate) fn lock_holder(file: BorrowedFd<'_>) -> Option<i32> {
     let wanted = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
     let found = rustix::process::fcntl_getlk(file, &wanted).ok()??;
     Some(found.pid.map_or(0, |pid| pid.as_raw_nonzero().get()))
+}
+
+/// Returns this process's children, theirs, and so on.
+pub(crate) fn descendants() -> Vec<u32> {
+    tree(std::process::id()).split_off(1)
+}
+
+/// Returns the bytes of physical memory of a process, with its part of what it shares with others (proc_pid_smaps(5)).
+pub(crate) fn memory_bytes(process: u32) -> Option<u64> {
+    let text = fs_err::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+/// Returns a process and those that it, and these in turn, have started.
+pub(crate) fn tree(process: u32) -> Vec<u32> {
+    let mut found = vec![process];
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        let more = children(*pid);
+        found.extend(more);
+        next += 1;
+    }
+    found
 }

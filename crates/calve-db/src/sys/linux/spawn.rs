@@ -3,27 +3,31 @@
 //! `Command` cannot do this: what ties a process to its parent (PR_SET_PDEATHSIG) is cleared by a change of user, so it comes
 //! after that; and the namespace of a parent's later children can be set only once, where a reset needs a new one each time.
 
-use std::ffi::{CString, c_char, c_int, c_long};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_long};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::ptr::null;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use super::process::ProcessHandle;
 use crate::sys::{Launch, ProcessEnd};
 
 pub(crate) struct Server {
-    pid: u32,
-    descriptor: OwnedFd,
+    pub(crate) process: ProcessHandle,
     ended: Option<ProcessEnd>,
 }
 
 /// Starts a server. An error is one of starting it: what it says afterwards is in its log.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let arguments = pointers(&launch.command);
-    let environment = pointers(&launch.environment);
+    let command = launch.command.iter().map(|word| c_text(word)).collect::<io::Result<Vec<_>>>()?;
+    let variable = |(name, value): &(OsString, OsString)| c_text(&[&**name, value].join(OsStr::new("=")));
+    let variables = launch.environment.iter().map(variable).collect::<io::Result<Vec<_>>>()?;
+    let directory = c_text(launch.directory.as_os_str())?;
+    let (arguments, environment) = (pointers(&command), pointers(&variables));
     let flags = libc::SIGCHLD | libc::CLONE_PIDFD | if launch.own_processes { libc::CLONE_NEWPID } else { 0 };
     let mut descriptor: c_int = -1;
     // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything, and goes on here. The third argument is
@@ -35,7 +39,8 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     match pid {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            let errno = become_server(launch, &arguments, &environment, told.as_raw_fd(), tell.as_raw_fd());
+            let (told, said) = (told.as_raw_fd(), tell.as_raw_fd());
+            let errno = become_server(launch, &arguments, &environment, &directory, told, said);
             let _ = rustix::io::write(&tell, &errno.to_ne_bytes());
             // SAFETY: ends this process at once, running nothing of the parent's.
             unsafe { libc::_exit(127) }
@@ -43,7 +48,8 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
         pid => {
             // SAFETY: the kernel has made this descriptor for this call, and nothing else has it.
             let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-            let mut server = Server { pid: u32::try_from(pid).unwrap_or_default(), descriptor, ended: None };
+            let process = ProcessHandle { descriptor, pid: u32::try_from(pid).unwrap_or_default() };
+            let mut server = Server { process, ended: None };
             drop(tell);
             let mut errno = [0; 4];
             // Ends with nothing when execve has closed the other end.
@@ -58,6 +64,10 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     }
 }
 
+fn c_text(text: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(text.as_bytes())?)
+}
+
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([null()]).collect()
 }
@@ -67,6 +77,7 @@ fn become_server(
     launch: &Launch<'_>,
     arguments: &[*const c_char],
     environment: &[*const c_char],
+    directory: &CStr,
     told: RawFd,
     tell: RawFd,
 ) -> c_int {
@@ -82,7 +93,7 @@ fn become_server(
             for (from, to) in [(launch.input, 0), (launch.log, 1), (launch.log, 2)] {
                 check(libc::dup2(BorrowedFd::as_raw_fd(&from), to))?;
             }
-            check(libc::chdir(launch.directory.as_ptr()))?;
+            check(libc::chdir(directory.as_ptr()))?;
             if let Some((user, group)) = launch.account {
                 raw(libc::SYS_setgroups, [0, 0, 0])?;
                 raw(libc::SYS_setresgid, [group.into(); 3])?;
@@ -119,15 +130,7 @@ fn last_errno() -> c_int {
 impl Server {
     /// Returns the number of the server's first process, as this process sees it.
     pub(crate) fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.descriptor.as_fd())
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        let _ = rustix::process::pidfd_send_signal(&self.descriptor, signal);
+        self.process.pid
     }
 
     pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
@@ -140,7 +143,8 @@ impl Server {
 
     fn collect(&mut self, options: WaitIdOptions) -> Option<ProcessEnd> {
         if self.ended.is_none() {
-            let status = crate::sys::retry(|| rustix::process::waitid(WaitId::PidFd(self.descriptor.as_fd()), options));
+            let id = || WaitId::PidFd(self.process.descriptor.as_fd());
+            let status = crate::sys::retry(|| rustix::process::waitid(id(), options));
             self.ended = match status {
                 Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
                     (Some(code), _) => ProcessEnd::Exit(code),
@@ -158,7 +162,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.ended().is_none() {
-            self.signal(Signal::KILL);
+            self.process.signal(Signal::KILL);
             let _ = self.wait();
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_db::{Home, Service, WrittenDataRule};
+use calve_db::{Home, LossRule, Service};
 use calve_env::last_root;
 use calve_git::environment::WorktreeId;
 use calve_receipt::human::size;
@@ -118,7 +118,7 @@ impl KeptData {
         if self.runs && !lose_data {
             return Err(refused(format!("the server of `{}` runs ({})", self.name(), self.whose())));
         }
-        let removal = match calve_db::begin_removal(home, self.name(), WrittenDataRule::from_consent(lose_data)) {
+        let removal = match calve_db::begin_removal(home, self.name(), LossRule::from_consent(lose_data)) {
             Err(calve_db::Error::ServiceWritten { .. }) => {
                 let text = format!("`{}` may have changes that are nowhere else ({})", self.name(), self.whose());
                 return Err(refused(text));

@@ -1,19 +1,14 @@
-mod copies;
 mod data;
 mod gc;
 pub(crate) mod home;
-mod list;
-mod logs;
 mod mark;
 pub(crate) mod pool;
 mod promote;
 mod registry;
-mod reset;
 pub(crate) mod run;
+mod servers;
 mod start;
-mod stop;
 mod template;
-mod url;
 
 use calve_core::CancelToken;
 
@@ -33,12 +28,12 @@ pub(crate) fn run(command: &DbCommand, cancel: &CancelToken) -> Result<(), Failu
         DbCommand::Unmark(arguments) => mark::remove(arguments, cancel),
         DbCommand::Start(arguments) => start::run(arguments, cancel),
         DbCommand::Run(arguments) => run::run(arguments, cancel),
-        DbCommand::Reset(arguments) => reset::run(arguments, cancel),
-        DbCommand::Stop(arguments) => stop::run(arguments, cancel),
-        DbCommand::List(arguments) => list::run(arguments),
-        DbCommand::Logs(arguments) => logs::run(arguments),
+        DbCommand::Reset(arguments) => servers::reset(arguments, cancel),
+        DbCommand::Stop(arguments) => servers::stop(arguments, cancel),
+        DbCommand::List(arguments) => servers::list(arguments),
+        DbCommand::Logs(arguments) => servers::logs(arguments),
         DbCommand::Promote(arguments) => promote::run(arguments, cancel),
-        DbCommand::Url(arguments) => url::run(arguments),
+        DbCommand::Url(arguments) => servers::url(arguments),
         DbCommand::Gc(arguments) => gc::run(arguments, cancel),
     }
 }

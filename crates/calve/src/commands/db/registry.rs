@@ -2,7 +2,7 @@ use std::env;
 
 use calve_core::CancelToken;
 use calve_core::template::Templates;
-use calve_db::{DatabaseTemplate, ImageOrigin, NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths};
+use calve_db::{BuiltTemplate, DatabaseTemplate, ImageOrigin, NameLock, ReceiveOptions, ReceivePaths};
 use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Remedy, Transport};
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
@@ -57,10 +57,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     let made = watched("pulled", &pull.options.template.progress, || {
         calve_db::receive(&home, &lock, &receive, (&mut say, cancel), may_replace, fill)
     });
-    let (template, up_to_date) = match made? {
-        ReceiveOutcome::UpToDate(template) => (template, true),
-        ReceiveOutcome::New(template) => (template, false),
-    };
+    let BuiltTemplate { template, reused: up_to_date, .. } = made?;
     // The template that it replaces.
     reap_trash(&home)?;
     if !up_to_date {

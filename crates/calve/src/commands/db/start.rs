@@ -1,12 +1,13 @@
 use calve_core::CancelToken;
-use calve_db::{Home, OwnedServer, Ownership, StartOptions};
+use calve_core::internal::ShownPath;
+use calve_db::{Home, OwnedServer, Ownership, Server, StartOptions};
 
 use super::home::{home, supervisor, unswept_home};
-use super::{copies, pool};
+use super::pool;
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
 use crate::output;
-use calve_receipt::DbServerReceipt;
+use calve_receipt::{DbServerReceipt, human};
 
 pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = options(&arguments.server, cancel);
@@ -45,6 +46,26 @@ pub(super) fn options(server: &ServerOptions, cancel: &CancelToken) -> StartOpti
 /// Starts it, and says what an overlay will copy.
 pub(super) fn started(home: &Home, template: &str, options: &StartOptions) -> Result<OwnedServer, Failure> {
     let server = calve_db::start(home, template, options, &supervisor()?)?;
-    copies::announce(&server.record.server);
+    announce_copies(&server.record.server);
     Ok(server)
+}
+
+/// The largest are named.
+const NAMED: usize = 5;
+
+/// Announces the copies of whole files in an overlay that will make somebody wait.
+pub(super) fn announce_copies(server: &Server) {
+    let files = &server.launch.copied_on_first_open;
+    if files.is_empty() {
+        return;
+    }
+    let bytes = files.iter().map(|file| file.bytes).sum();
+    output::note(&format!(
+        "an overlay without reflinks copies a file as a whole when the server first opens it. Large files: {}, {}",
+        human::count(files.len() as u64),
+        human::size(bytes)
+    ));
+    for file in files.iter().take(NAMED) {
+        output::note(&format!("  {}  {}", ShownPath(&file.path), human::size(file.bytes)));
+    }
 }

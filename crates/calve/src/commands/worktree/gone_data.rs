@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_db::{Error, Service, WrittenDataRule};
+use calve_db::{Error, LossRule, Service};
 use calve_env::{gone_services, last_root};
 use calve_receipt::{PrunedData, path};
 
@@ -40,7 +40,7 @@ pub(super) fn say(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<V
 
 /// Ends the servers of a repository's worktrees that are gone, and removes their data. Data that may have changes which are nowhere else
 /// stays, and is named, unless `written` says otherwise.
-pub(super) fn remove(common: &Path, written: WrittenDataRule) -> Result<Vec<PrunedData>, Failure> {
+pub(super) fn remove(common: &Path, written: LossRule) -> Result<Vec<PrunedData>, Failure> {
     let mut removed = Vec::new();
     let Ok(home) = db::home::unswept_home() else { return Ok(removed) };
     let leaving = gone_services(&home, common, &[])?;

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_db::WrittenDataRule;
+use calve_db::LossRule;
 use calve_git::Error;
 use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
 use calve_receipt::human::{age, counted};
@@ -59,7 +59,7 @@ fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneRecei
     for kept in &pruned.kept {
         output::note(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
     }
-    let data = gone_data::remove(&pruned.common, WrittenDataRule::from_consent(arguments.lose_data))?;
+    let data = gone_data::remove(&pruned.common, LossRule::from_consent(arguments.lose_data))?;
     for path in &pruned.swept {
         output::note(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_core::CancelToken;
-use calve_db::UnsavedDataRule;
+use calve_db::LossRule;
 use calve_env::{Environment, Services, StartedServices};
 use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServiceState, ServicesReceipt, path};
@@ -36,7 +36,7 @@ pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<
 
 pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let environment = here()?;
-    let unsaved = if arguments.force { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
+    let unsaved = LossRule::from_consent(arguments.force);
     let (services, stopped) = environment.down(&arguments.common.names, unsaved, cancel)?;
     for service in services.receipts()?.iter().filter(|service| services.is_chosen(&service.name)) {
         output::note(&match stopped.contains(&service.name) {

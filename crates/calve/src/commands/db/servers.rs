@@ -1,0 +1,132 @@
+//! The commands about servers that run.
+
+use std::time::Instant;
+
+use calve_core::CancelToken;
+use calve_db::{Address, Error, Record};
+use calve_receipt::human::duration;
+use calve_receipt::{DbServerReceipt, DbServersReceipt};
+
+use super::data;
+use super::home::{home, warn_of_unreadable};
+use super::start::announce_copies;
+use crate::cli::db::{LogsArguments, ResetArguments, ServerListArguments, StopArguments, UrlArguments};
+use crate::failure::{FAILED, Failure};
+use crate::{operands, output};
+
+pub(super) fn list(arguments: &ServerListArguments) -> Result<(), Failure> {
+    let home = home()?;
+    warn_of_unreadable(&home)?;
+    let (records, endings) = (calve_db::list(&home)?, calve_db::endings(&home));
+    let services = if arguments.all { data::all(&home)? } else { Vec::new() };
+    if arguments.json {
+        let servers = records.into_iter().map(|record| record.server).collect();
+        let ended = Some(endings.into_iter().map(Into::into).collect());
+        let services = arguments.all.then(|| services.iter().map(data::KeptData::receipt).collect());
+        return output::json(&DbServersReceipt { servers, ended, services });
+    }
+    let names = records.iter().map(|record| &record.server.name).chain(endings.iter().map(|ending| &ending.name));
+    let widest = names.chain(services.iter().map(data::KeptData::name)).map(String::len).max().unwrap_or(0);
+    let mut text = String::new();
+    for Record { server, .. } in records {
+        let template = server.template.as_deref().unwrap_or("-");
+        let state = if server.is_down { "down" } else { server.launch.strategy_name() };
+        text.push_str(&format!("{:widest$}  {template}  {state}  {}\n", server.name, server.address.url));
+    }
+    for ending in endings {
+        text.push_str(&format!("{:widest$}  {}\n", ending.name, ending.reason));
+    }
+    for data in &services {
+        text.push_str(&format!("{:widest$}  {}\n", data.name(), data.line()));
+    }
+    output::result(&text)
+}
+
+pub(super) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
+    let (text, ending) = calve_db::log(&home()?, &arguments.name)?;
+    if let Some(ending) = &ending {
+        output::note(&format!("`{}` {}", ending.name, ending.reason));
+    }
+    // Clients choose part of what is in it.
+    let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
+    output::result(&text.chars().filter(is_plain).collect::<String>())
+}
+
+pub(super) fn reset(arguments: &ResetArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let home = home()?;
+    let mut servers = Vec::new();
+    let ended = operands::each(&arguments.names, |name| {
+        let started = Instant::now();
+        let server = calve_db::reset(&home, name, arguments.to.as_deref(), cancel)?.server;
+        let took = duration(started.elapsed());
+        announce_copies(&server);
+        let how = if server.standby { "a standby" } else { server.launch.strategy_name() };
+        output::note(&format!("reset `{name}` by {how} in {took}"));
+        servers.push(server);
+        Ok(())
+    })?;
+    if arguments.json {
+        output::json(&DbServersReceipt { servers, ended: None, services: None })?;
+    }
+    ended
+}
+
+pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let home = home()?;
+    let names = if arguments.all {
+        // Those of worktrees end by `calve down`.
+        calve_db::list(&home)?.into_iter().filter(|record| !record.durable).map(|record| record.server.name).collect()
+    } else {
+        arguments.names.clone()
+    };
+    let mut servers = Vec::new();
+    let ended = operands::each(&names, |name| {
+        let started = Instant::now();
+        match calve_db::stop(&home, name, cancel) {
+            Ok(stopped) => {
+                output::note(&format!("stopped `{name}` in {}", duration(started.elapsed())));
+                servers.extend(stopped.map(|record| record.server));
+                Ok(())
+            }
+            // Its owner ended, or it got too old, in this moment.
+            Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) if arguments.all => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    })?;
+    if arguments.json {
+        output::json(&DbServersReceipt { servers, ended: None, services: None })?;
+    }
+    ended
+}
+
+pub(super) fn url(arguments: &UrlArguments) -> Result<(), Failure> {
+    let Record { server, durable, .. } = calve_db::find(&home()?, &arguments.name)?;
+    let address = &server.address;
+    let line = match arguments.format.as_str() {
+        "json" => return output::json(&DbServerReceipt { server }),
+        "env" => return output::result(&lines(address)),
+        "dsn" => &address.dsn,
+        "tcp" => address.tcp_url.as_ref().ok_or_else(|| {
+            let text = format!("the server `{}` does not listen on a port", server.name);
+            let hint = match durable {
+                true => "services listen on sockets only; a server that `calve db start --tcp` starts has a port",
+                false => "start it with --tcp",
+            };
+            Failure::stated(FAILED, text, hint)
+        })?,
+        _ => &address.url,
+    };
+    output::result(&format!("{line}\n"))
+}
+
+/// Returns the variables as lines for `eval`. The values are paths, numbers and names; the quotes are for an odd path.
+fn lines(address: &Address) -> String {
+    let (mut unset, mut lines) = (String::new(), String::new());
+    for (name, value) in &address.environment {
+        match value {
+            Some(value) => lines += &format!("export {name}='{}'\n", value.replace('\'', "'\\''")),
+            None => unset += &format!("unset {name}\n"),
+        }
+    }
+    unset + &lines
+}
