@@ -155,6 +155,8 @@ impl Starter<'_> {
     pub(crate) fn sync(&self, path: &Path) -> Result<()> {
         let (mut child, mut talk) = self.spawn(Stdio::null())?;
         let answer = converse(&mut talk, &Order::Sync(path.into()), self.cancel)?;
+        // It may still wait for an order that could not be sent.
+        drop(talk);
         let _ = child.wait();
         match answer {
             Some(answer) => answer.into_result().map(drop),

@@ -125,7 +125,7 @@ fn note(slot: &Path, position: Option<&str>) -> Result<()> {
     private::write_json(&path, &position)?;
     // What clients commit outlives a power failure, and so does the knowledge that they may have been in.
     for path in [path.as_path(), slot] {
-        fs_err::File::open(path).and_then(|file| file.sync_all()).at(Operation::Sync, path)?;
+        fs_err::File::open(path).and_then(|file| Ok(rustix::fs::fsync(file)?)).at(Operation::Sync, path)?;
     }
     Ok(())
 }
