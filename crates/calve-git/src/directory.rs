@@ -3,11 +3,12 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, openat, statat};
+use rustix::path::Arg;
 
 /// A lockfile of 20,000 packages has fewer.
 pub(crate) const LARGEST_BYTES: u64 = 16 * 1024 * 1024;
@@ -17,20 +18,19 @@ pub(crate) type Time = i128;
 
 /// An open directory, with nothing but names and files of text in it.
 pub(crate) struct Directory {
-    directory: OwnedFd,
+    directory: File,
 }
 
 impl Directory {
     pub(crate) fn open(worktree: &Path, path: &Path) -> Option<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Directory { directory: openat(CWD, worktree, flags, Mode::empty()).ok()? }.below(path)
+        Directory { directory: openat(CWD, worktree, flags, Mode::empty()).ok()?.into() }.below(path)
     }
 
     pub(crate) fn below(self, path: impl AsRef<Path>) -> Option<Directory> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         path.as_ref().components().try_fold(self, |at, component| {
             let Component::Normal(name) = component else { return None };
-            Some(Directory { directory: openat(&at.directory, name, flags, Mode::empty()).ok()? })
+            Some(Directory { directory: open_directory(&at.directory, name).ok()? })
         })
     }
 
@@ -42,13 +42,7 @@ impl Directory {
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         let path = path.as_ref();
         let directory = self.directory(path.parent()?)?.directory;
-        // A FIFO must not be waited for.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(&directory, path.file_name()?, flags, Mode::empty()).ok()?);
-        let found = file.metadata().ok().filter(|found| found.is_file() && found.len() <= LARGEST_BYTES)?;
-        let mut bytes = Vec::with_capacity(found.len() as usize);
-        file.take(LARGEST_BYTES).read_to_end(&mut bytes).ok()?;
-        String::from_utf8(bytes).ok()
+        String::from_utf8(read(&directory, path.file_name()?, LARGEST_BYTES)?).ok()
     }
 
     pub(crate) fn has(&self, path: &str) -> bool {
@@ -93,6 +87,22 @@ impl Directory {
             directory.directory(OsStr::from_bytes(first.as_bytes()))
         })
     }
+}
+
+/// Opens a directory, not following a link at its name.
+pub(crate) fn open_directory(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty()).map(File::from)
+}
+
+/// Returns a regular file's contents, if it has at most that many bytes. Waits for no FIFO.
+pub(crate) fn read(directory: impl AsFd, name: impl Arg, most_bytes: u64) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(directory, name, flags, Mode::empty()).ok()?);
+    let found = file.metadata().ok().filter(|found| found.is_file() && found.len() <= most_bytes)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).ok()? + 1);
+    file.take(most_bytes).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the types differ by platform")]

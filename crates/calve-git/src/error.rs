@@ -114,6 +114,12 @@ impl Error {
     }
 }
 
+/// Returns an error of the system with the operation that failed, such as "failed to open", and with its path.
+pub(crate) fn failed(operation: &str, path: &Path, error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    io::Error::new(error.kind(), format!("{operation} `{}`: {error}", ShownPath(path)))
+}
+
 fn has_too_many_files(error: &io::Error) -> bool {
     matches!(rustix::io::Errno::from_io_error(error), Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }

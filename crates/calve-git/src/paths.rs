@@ -3,7 +3,12 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+use crate::error::failed;
 
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
@@ -24,6 +29,12 @@ pub(crate) fn plain(path: &Path) -> PathBuf {
     plain
 }
 
+/// Spells a path as in a URL.
+pub(crate) fn in_url(path: &[u8]) -> String {
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    percent_encode(path, ESCAPED).to_string()
+}
+
 /// Returns a path without links, or as it is when nothing is there.
 pub(crate) fn real(path: &Path) -> PathBuf {
     fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
@@ -37,8 +48,52 @@ pub(crate) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// Returns whether nothing is there. An error is no answer: something may be.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    fs_err::symlink_metadata(path).is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
+}
+
+/// Writes a file that is never seen without its text.
+pub(crate) fn write_at_once(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut staged = path.as_os_str().to_owned();
+    staged.push(".calve");
+    fs_err::write(&staged, text)?;
+    fs_err::rename(&staged, path)
+}
+
+/// Calls `make` with one number after the other, as long as something has the name that it makes of them. Returns what it made.
+pub(crate) fn numbered<T>(mut make: impl FnMut(u64) -> io::Result<T>) -> io::Result<T> {
+    // XFS says of a directory that there is something, and others that it is not empty.
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty};
+    let mut number = 0;
+    loop {
+        match make(number) {
+            Err(error) if matches!(error.kind(), AlreadyExists | DirectoryNotEmpty) && number < 10_000 => number += 1,
+            made => return made,
+        }
+    }
+}
+
+/// Makes a directory, and those above it, that only this user may enter.
+pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| failed("failed to create directory", directory, error))
+}
+
 /// Returns the path that a `.git` file names (gitrepository-layout(5)).
 pub(crate) fn pointed_to(text: &[u8]) -> Option<PathBuf> {
     let path = text.strip_prefix(b"gitdir:")?.trim_ascii();
     (!path.is_empty()).then(|| path_of(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_resolved_by_name() {
+        assert_eq!(plain(Path::new("/a/b/../c/./d")), Path::new("/a/c/d"));
+        assert_eq!(plain(Path::new("/../x")), Path::new("/x"));
+    }
 }
