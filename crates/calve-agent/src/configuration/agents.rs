@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use strum::{IntoStaticStr, VariantNames};
 
 use super::file::read;
 use super::json_text;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 #[non_exhaustive]
 pub enum Agent {
     Claude,
@@ -17,28 +19,12 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// All agents. The length is right as long as `OpenCode` is the last one.
-    pub const ALL: [Self; Self::OpenCode as usize + 1] = [Self::Claude, Self::Codex, Self::Cursor, Self::OpenCode];
-
-    /// The names of all agents, in the same order.
-    pub const NAMES: [&str; Self::ALL.len()] = {
-        let mut names = [""; Self::ALL.len()];
-        let mut at = 0;
-        while at < names.len() {
-            names[at] = Self::ALL[at].name();
-            at += 1;
-        }
-        names
-    };
+    pub const ALL: [Self; Self::NAMES.len()] = [Self::Claude, Self::Codex, Self::Cursor, Self::OpenCode];
+    pub const NAMES: &[&str] = Self::VARIANTS;
 
     /// Returns its name, in commands and as a maker of worktrees.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Cursor => "cursor",
-            Self::OpenCode => "opencode",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

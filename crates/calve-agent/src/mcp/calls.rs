@@ -179,10 +179,10 @@ impl Call<'_> {
 /// Returns the agent's word for itself. A client's name has it at its beginning.
 fn maker_word(client: &str) -> String {
     let client = client.to_ascii_lowercase();
-    let known = Agent::NAMES.into_iter().find(|known| client.starts_with(known));
+    let known = Agent::NAMES.iter().find(|known| client.starts_with(**known));
     let word =
         || client.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).take(40).collect::<String>();
-    match known.map_or_else(word, str::to_owned).trim_start_matches('-') {
+    match known.map_or_else(word, ToString::to_string).trim_start_matches('-') {
         "" => "agent".to_owned(),
         word => word.to_owned(),
     }

@@ -37,30 +37,14 @@ const INSTRUCTIONS: &str = "Git worktrees that are complete: with installed depe
     data. Create one for each task, work in its path, and remove it when its commits are pushed or merged. Removing a worktree and resetting \
     a database take two calls: the first says what would happen and gives a token, the second confirms it.";
 
-/// The repositories that the server works on.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ServerOptions {
-    /// The repositories, each by a directory in it, and nothing else.
-    pub repositories: Vec<PathBuf>,
-    pub program: PathBuf,
-}
-
-impl ServerOptions {
-    /// Creates the options of a server for these repositories. A result has the default length at most.
-    pub fn new(repositories: Vec<PathBuf>, program: PathBuf) -> Self {
-        Self { repositories, program }
-    }
-}
-
-/// Serves one client on standard input and output, until it closes them.
-pub fn serve(options: ServerOptions) -> Result<(), ServeError> {
+/// Serves one client on standard input and output, until it closes them. `repositories`: all that it may work on, each by a directory in it.
+pub fn serve(repositories: &[PathBuf], program: PathBuf) -> Result<(), ServeError> {
     let server = Server {
-        repositories: Repositories::named(&options.repositories)?,
-        program: Program::new(options.program),
+        repositories: Repositories::named(repositories)?,
+        program: Program::new(program),
         confirmations: Confirmations::default(),
     };
-    let turns = server.program.turns();
+    let turns = server.program.turns.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async move {
         let (input, output) = stdio_pipes();

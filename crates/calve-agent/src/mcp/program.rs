@@ -27,7 +27,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 pub(super) struct Program {
     path: PathBuf,
-    turns: Arc<Semaphore>,
+    pub(super) turns: Arc<Semaphore>,
 }
 
 pub(super) struct ProgramOutput {
@@ -45,10 +45,6 @@ impl Program {
         let _ = timeout(GRACE, turns.acquire_many(AT_A_TIME)).await;
     }
 
-    pub(super) fn turns(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.turns)
-    }
-
     /// Runs a command line in a directory, and returns the JSON document that it prints.
     pub(super) async fn json(&self, directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Value, Problem> {
         let printed = self.run(directory, arguments, b"").await?;
@@ -62,7 +58,7 @@ impl Program {
         arguments: &[A],
         input: &[u8],
     ) -> Result<ProgramOutput, Problem> {
-        let turn = self.turns().acquire_owned().await.map_err(|_| unexpected())?;
+        let turn = self.turns.clone().acquire_owned().await.map_err(|_| unexpected())?;
         let mut command = Command::new(&self.path);
         command.args(arguments).current_dir(directory).env(HINTS_FOR_AGENT, "1").kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -186,7 +182,7 @@ mod tests {
                 _ = program.run(place.path(), &words, b"") => panic!("it has ended by itself"),
                 () = begun => {}
             }
-            Program::ended(program.turns()).await;
+            Program::ended(program.turns.clone()).await;
         });
         assert!(place.path().join("taken-back").exists() && !place.path().join("begun").exists());
     }

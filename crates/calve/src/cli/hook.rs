@@ -58,7 +58,7 @@ pub(crate) struct WorktreeSetupArguments {
 #[derive(Debug, Args)]
 pub(crate) struct InstallArguments {
     /// The agent: claude, codex, cursor, opencode
-    #[arg(value_name = "AGENT", value_parser = NameParser(&Agent::NAMES, agent), hide_possible_values = true)]
+    #[arg(value_name = "AGENT", value_parser = NameParser(Agent::NAMES, agent), hide_possible_values = true)]
     pub(crate) agent: Agent,
     /// A directory in the worktree
     #[arg(value_name = "PATH", default_value = ".")]

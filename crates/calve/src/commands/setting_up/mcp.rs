@@ -1,10 +1,10 @@
-use calve_agent::mcp::{ServeError, ServerOptions, serve};
+use calve_agent::mcp::{ServeError, serve};
 
 use crate::cli::setting_up::McpArguments;
 use crate::failure::{FAILED, Failure};
 
 pub(crate) fn run(arguments: &McpArguments) -> Result<(), Failure> {
-    serve(ServerOptions::new(arguments.repository.clone(), std::env::current_exe()?)).map_err(|error| {
+    serve(&arguments.repository, std::env::current_exe()?).map_err(|error| {
         let hint = match error {
             ServeError::NoDirectory { .. } => "name a directory in a repository with `--repository`",
             _ => "it is started by an agent, which speaks JSON-RPC on stdin: `calve hook install` sets that up",
