@@ -1,15 +1,15 @@
 //! An entry that the walk comes across, and looking at it.
 
-use std::cell::OnceCell;
 use std::ffi::{CStr, OsStr};
-use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::{EntryKind, Folder};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType};
+
+use crate::directory::read;
+use crate::paths::path_of;
 
 /// A larger file is no script and no list.
 pub(super) const TEXT_BYTES: u64 = 4 * 1024 * 1024;
@@ -26,7 +26,6 @@ pub(super) struct EntryName<'a> {
 pub(super) struct WalkEntry<'a> {
     named: EntryName<'a>,
     pub(super) directory: BorrowedFd<'a>,
-    link: OnceCell<Option<Vec<u8>>>,
 }
 
 impl<'a> EntryName<'a> {
@@ -73,40 +72,18 @@ impl<'a> std::ops::Deref for WalkEntry<'a> {
 impl<'a> WalkEntry<'a> {
     pub(super) fn new(folder: &'a Folder<'a>, name: &'a CStr, kind: EntryKind) -> Self {
         let named = EntryName::new(folder.path(), name, kind);
-        Self { named, directory: folder.directory(), link: OnceCell::new() }
+        Self { named, directory: folder.directory() }
     }
 
-    pub(super) fn link(&self) -> Option<&[u8]> {
-        let read = || {
-            let target = rustix::fs::readlinkat(self.directory, self.named.name, Vec::new()).ok()?;
-            Some(target.into_bytes())
-        };
-        self.link.get_or_init(read).as_deref()
+    pub(super) fn link(&self) -> Option<PathBuf> {
+        let target = rustix::fs::readlinkat(self.directory, self.named.name, Vec::new()).ok()?;
+        Some(path_of(target.to_bytes()))
     }
 
     /// Returns a file's contents, unless it is larger than any text.
     pub(super) fn text(&self) -> Option<Vec<u8>> {
         read(self.directory, self.named.name, TEXT_BYTES)
     }
-}
-
-/// Opens a directory, not following a link at its name.
-pub(super) fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty()).map(File::from)
-}
-
-/// Returns a regular file's contents, if it has at most that many bytes.
-pub(super) fn read(directory: impl AsFd, name: impl rustix::path::Arg, most_bytes: u64) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?);
-    let found = file.metadata().ok()?;
-    if !found.is_file() || found.len() > most_bytes {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).ok()? + 1);
-    file.take(most_bytes).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
 }
 
 /// Lists the names in an open directory, with their types; none when it cannot be read.

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
-use super::entry::{TEXT_BYTES, WalkEntry, open_directory, read};
-use crate::paths::path_of;
+use super::entry::{TEXT_BYTES, WalkEntry};
+use crate::directory::{open_directory, read};
+use crate::paths::{is_missing, path_of};
 
 /// Returns the tree's path when this entry, a virtual environment or a CMake build, was made. Not one at which something is: that may be `/usr`.
 pub(super) fn root(entry: &WalkEntry<'_>, new: &Path) -> Option<PathBuf> {
@@ -21,8 +22,7 @@ pub(super) fn root(entry: &WalkEntry<'_>, new: &Path) -> Option<PathBuf> {
     let stated = memmem::find_iter(&text, key).map(|found| stated(&text[found + key.len()..]));
     let path = stated.into_iter().find(|path| path.is_absolute() && path.ends_with(at))?;
     let root = path.ancestors().nth(at.components().count())?;
-    let is_gone = fs_err::symlink_metadata(root).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    (is_gone && root != new).then(|| root.to_path_buf())
+    (is_missing(root) && root != new).then(|| root.to_path_buf())
 }
 
 /// Returns the path at the beginning of a text, in quotes or not.

@@ -8,24 +8,25 @@ mod detectors;
 mod entry;
 mod former;
 mod options;
-mod repair;
 mod report;
-mod tracked;
 mod trees;
 mod worktrees;
 mod writing;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use calve_core::internal::{Descent, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree};
+use rustix::io::Errno;
 
 use crate::error::Result;
+use crate::git::Git;
+use crate::paths::path_of;
 use detectors::{DETECTORS, dist_info};
 use entry::{EntryName, WalkEntry};
-use report::PendingFinding;
+use report::Step;
 use trees::Trees;
 
 pub use options::{AuditOptions, Fix, FormerPathRule};
@@ -54,13 +55,15 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
         found.extend(auditor.found);
         records.extend(auditor.records);
     }
-    found.sort_by(|a: &PendingFinding, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
-    tracked::only_report(&mut found, new, options)?;
+    found.sort_by(|a: &Finding, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
+    report_tracked(&mut found, new, options)?;
     found.extend(dist_info::records(&trees, &found, records));
     let fixed = options.fix == Fix::Yes;
-    let findings = found.into_iter().map(|found| if fixed { repair::repair(&trees, found) } else { found.finding() });
+    if fixed {
+        found.iter_mut().for_each(|found| repair(&trees, found));
+    }
     Ok(AuditReport {
-        findings: findings.collect(),
+        findings: found,
         fixed,
         entries: scanned.entries,
         skipped: scanned.skipped,
@@ -85,7 +88,7 @@ struct Auditor<'a> {
     moved: FormerPathRule,
     /// The former place of the tree, by its contents.
     former: Vec<PathBuf>,
-    found: Vec<PendingFinding>,
+    found: Vec<Finding>,
     /// The lists of installed files that it came across.
     records: Vec<PathBuf>,
 }
@@ -94,18 +97,18 @@ impl Visitor for Auditor<'_> {
     fn wants(&self, folder: &Path, name: &CStr, kind: EntryKind) -> bool {
         let entry = EntryName::new(folder, name, kind);
         let is_left = || entry.is_directory() && (entry.name() == b".git" || self.trees.is_another(&entry));
-        DETECTORS.iter().any(|detector| detector.wants(&entry)) || dist_info::is_record(&entry) || is_left()
+        DETECTORS.iter().any(|(wants, _)| wants(&entry)) || dist_info::is_record(&entry) || is_left()
     }
 
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
         let entry = WalkEntry::new(folder, name, kind);
         let before = self.found.len();
         if self.moved == FormerPathRule::Sought && entry.is_file() {
-            self.former.extend(former::root(&entry, self.trees.new_path()));
+            self.former.extend(former::root(&entry, &self.trees.new));
         }
-        for detector in DETECTORS {
-            if detector.wants(&entry) {
-                detector.look(&entry, self.trees, &mut self.found);
+        for (wants, look) in DETECTORS {
+            if wants(&entry) {
+                look(&entry, self.trees, &mut self.found);
                 if self.found[before..].iter().any(|found| found.takes_away(&entry)) {
                     return Descent::No;
                 }
@@ -119,4 +122,57 @@ impl Visitor for Auditor<'_> {
         }
         Descent::Yes
     }
+}
+
+/// Carries out a finding's steps. One that fails makes it a report.
+fn repair(trees: &Trees, found: &mut Finding) {
+    for step in std::mem::take(&mut found.steps) {
+        let done = match &step {
+            Step::Relink { path, target } => writing::relink(trees.root(), path, target),
+            Step::Write { path, bytes, time } => writing::write(trees.root(), path, bytes, *time),
+            Step::Remove { path } => writing::remove(trees.root(), path),
+        };
+        match done {
+            Ok(()) => {}
+            // Something else has removed it meanwhile, be it another finding's repair.
+            Err(Errno::NOENT) => {}
+            Err(errno) => {
+                let (path, reason) = (step.path().clone(), errno.to_string());
+                found.only_reported(Explanation::Unchangeable { path, reason });
+                break;
+            }
+        }
+    }
+}
+
+/// Makes what concerns tracked files reports: they are the project's own, and not for a repair to change.
+fn report_tracked(found: &mut [Finding], new: &Path, options: &AuditOptions) -> Result<()> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    let asked;
+    let tracked = match &options.tracked {
+        Some(tracked) => tracked,
+        None => {
+            asked = tracked(new)?;
+            &asked
+        }
+    };
+    for found in found.iter_mut() {
+        if tracked.contains(&found.path) && found.action != Action::Reported {
+            found.only_reported(Explanation::Tracked);
+        }
+        found.steps.retain(|step| !tracked.contains(step.path()));
+    }
+    Ok(())
+}
+
+/// Asks git for the tracked files. There are none where there is no repository.
+fn tracked(new: &Path) -> Result<HashSet<PathBuf>> {
+    if new.join(".git").symlink_metadata().is_err() {
+        return Ok(HashSet::new());
+    }
+    let listed = Git::at(new).run(&["ls-files", "-z", "--recurse-submodules"])?;
+    let names = listed.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(path_of).collect())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use calve_core::report::SkippedEntry;
-use strum::{IntoStaticStr, VariantNames};
+use strum::{Display, IntoStaticStr, VariantNames};
 
 use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
@@ -39,6 +39,8 @@ pub struct Finding {
     /// The action that was taken, or would be taken.
     pub action: Action,
     pub explanation: Explanation,
+    /// The changes that are left to make for that.
+    pub(super) steps: Vec<Step>,
 }
 
 /// The meaning of an action, or the step that is left.
@@ -91,13 +93,9 @@ pub enum Action {
 
 impl Action {
     pub const NAMES: &[&str] = Self::VARIANTS;
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ReferenceKind {
@@ -122,22 +120,8 @@ pub enum ReferenceKind {
     Cargo,
 }
 
-impl ReferenceKind {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-pub(super) struct PendingFinding {
-    pub(super) kind: ReferenceKind,
-    pub(super) path: PathBuf,
-    pub(super) names: PathBuf,
-    pub(super) action: Action,
-    pub(super) explanation: Explanation,
-    pub(super) steps: Vec<Step>,
-}
-
 /// One change to the new tree. Paths are below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Relink { path: PathBuf, target: Vec<u8> },
     Write { path: PathBuf, bytes: Vec<u8>, time: Time },
@@ -153,13 +137,13 @@ impl Step {
 }
 
 /// The modification time of a file that was changed.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Time {
     Kept,
     Now,
 }
 
-impl PendingFinding {
+impl Finding {
     pub(super) fn reported(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
         Self { kind, path, names, action: Action::Reported, explanation, steps: Vec::new() }
     }
@@ -198,10 +182,5 @@ impl PendingFinding {
     /// Returns whether `entry` will not be there any more.
     pub(super) fn takes_away(&self, entry: &WalkEntry<'_>) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Remove { path } if *path == entry.path()))
-    }
-
-    pub(super) fn finding(self) -> Finding {
-        let Self { kind, path, names, action, explanation, .. } = self;
-        Finding { kind, path, names, action, explanation }
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 use memchr::memmem::Finder;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use crate::error::{Error, Result};
-use crate::paths::{path_of, plain, real};
+use crate::error::{Error, Result, failed};
+use crate::paths::{in_url, path_of, plain, real};
 
 use crate::escape::entry::EntryName;
 use crate::escape::options::AuditOptions;
@@ -18,7 +18,7 @@ use crate::escape::options::AuditOptions;
 pub(super) struct Trees {
     root: File,
     /// The path that it has, or is going to have.
-    new: PathBuf,
+    pub(super) new: PathBuf,
     /// The other trees, the one that was copied first.
     olds: Vec<PathBuf>,
     /// Those that are in the new one, by their paths below it.
@@ -29,7 +29,6 @@ pub(super) struct Trees {
 /// One way in which a tree's path is written, and how the new tree's path is written in that way.
 struct Spelling {
     finder: Finder<'static>,
-    length: usize,
     /// `None` when it is the new tree itself.
     becomes: Option<Vec<u8>>,
 }
@@ -56,7 +55,7 @@ impl Trees {
     pub(super) fn new(new: &Path, old: &Path, options: &AuditOptions) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(CWD, new, flags, Mode::empty());
-        let root = File::from(opened.map_err(|errno| failed("open", new, errno))?);
+        let root = File::from(opened.map_err(|errno| failed("failed to open", new, errno))?);
         let becomes = options.will_be.as_deref();
         let new = absolute(becomes.unwrap_or(new))?;
         let real_new = real(&new);
@@ -72,13 +71,12 @@ impl Trees {
             }
         }
         let mut spellings = Vec::new();
-        for spell in [verbatim, percent, backslash] {
+        for spell in [<[u8]>::to_vec, |path: &[u8]| in_url(path).into_bytes(), backslash] {
             let becomes = spell(new.as_os_str().as_bytes());
             let mut add = |old: &Path, becomes: Option<Vec<u8>>| {
                 let spelled = spell(old.as_os_str().as_bytes());
                 if !spellings.iter().any(|known: &Spelling| known.finder.needle() == spelled) {
-                    let (length, finder) = (spelled.len(), Finder::new(&spelled).into_owned());
-                    spellings.push(Spelling { finder, length, becomes });
+                    spellings.push(Spelling { finder: Finder::new(&spelled).into_owned(), becomes });
                 }
             };
             [&new, &real_new].into_iter().for_each(|new| add(new, None));
@@ -92,10 +90,6 @@ impl Trees {
     /// Returns the new tree's directory, wherever it is at the moment.
     pub(super) fn root(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
-    }
-
-    pub(super) fn new_path(&self) -> &Path {
-        &self.new
     }
 
     pub(super) fn old_path(&self) -> Option<&Path> {
@@ -161,10 +155,10 @@ impl Trees {
             loop {
                 let found = next.iter().enumerate().filter_map(|(index, at)| Some(((*at)?, index)));
                 // The longest, where several begin: a worktree may be inside another one.
-                let (at, index) =
-                    found.min_by_key(|&(at, index)| (at, std::cmp::Reverse(self.spellings[index].length)))?;
+                let (at, index) = found
+                    .min_by_key(|&(at, index)| (at, std::cmp::Reverse(self.spellings[index].finder.needle().len())))?;
                 let spelling = &self.spellings[index];
-                let end = at + spelling.length;
+                let end = at + spelling.finder.needle().len();
                 if !begins_path(text, at) || !ends_name(text, end) {
                     next[index] = find_from(spelling, text, at + 1);
                     continue;
@@ -216,33 +210,9 @@ fn path_at(text: &[u8], begin: usize, end: usize) -> PathBuf {
     path_of(&text[begin..end + length])
 }
 
-fn verbatim(path: &[u8]) -> Vec<u8> {
-    path.to_vec()
-}
-
-/// Spells a path as in a URL.
-fn percent(path: &[u8]) -> Vec<u8> {
-    let mut spelled = Vec::with_capacity(path.len());
-    for &byte in path {
-        if byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) {
-            spelled.push(byte);
-        } else {
-            spelled.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
-    spelled
-}
-
 /// Spells a path as in a Makefile's list of dependencies.
 fn backslash(path: &[u8]) -> Vec<u8> {
-    let mut spelled = Vec::with_capacity(path.len());
-    for &byte in path {
-        if byte == b' ' {
-            spelled.push(b'\\');
-        }
-        spelled.push(byte);
-    }
-    spelled
+    path.split(|&byte| byte == b' ').collect::<Vec<_>>().join(&b"\\ "[..])
 }
 
 /// Returns the way from one directory to a path, both absolute.
@@ -255,12 +225,4 @@ pub(super) fn relative(from: &Path, to: &Path) -> PathBuf {
 
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map(|path| plain(&path)).map_err(Error::Io)
-}
-
-pub(super) fn failed(doing: &str, path: &Path, errno: rustix::io::Errno) -> Error {
-    let source = std::io::Error::from(errno);
-    Error::Io(std::io::Error::new(
-        source.kind(),
-        format!("failed to {doing} `{}`: {source}", calve_core::internal::ShownPath(path)),
-    ))
 }

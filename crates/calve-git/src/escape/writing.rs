@@ -10,9 +10,10 @@ use calve_core::internal::{KeptOwner, ReplacedFile};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, Result};
 
-use crate::escape::entry::{names, open_directory};
+use crate::directory::open_directory;
+use crate::escape::entry::names;
 use crate::escape::report::Time;
-use crate::paths::path_of;
+use crate::paths::{numbered, path_of};
 
 /// The directory of an entry, and its name there. Dropped, it gets its time back: package managers compare that with their notes.
 struct Parent {
@@ -54,7 +55,7 @@ pub(super) fn relink(root: BorrowedFd<'_>, path: &Path, target: &[u8]) -> Result
     if FileType::from_raw_mode(before.st_mode) != FileType::Symlink {
         return Err(Errno::NOENT);
     }
-    let temporary = with_temporary_name(|temporary| rustix::fs::symlinkat(target, parent, temporary))?;
+    let (temporary, ()) = with_temporary_name(|temporary| rustix::fs::symlinkat(target, parent, temporary))?;
     let sealed = keep_owner(parent, &temporary, &before).and_then(|()| keep_time(parent, &temporary, &before));
     publish(parent, &temporary, name, sealed)
 }
@@ -64,15 +65,10 @@ pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time)
     let (held, name) = parent_of(root, path)?;
     let parent = &held.directory;
     let before = stat(parent, name)?;
-    let failed = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     let replaced = ReplacedFile::find(parent.as_fd(), name).map_err(failed)?.ok_or(Errno::NOENT)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut made = None;
-    let temporary = with_temporary_name(|temporary| {
-        made = Some(rustix::fs::openat(parent, temporary, flags, Mode::from_raw_mode(ReplacedFile::NEW_MODE as _))?);
-        Ok(())
-    })?;
-    let Some(made) = made else { return Err(Errno::INVAL) };
+    let mode = Mode::from_raw_mode(ReplacedFile::NEW_MODE as _);
+    let (temporary, made) = with_temporary_name(|temporary| rustix::fs::openat(parent, temporary, flags, mode))?;
     let mut file = File::from(made);
     let filled = || -> Result<()> {
         if replaced.keep_in(file.as_fd()).map_err(failed)? == KeptOwner::NotBoth {
@@ -90,26 +86,20 @@ pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time)
 /// Removes an entry and its descendants, except for mounts.
 pub(super) fn remove(root: BorrowedFd<'_>, path: &Path) -> Result<()> {
     let (held, name) = parent_of(root, path)?;
-    let parent = &held.directory;
-    let device = device(&rustix::fs::fstat(parent)?);
+    remove_in(&held.directory, name, device(&held.before))
+}
+
+fn remove_in(parent: &File, name: &OsStr, device: u64) -> Result<()> {
     let found = stat(parent, name)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
         return rustix::fs::unlinkat(parent, name, AtFlags::empty());
     }
-    remove_directory(parent, name, device)
-}
-
-fn remove_directory(parent: &File, name: &OsStr, device: u64) -> Result<()> {
     let directory = open_directory(parent, name)?;
     if self::device(&rustix::fs::fstat(&directory)?) != device {
         return Err(Errno::XDEV);
     }
-    for (below, kind) in names(&directory) {
-        let below = path_of(&below);
-        match kind {
-            FileType::Directory => remove_directory(&directory, below.as_os_str(), device)?,
-            _ => rustix::fs::unlinkat(&directory, &below, AtFlags::empty())?,
-        }
+    for (below, _) in names(&directory) {
+        remove_in(&directory, path_of(&below).as_os_str(), device)?;
     }
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
@@ -124,17 +114,17 @@ fn stat(parent: &File, name: &OsStr) -> Result<Stat> {
 }
 
 /// Makes something under a name that is not taken.
-fn with_temporary_name(mut make: impl FnMut(&Path) -> Result<()>) -> Result<PathBuf> {
+fn with_temporary_name<T>(mut make: impl FnMut(&Path) -> Result<T>) -> Result<(PathBuf, T)> {
     let process = rustix::process::getpid().as_raw_nonzero();
-    for number in 0..1000 {
+    let made = numbered(|number| {
         let name = PathBuf::from(format!(".calve-repair-{process}-{number}"));
-        match make(&name) {
-            Ok(()) => return Ok(name),
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Err(Errno::EXIST)
+        Ok(make(&name).map(|made| (name, made))?)
+    });
+    made.map_err(failed)
+}
+
+fn failed(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
 /// Puts the new file in place of the old one, or removes it where that fails.

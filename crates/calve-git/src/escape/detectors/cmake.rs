@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use crate::escape::detectors::detector::Detector;
-use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names, open_directory, read};
-use crate::escape::report::{Explanation, PendingFinding, ReferenceKind, Step};
+use crate::directory::{open_directory, read};
+use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names};
+use crate::escape::report::{Explanation, Finding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
-
-pub(super) struct CMake;
 
 /// Files that CMake generates from the sources and the cache.
 const GENERATED: &[&[u8]] = &[
@@ -29,24 +27,22 @@ const GENERATED: &[&[u8]] = &[
     b"install_manifest.txt",
 ];
 
-impl Detector for CMake {
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        entry.is_file() && entry.name() == b"CMakeCache.txt"
-    }
+pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    entry.is_file() && entry.name() == b"CMakeCache.txt"
+}
 
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Lines)) else { return };
-        let mut cache = PendingFinding::text(ReferenceKind::CMake, entry.path(), named);
-        // The cache has the options that were chosen; the rest follows from it.
-        if !cache.steps.is_empty()
-            && let Ok(directory) = open_directory(entry.directory, c".")
-        {
-            generated(&directory, entry.folder, trees, &mut cache.steps);
-            let shown = if entry.folder.as_os_str().is_empty() { Path::new(".") } else { entry.folder };
-            cache.explanation = Explanation::RunCMake(shown.to_path_buf());
-        }
-        found.push(cache);
+pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
+    let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Lines)) else { return };
+    let mut cache = Finding::text(ReferenceKind::CMake, entry.path(), named);
+    // The cache has the options that were chosen; the rest follows from it.
+    if !cache.steps.is_empty()
+        && let Ok(directory) = open_directory(entry.directory, c".")
+    {
+        generated(&directory, entry.folder, trees, &mut cache.steps);
+        let shown = if entry.folder.as_os_str().is_empty() { Path::new(".") } else { entry.folder };
+        cache.explanation = Explanation::RunCMake(shown.to_path_buf());
     }
+    found.push(cache);
 }
 
 fn generated(directory: &File, path: &Path, trees: &Trees, steps: &mut Vec<Step>) {

@@ -1,30 +1,29 @@
 //! The list of the files that an installed Python package has, with their hashes.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::escape::entry::{EntryName, TEXT_BYTES, read};
-use crate::escape::report::{Explanation, PendingFinding, ReferenceKind, Step};
+use crate::directory::read;
+use crate::escape::entry::{EntryName, TEXT_BYTES};
+use crate::escape::report::{Explanation, Finding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::escape::writing::open_parent;
-use crate::paths::plain;
+use crate::paths::{path_of, plain};
 
 pub(crate) fn is_record(entry: &EntryName<'_>) -> bool {
     entry.name() == b"RECORD" && entry.folder_name.ends_with(b".dist-info")
 }
 
 /// Finds the lists with paths of another tree, or with hashes of files that change. A line needs no hash (PyPA: "Recording installed projects").
-pub(crate) fn records(trees: &Trees, found: &[PendingFinding], records: Vec<PathBuf>) -> Vec<PendingFinding> {
+pub(crate) fn records(trees: &Trees, found: &[Finding], records: Vec<PathBuf>) -> Vec<Finding> {
     let writes = found.iter().flat_map(|found| &found.steps).filter(|step| matches!(step, Step::Write { .. }));
     let changed: HashSet<&Path> = writes.map(|step| step.path().as_path()).collect();
-    let mut lists: Vec<PendingFinding> = records.into_iter().filter_map(|path| record(trees, &changed, path)).collect();
+    let mut lists: Vec<Finding> = records.into_iter().filter_map(|path| record(trees, &changed, path)).collect();
     lists.sort_by(|a, b| a.path.cmp(&b.path));
     lists
 }
 
-fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<PendingFinding> {
+fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Finding> {
     let (parent, name) = open_parent(trees.root(), &path).ok()?;
     let text = read(&parent, name, TEXT_BYTES)?;
     let named = trees.named(&text, Language::Lines);
@@ -55,14 +54,13 @@ fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Pend
         (None, None) => return None,
     };
     let names = names.or(rehashed)?;
-    Some(PendingFinding::rewritten(ReferenceKind::DistInfo, path, names, lines, explanation))
+    Some(Finding::rewritten(ReferenceKind::DistInfo, path, names, lines, explanation))
 }
 
 /// Returns the file of a line, below the new tree. Names with commas or quotes are in quotes, and are no names of ours.
 fn changed_file(line: &[u8], site: &Path) -> Option<PathBuf> {
     let end = line.iter().position(|&byte| byte == b',')?;
-    let listed = Path::new(OsStr::from_bytes(&line[..end]));
     // Below a root of its own, so that `..` does not lead above it.
-    let whole = plain(&Path::new("/").join(site).join(listed));
+    let whole = plain(&Path::new("/").join(site).join(path_of(&line[..end])));
     whole.strip_prefix("/").ok().map(Path::to_path_buf)
 }

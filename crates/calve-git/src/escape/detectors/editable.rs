@@ -1,32 +1,27 @@
 //! The finders of editable installs: Python modules that import a package from where it is written.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use crate::escape::detectors::detector::Detector;
+use crate::directory::open_directory;
 use crate::escape::detectors::texts::is_site;
-use crate::escape::entry::{EntryName, WalkEntry, names, open_directory};
-use crate::escape::report::{PendingFinding, ReferenceKind, Step, Time};
+use crate::escape::entry::{EntryName, WalkEntry, names};
+use crate::escape::report::{Finding, ReferenceKind, Step, Time};
 use crate::escape::trees::{Language, Trees};
+use crate::paths::path_of;
 
-pub(super) struct Finder;
+pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    entry.is_file() && is_site(entry) && is_finder(entry.name())
+}
 
-impl Detector for Finder {
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        entry.is_file() && is_site(entry) && is_finder(entry.name())
+pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
+    let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
+    let mut finder = Finding::text(ReferenceKind::Editable, entry.path(), named);
+    if let [Step::Write { time, .. }] = finder.steps.as_mut_slice() {
+        // Python takes a compiled file for current as long as size and time of its source are the same.
+        *time = Time::Now;
+        finder.steps.extend(compiled(entry).into_iter().map(|path| Step::Remove { path }));
     }
-
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
-        let mut finder = PendingFinding::text(ReferenceKind::Editable, entry.path(), named);
-        if let [Step::Write { time, .. }] = finder.steps.as_mut_slice() {
-            // Python takes a compiled file for current as long as size and time of its source are the same.
-            *time = Time::Now;
-            finder.steps.extend(compiled(entry).into_iter().map(|path| Step::Remove { path }));
-        }
-        found.push(finder);
-    }
+    found.push(finder);
 }
 
 /// Returns true for the modules of setuptools, scikit-build-core, meson-python, with the word in their name.
@@ -39,5 +34,5 @@ fn compiled(entry: &WalkEntry<'_>) -> Vec<PathBuf> {
     let stem = &entry.name()[..entry.name().len() - b"py".len()];
     let folder = entry.folder.join("__pycache__");
     let names = names(&cache).into_iter().filter(|(name, _)| name.starts_with(stem));
-    names.map(|(name, _)| folder.join(OsStr::from_bytes(&name))).collect()
+    names.map(|(name, _)| folder.join(path_of(&name))).collect()
 }

@@ -2,48 +2,44 @@
 
 use std::path::Path;
 
-use crate::escape::detectors::detector::Detector;
-use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, open_directory, read};
-use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
+use crate::directory::{open_directory, read};
+use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry};
+use crate::escape::report::{Explanation, Finding, ReferenceKind};
 use crate::escape::trees::Trees;
 use crate::paths::{path_of, plain, pointed_to};
 
-pub(super) struct GitPointer;
+pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    entry.name() == b".git" && (entry.is_directory() || entry.is_file())
+}
 
-impl Detector for GitPointer {
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        entry.name() == b".git" && (entry.is_directory() || entry.is_file())
-    }
-
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        if entry.is_directory() {
-            found.extend(borrowed(entry, trees));
-        } else if let Some(repository) = entry.text().as_deref().and_then(pointed_to) {
-            match entry.folder.as_os_str().is_empty() {
-                true => found.extend(of_the_root(trees, &repository)),
-                false => found.extend(nested(entry, trees, &repository)),
-            }
+pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
+    if entry.is_directory() {
+        found.extend(borrowed(entry, trees));
+    } else if let Some(repository) = entry.text().as_deref().and_then(pointed_to) {
+        match entry.folder.as_os_str().is_empty() {
+            true => found.extend(of_the_root(trees, &repository)),
+            false => found.extend(nested(entry, trees, &repository)),
         }
     }
 }
 
 /// Reports the pointer of the worktree itself, unless the repository points back: then it is right.
-fn of_the_root(trees: &Trees, repository: &Path) -> Option<PendingFinding> {
-    let repository = plain(&trees.new_path().join(repository));
+fn of_the_root(trees: &Trees, repository: &Path) -> Option<Finding> {
+    let repository = plain(&trees.new.join(repository));
     // A submodule's or a separate repository has nothing that points back.
     let back = fs_err::read(repository.join("gitdir")).ok()?;
     let back = repository.join(path_of(back.trim_ascii_end()));
-    let own = trees.new_path().join(".git");
+    let own = trees.new.join(".git");
     let same = |a: &Path, b: &Path| a == b || fs_err::canonicalize(a).ok() == fs_err::canonicalize(b).ok();
     if same(&plain(&back), &own) {
         return None;
     }
-    Some(PendingFinding::reported(ReferenceKind::GitPointer, ".git".into(), back, Explanation::IndexOfAnother))
+    Some(Finding::reported(ReferenceKind::GitPointer, ".git".into(), back, Explanation::IndexOfAnother))
 }
 
-fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<PendingFinding> {
-    let here = plain(&trees.new_path().join(entry.folder).join(repository));
-    if here.strip_prefix(trees.new_path()).is_ok_and(|below| trees.has(below)) {
+fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<Finding> {
+    let here = plain(&trees.new.join(entry.folder).join(repository));
+    if here.strip_prefix(&trees.new).is_ok_and(|below| trees.has(below)) {
         return None;
     }
     let led_to = match repository.is_absolute() {
@@ -56,11 +52,11 @@ fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<Pen
         true => Explanation::InitSubmodule,
         false => Explanation::PlainFiles,
     };
-    Some(PendingFinding::dropped(ReferenceKind::GitPointer, entry.path(), led_to, explanation))
+    Some(Finding::dropped(ReferenceKind::GitPointer, entry.path(), led_to, explanation))
 }
 
 /// Reports a repository of its own that borrows objects from another tree, and has only some of its own.
-fn borrowed(entry: &WalkEntry<'_>, trees: &Trees) -> Option<PendingFinding> {
+fn borrowed(entry: &WalkEntry<'_>, trees: &Trees) -> Option<Finding> {
     let mut directory = open_directory(entry.directory, c".git").ok()?;
     for name in [c"objects", c"info"] {
         directory = open_directory(&directory, name).ok()?;
@@ -68,5 +64,5 @@ fn borrowed(entry: &WalkEntry<'_>, trees: &Trees) -> Option<PendingFinding> {
     let text = read(&directory, c"alternates", TEXT_BYTES)?;
     let names = trees.first_named(&text)?;
     let path = entry.path().join("objects/info/alternates");
-    Some(PendingFinding::reported(ReferenceKind::GitPointer, path, names, Explanation::BorrowsObjects))
+    Some(Finding::reported(ReferenceKind::GitPointer, path, names, Explanation::BorrowsObjects))
 }

@@ -1,64 +1,54 @@
 //! Symlinks: absolute ones into another tree, and relative ones that leave the tree.
 
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
 
-use crate::escape::detectors::detector::Detector;
 use crate::escape::entry::{EntryName, WalkEntry};
-use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
+use crate::escape::report::{Action, Explanation, Finding, ReferenceKind, Step};
 use crate::escape::trees::{Trees, relative};
-use crate::paths::{path_of, plain};
+use crate::paths::plain;
 
-pub(super) struct AbsoluteLinks;
-
-impl Detector for AbsoluteLinks {
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        entry.is_link()
-    }
-
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let Some(target) = entry.link().filter(|target| target.starts_with(b"/")).map(path_of) else { return };
-        let Some(below) = trees.below_another(&plain(&target)) else { return };
-        let instead = trees.new_path().join(&below);
-        found.push(relinked(ReferenceKind::AbsoluteLink, entry, trees, target, &below, &instead));
-    }
+pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    entry.is_link()
 }
 
-/// Relative targets above the tree. Where they lead depends on where the tree is.
-pub(super) struct LeavingLinks;
+pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
+    found.extend(entry.link().and_then(|target| match target.is_absolute() {
+        true => absolute(entry, trees, target),
+        false => leaving(entry, trees, &target),
+    }));
+}
 
-impl Detector for LeavingLinks {
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        entry.is_link()
+fn absolute(entry: &WalkEntry<'_>, trees: &Trees, target: PathBuf) -> Option<Finding> {
+    let below = trees.below_another(&plain(&target))?;
+    let instead = trees.new.join(&below);
+    Some(relinked(ReferenceKind::AbsoluteLink, entry, trees, target, &below, &instead))
+}
+
+/// Finds a relative target above the tree. Where it leads depends on where the tree is.
+fn leaving(entry: &WalkEntry<'_>, trees: &Trees, target: &Path) -> Option<Finding> {
+    if !leaves(entry.folder, target) {
+        return None;
     }
-
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let Some(target) = entry.link().filter(|target| !target.starts_with(b"/")).map(path_of) else { return };
-        if !leaves(entry.folder, &target) {
-            return;
-        }
-        let here = trees.new_path().join(entry.folder);
-        let leads_to = plain(&here.join(&target));
-        if let Some(below) = trees.below_another(&leads_to) {
-            let instead = relative(&here, &trees.new_path().join(&below));
-            found.push(relinked(ReferenceKind::LeavingLink, entry, trees, leads_to, &below, &instead));
-            return;
-        }
+    let here = trees.new.join(entry.folder);
+    let into_another = |path: &Path| {
+        let below = trees.below_another(path)?;
+        let instead = relative(&here, &trees.new.join(&below));
+        Some(relinked(ReferenceKind::LeavingLink, entry, trees, path.to_path_buf(), &below, &instead))
+    };
+    let leads_to = plain(&here.join(target));
+    into_another(&leads_to).or_else(|| {
         // In the tree that was copied the same text led elsewhere, if that one is elsewhere.
-        let Some(old) = trees.old_path() else { return };
-        let led_to = plain(&old.join(entry.folder).join(&target));
-        if led_to == leads_to || led_to.starts_with(trees.new_path()) {
-            return;
+        let led_to = plain(&trees.old_path()?.join(entry.folder).join(target));
+        if led_to == leads_to || led_to.starts_with(&trees.new) {
+            return None;
         }
-        if let Some(below) = trees.below_another(&led_to) {
-            let instead = relative(&here, &trees.new_path().join(&below));
-            found.push(relinked(ReferenceKind::LeavingLink, entry, trees, led_to, &below, &instead));
-            return;
-        }
-        if led_to.symlink_metadata().is_ok() {
+        into_another(&led_to).or_else(|| {
+            led_to.symlink_metadata().ok()?;
             let instead = relative(&here, &led_to);
-            found.push(to(ReferenceKind::LeavingLink, entry, led_to, &instead, Explanation::SameTarget));
-        }
-    }
+            Some(to(ReferenceKind::LeavingLink, entry, led_to.clone(), &instead, Explanation::SameTarget))
+        })
+    })
 }
 
 /// Returns whether going along `target` from `folder` comes above the root of the tree.
@@ -66,9 +56,9 @@ fn leaves(folder: &Path, target: &Path) -> bool {
     let mut depth = folder.components().count();
     for part in target.components() {
         match part {
-            std::path::Component::ParentDir if depth == 0 => return true,
-            std::path::Component::ParentDir => depth -= 1,
-            std::path::Component::Normal(_) => depth += 1,
+            Component::ParentDir if depth == 0 => return true,
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
             _ => {}
         }
     }
@@ -82,23 +72,16 @@ fn relinked(
     names: PathBuf,
     below: &Path,
     instead: &Path,
-) -> PendingFinding {
+) -> Finding {
     // It must not lead to itself either.
     if !trees.has(below) || below == entry.path() {
-        return PendingFinding::reported(kind, entry.path(), names, Explanation::TargetMissing(below.to_path_buf()));
+        return Finding::reported(kind, entry.path(), names, Explanation::TargetMissing(below.to_path_buf()));
     }
     to(kind, entry, names, instead, Explanation::NamesThisTree)
 }
 
-fn to(
-    kind: ReferenceKind,
-    entry: &WalkEntry<'_>,
-    names: PathBuf,
-    instead: &Path,
-    explanation: Explanation,
-) -> PendingFinding {
-    use std::os::unix::ffi::OsStrExt as _;
+fn to(kind: ReferenceKind, entry: &WalkEntry<'_>, names: PathBuf, instead: &Path, explanation: Explanation) -> Finding {
     let (path, target) = (entry.path(), instead.as_os_str().as_bytes().to_vec());
     let steps = vec![Step::Relink { path: path.clone(), target }];
-    PendingFinding { kind, path, names, action: Action::Repaired, explanation, steps }
+    Finding { kind, path, names, action: Action::Repaired, explanation, steps }
 }

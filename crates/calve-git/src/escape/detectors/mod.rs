@@ -2,7 +2,6 @@
 
 mod cargo;
 mod cmake;
-pub(super) mod detector;
 pub(super) mod dist_info;
 mod editable;
 mod git_pointer;
@@ -11,22 +10,21 @@ mod shebang;
 mod texts;
 mod web;
 
-use detector::Detector;
+use crate::escape::entry::{EntryName, WalkEntry};
+use crate::escape::report::Finding;
+use crate::escape::trees::Trees;
+
+/// How a kind is found: whether an entry is worth a look, by its name and folder alone, and the look.
+type Detector = (fn(&EntryName<'_>) -> bool, fn(&WalkEntry<'_>, &Trees, &mut Vec<Finding>));
 
 /// All kinds, in the order in which an entry is offered to them.
-pub(super) const DETECTORS: &[&dyn Detector] = &[
-    &links::AbsoluteLinks,
-    &links::LeavingLinks,
-    &git_pointer::GitPointer,
-    &texts::ACTIVATE,
-    &shebang::Shebang,
-    &texts::PYVENV,
-    &texts::PATH_FILES,
-    &editable::Finder,
-    &texts::DIRECT_URL,
-    &texts::PNPM,
-    &texts::NEXT,
-    &web::Web,
-    &cmake::CMake,
-    &cargo::Cargo,
+pub(super) const DETECTORS: [Detector; 8] = [
+    (links::wants, links::look),
+    (git_pointer::wants, git_pointer::look),
+    (texts::wants, texts::look),
+    (shebang::wants, shebang::look),
+    (editable::wants, editable::look),
+    (web::wants, web::look),
+    (cmake::wants, cmake::look),
+    (cargo::wants, cargo::look),
 ];

@@ -4,13 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use crate::escape::detectors::detector::Detector;
+use crate::directory::read;
 use crate::escape::detectors::texts::{is_activate, is_script_folder};
-use crate::escape::entry::{EntryName, WalkEntry, read};
-use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
+use crate::escape::entry::{EntryName, WalkEntry};
+use crate::escape::report::{Explanation, Finding, ReferenceKind};
 use crate::escape::trees::{Language, Mention, Trees};
-
-pub(super) struct Shebang;
 
 /// Launchers and shims are small.
 const SCRIPT_BYTES: u64 = 64 * 1024;
@@ -18,24 +16,21 @@ const SCRIPT_BYTES: u64 = 64 * 1024;
 /// The kernel reads 256 bytes (Linux 5.1; 128 before that), of which the last one ends the line.
 const LINE_BYTES: usize = 127;
 
-impl Detector for Shebang {
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        entry.is_file() && is_script_folder(entry) && !is_activate(entry)
-    }
+pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    entry.is_file() && is_script_folder(entry) && !is_activate(entry)
+}
 
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let Ok(name) = std::ffi::CString::new(entry.name()) else { return };
-        let Some(script) = read(entry.directory, name.as_c_str(), SCRIPT_BYTES) else { return };
-        if !script.starts_with(b"#!") {
-            return;
-        }
-        let Some(named) = trees.named(&script, Language::Shell) else { return };
-        let (kind, path, Mention { names, moved }) = (ReferenceKind::Shebang, entry.path(), named);
-        found.push(match moved.map(runnable) {
-            Some(None) => PendingFinding::reported(kind, path, names, Explanation::LineTooLong),
-            moved => PendingFinding::text(kind, path, Mention { names, moved: moved.flatten() }),
-        });
+pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
+    let Some(script) = read(entry.directory, entry.name(), SCRIPT_BYTES) else { return };
+    if !script.starts_with(b"#!") {
+        return;
     }
+    let Some(named) = trees.named(&script, Language::Shell) else { return };
+    let (kind, path, Mention { names, moved }) = (ReferenceKind::Shebang, entry.path(), named);
+    found.push(match moved.map(runnable) {
+        Some(None) => Finding::reported(kind, path, names, Explanation::LineTooLong),
+        moved => Finding::text(kind, path, Mention { names, moved: moved.flatten() }),
+    });
 }
 
 /// Returns a script whose first line the kernel takes whole: a longer one of Python's goes by the shell, as pip writes it. `None`: impossible.

@@ -1,72 +1,50 @@
 //! Texts that name the tree which they are in, and that work in the new one when they name that instead.
 
-use crate::escape::detectors::detector::Detector;
 use crate::escape::entry::{EntryName, WalkEntry};
-use crate::escape::report::{PendingFinding, ReferenceKind};
+use crate::escape::report::{Finding, ReferenceKind};
 use crate::escape::trees::{Language, Trees};
 
-pub(super) struct TextFile {
-    kind: ReferenceKind,
-    language: Language,
-    is_one: fn(&EntryName<'_>) -> bool,
-}
+/// The language of a kind of text, and whether an entry is one.
+type TextKind = (ReferenceKind, Language, fn(&EntryName<'_>) -> bool);
 
-impl Detector for TextFile {
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        entry.is_file() && (self.is_one)(entry)
-    }
-
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let named = entry.text().and_then(|text| trees.named(&text, self.language));
-        found.extend(named.map(|named| PendingFinding::text(self.kind, entry.path(), named)));
-    }
-}
-
-/// The scripts that switch a virtual environment on: those of venv, virtualenv, uv and conda.
-pub(super) const ACTIVATE: TextFile = TextFile {
-    kind: ReferenceKind::Activate,
-    language: Language::Shell,
-    is_one: |entry| is_script_folder(entry) && is_activate(entry),
-};
-
-/// By this a Python interpreter knows that it is a virtual environment's.
-pub(super) const PYVENV: TextFile = TextFile {
-    kind: ReferenceKind::PyvenvCfg,
-    language: Language::Lines,
-    is_one: |entry| entry.name() == b"pyvenv.cfg",
-};
-
-/// Files that make a Python package importable from where it is written.
-pub(super) const PATH_FILES: TextFile = TextFile {
-    kind: ReferenceKind::Editable,
-    language: Language::Lines,
-    is_one: |entry| is_site(entry) && (entry.name().ends_with(b".pth") || entry.name().ends_with(b".egg-link")),
-};
-
-/// By this (PEP 610) pip and uv tell whether an editable package is the one that is wanted.
-pub(super) const DIRECT_URL: TextFile = TextFile {
-    kind: ReferenceKind::DistInfo,
-    language: Language::Quoted,
-    is_one: |entry| entry.name() == b"direct_url.json" && entry.folder_name.ends_with(b".dist-info"),
-};
-
-/// pnpm's notes of an installation. Where they name another tree, pnpm installs everything anew, or into that tree.
-pub(super) const PNPM: TextFile = TextFile {
-    kind: ReferenceKind::Pnpm,
-    language: Language::Quoted,
-    is_one: |entry| {
+static TEXTS: [TextKind; 6] = [
+    // The scripts that switch a virtual environment on: those of venv, virtualenv, uv and conda.
+    (ReferenceKind::Activate, Language::Shell, |entry| is_script_folder(entry) && is_activate(entry)),
+    // By this a Python interpreter knows that it is a virtual environment's.
+    (ReferenceKind::PyvenvCfg, Language::Lines, |entry| entry.name() == b"pyvenv.cfg"),
+    // Files that make a Python package importable from where it is written.
+    (ReferenceKind::Editable, Language::Lines, |entry| {
+        is_site(entry) && (entry.name().ends_with(b".pth") || entry.name().ends_with(b".egg-link"))
+    }),
+    // By this (PEP 610) pip and uv tell whether an editable package is the one that is wanted.
+    (ReferenceKind::DistInfo, Language::Quoted, |entry| {
+        entry.name() == b"direct_url.json" && entry.folder_name.ends_with(b".dist-info")
+    }),
+    // pnpm's notes of an installation. Where they name another tree, pnpm installs everything anew, or into that tree.
+    (ReferenceKind::Pnpm, Language::Quoted, |entry| {
         let name = entry.name();
         entry.folder_name == b"node_modules"
             && (name == b".modules.yaml" || (name.starts_with(b".pnpm-workspace-state") && name.ends_with(b".json")))
-    },
-};
+    }),
+    // The settings of a server of Next.js.
+    (ReferenceKind::WebCache, Language::Quoted, |entry| {
+        entry.name() == b"required-server-files.json" && entry.folder_name == b".next"
+    }),
+];
 
-/// The settings of a server of Next.js.
-pub(super) const NEXT: TextFile = TextFile {
-    kind: ReferenceKind::WebCache,
-    language: Language::Quoted,
-    is_one: |entry| entry.name() == b"required-server-files.json" && entry.folder_name == b".next",
-};
+fn kind_of(entry: &EntryName<'_>) -> Option<&'static TextKind> {
+    TEXTS.iter().find(|(.., is_one)| entry.is_file() && is_one(entry))
+}
+
+pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    kind_of(entry).is_some()
+}
+
+pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
+    let Some(&(kind, language, _)) = kind_of(entry) else { return };
+    let named = entry.text().and_then(|text| trees.named(&text, language));
+    found.extend(named.map(|named| Finding::text(kind, entry.path(), named)));
+}
 
 pub(super) fn is_script_folder(entry: &EntryName<'_>) -> bool {
     matches!(entry.folder_name, b"bin" | b".bin" | b"Scripts" | b"sbin")

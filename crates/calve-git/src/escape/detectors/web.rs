@@ -5,48 +5,43 @@ use std::os::fd::AsFd;
 
 use rustix::fs::FileType;
 
-use crate::escape::detectors::detector::Detector;
-use crate::escape::entry::{EntryName, WalkEntry, names, open_directory, read};
-use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
+use crate::directory::{open_directory, read};
+use crate::escape::entry::{EntryName, WalkEntry, names};
+use crate::escape::report::{Explanation, Finding, ReferenceKind};
 use crate::escape::trees::Trees;
 use crate::paths::path_of;
-
-pub(super) struct Web;
 
 /// So much of a cache is searched.
 const SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
 
-impl Detector for Web {
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        let name = entry.name();
-        if entry.is_directory() {
-            return is_cache(entry);
-        }
-        entry.is_file() && matches!(name, b".eslintcache" | b".stylelintcache")
+pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    let name = entry.name();
+    if entry.is_directory() {
+        return is_cache(entry);
     }
+    entry.is_file() && matches!(name, b".eslintcache" | b".stylelintcache")
+}
 
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let (kind, path) = (ReferenceKind::WebCache, entry.path());
-        if entry.is_file() {
-            let names = entry.text().and_then(|text| trees.first_named(&text));
-            found.extend(names.map(|names| PendingFinding::dropped(kind, path, names, Explanation::MadeAgain)));
-            return;
+pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
+    let (kind, path) = (ReferenceKind::WebCache, entry.path());
+    if entry.is_file() {
+        let names = entry.text().and_then(|text| trees.first_named(&text));
+        found.extend(names.map(|names| Finding::dropped(kind, path, names, Explanation::MadeAgain)));
+        return;
+    }
+    let Ok(directory) = open_directory(entry.directory, entry.name()) else { return };
+    if matches!(entry.name(), b"webpack" | b"turbopack") {
+        // Packed, so that it cannot be searched; and every key is an absolute path, so that it is of no use here.
+        if !names(&directory).is_empty() {
+            let old = trees.old_path().unwrap_or(&trees.new).join(&path);
+            found.push(Finding::dropped(kind, path, old, Explanation::MadeAgain));
         }
-        let Ok(name) = std::ffi::CString::new(entry.name()) else { return };
-        let Ok(directory) = open_directory(entry.directory, name.as_c_str()) else { return };
-        if matches!(entry.name(), b"webpack" | b"turbopack") {
-            // Packed, so that it cannot be searched; and every key is an absolute path, so that it is of no use here.
-            if !names(&directory).is_empty() {
-                let old = trees.old_path().unwrap_or(trees.new_path()).join(&path);
-                found.push(PendingFinding::dropped(kind, path, old, Explanation::MadeAgain));
-            }
-            return;
-        }
-        let mut search = Search { trees, left: SEARCHED_BYTES, named: None };
-        search.directory(&directory);
-        if let Some(named) = search.named {
-            found.push(PendingFinding::dropped(kind, path, named, Explanation::MadeAgain));
-        }
+        return;
+    }
+    let mut search = Search { trees, left: SEARCHED_BYTES, named: None };
+    search.directory(&directory);
+    if let Some(named) = search.named {
+        found.push(Finding::dropped(kind, path, named, Explanation::MadeAgain));
     }
 }
 

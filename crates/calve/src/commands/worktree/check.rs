@@ -73,13 +73,8 @@ fn line(finding: &Finding, fixed: bool) -> String {
         (Action::Repaired, false) => "can be repaired",
         (Action::Dropped, false) => "can be dropped",
     };
-    format!(
-        "{}: {} -> {}: {action}; {}\n",
-        kind.name(),
-        ShownPath(path),
-        ShownPath(names),
-        wording::git::explanation(finding)
-    )
+    let (path, names) = (ShownPath(path), ShownPath(names));
+    format!("{kind}: {path} -> {names}: {action}; {}\n", wording::git::explanation(finding))
 }
 
 fn summary(tree: &Path, report: &AuditReport) -> String {
@@ -101,10 +96,10 @@ fn summary(tree: &Path, report: &AuditReport) -> String {
 
 pub(super) fn findings(report: &AuditReport) -> Vec<EscapeFinding> {
     let one = |finding: &Finding| EscapeFinding {
-        kind: finding.kind.name(),
+        kind: finding.kind.into(),
         path: receipt_path(&finding.path),
         names: receipt_path(&finding.names),
-        action: finding.action.name(),
+        action: finding.action.into(),
         hint: wording::git::explanation(finding),
     };
     report.findings.iter().map(one).collect()

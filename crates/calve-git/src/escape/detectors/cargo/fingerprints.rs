@@ -4,18 +4,13 @@ use std::fs::File;
 
 use rustix::fs::FileType;
 
-use crate::escape::entry::{names, open_directory};
+use crate::directory::open_directory;
+use crate::escape::entry::names;
 use crate::paths::path_of;
 
 pub(super) struct Fingerprints {
     directory: File,
     folders: Vec<Vec<u8>>,
-}
-
-/// The fingerprint of a unit, or of some of one package.
-pub(super) struct Unit {
-    pub(super) folder: Vec<u8>,
-    pub(super) files: Vec<Vec<u8>>,
 }
 
 impl Fingerprints {
@@ -26,8 +21,8 @@ impl Fingerprints {
         Some(Self { directory, folders })
     }
 
-    /// Returns the units named `stem`: a crate's or a package's name, mostly with a hash.
-    pub(super) fn units_of(&self, stem: &[u8]) -> Vec<Unit> {
+    /// Returns the folders of the units named `stem` (a crate's or a package's name, mostly with a hash), each with its files.
+    pub(super) fn units_of(&self, stem: &[u8]) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         let (name, hash) = split(stem);
         let named: Vec<&Vec<u8>> = match hash {
             Some(hash) => self.folders.iter().filter(|folder| split(folder).1 == Some(hash)).collect(),
@@ -38,7 +33,7 @@ impl Fingerprints {
             true => self.folders.iter().filter(|folder| same_name(split(folder).0, name)).collect(),
             false => named,
         };
-        named.into_iter().map(|folder| Unit { folder: folder.clone(), files: self.files(folder) }).collect()
+        named.into_iter().map(|folder| (folder.clone(), self.files(folder))).collect()
     }
 
     /// Lists the hashes that say what a unit was made of. It leaves out the files beside them: JSON for messages, dep-info, and a time.

@@ -8,57 +8,49 @@
 mod dep_info;
 mod fingerprints;
 
-use std::ffi::OsStr;
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use crate::escape::detectors::detector::Detector;
-use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names, open_directory, read};
-use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
+use crate::directory::{open_directory, read};
+use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names};
+use crate::escape::report::{Action, Explanation, Finding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
 use dep_info::DepInfo;
 use fingerprints::Fingerprints;
 
-pub(super) struct Cargo;
+/// Accepts the directory that marks a `target/PROFILE` or `target/TRIPLE/PROFILE`: Cargo keeps it there.
+pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    entry.is_directory() && entry.name() == b".fingerprint"
+}
 
-impl Detector for Cargo {
-    /// Accepts the directory that marks a `target/PROFILE` or `target/TRIPLE/PROFILE`: Cargo keeps it there.
-    fn wants(&self, entry: &EntryName<'_>) -> bool {
-        entry.is_directory() && entry.name() == b".fingerprint"
+pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
+    let Ok(profile) = open_directory(entry.directory, c".") else { return };
+    let Some(fingerprints) = Fingerprints::read(&profile) else { return };
+    let mut look = ProfileInspection { trees, entry, fingerprints, found };
+    for folder in ["deps", "examples"] {
+        if let Ok(directory) = open_directory(&profile, folder) {
+            look.units(&directory);
+        }
     }
-
-    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
-        let Ok(profile) = open_directory(entry.directory, c".") else { return };
-        let Some(fingerprints) = Fingerprints::read(&profile) else { return };
-        let mut look = ProfileInspection { trees, entry, path: entry.folder, fingerprints, found };
-        for folder in ["deps", "examples"] {
-            if let Ok(directory) = open_directory(&profile, folder) {
+    if let Ok(build) = open_directory(&profile, c"build") {
+        for (name, _) in names(&build).into_iter().filter(|(_, kind)| *kind == FileType::Directory) {
+            if let Ok(directory) = open_directory(&build, path_of(&name)) {
                 look.units(&directory);
+                look.script_run(&directory, &name);
             }
         }
-        if let Ok(build) = open_directory(&profile, c"build") {
-            for (name, _) in names(&build).into_iter().filter(|(_, kind)| *kind == FileType::Directory) {
-                if let Ok(directory) = open_directory(&build, path_of(&name)) {
-                    look.units(&directory);
-                    look.script_run(&directory, &name);
-                }
-            }
-        }
-        look.lists(&profile);
     }
+    look.lists(&profile);
 }
 
 struct ProfileInspection<'a> {
     trees: &'a Trees,
     entry: &'a WalkEntry<'a>,
-    /// The profile's directory, below the new tree.
-    path: &'a Path,
     fingerprints: Fingerprints,
-    found: &'a mut Vec<PendingFinding>,
+    found: &'a mut Vec<Finding>,
 }
 
 impl ProfileInspection<'_> {
@@ -109,7 +101,7 @@ impl ProfileInspection<'_> {
         if path.is_absolute() {
             return read(rustix::fs::CWD, &path, TEXT_BYTES);
         }
-        self.path.ancestors().find_map(|above| {
+        self.entry.folder.ancestors().find_map(|above| {
             let below = above.join(&path);
             let (parent, name) = crate::escape::writing::open_parent(self.trees.root(), &below).ok()?;
             read(&parent, name, TEXT_BYTES)
@@ -121,14 +113,11 @@ impl ProfileInspection<'_> {
         let Some(output) = read(directory, c"output", TEXT_BYTES) else { return };
         // Cargo puts the new directory in place of this one when it reads the output.
         let own = read(directory, c"root-output", TEXT_BYTES).unwrap_or_default();
-        let lines = output.split(|&byte| byte == b'\n').map(|line| match own.is_empty() {
+        let mut lines = output.split(|&byte| byte == b'\n').map(|line| match own.is_empty() {
             true => line.to_vec(),
             false => without(line, own.trim_ascii_end()),
         });
-        let mut named = None;
-        for line in lines {
-            named = named.or_else(|| self.trees.first_named(&line));
-        }
+        let mut named = lines.find_map(|line| self.trees.first_named(&line));
         if let Ok(out) = open_directory(directory, c"out") {
             for (name, kind) in names(&out) {
                 if named.is_none() && kind == FileType::RegularFile && name.ends_with(b".rs") {
@@ -145,15 +134,14 @@ impl ProfileInspection<'_> {
     /// Plans to remove the fingerprints of a unit. It adds no finding where they are gone already.
     fn mark(&mut self, stem: &[u8], names: PathBuf, explanation: Explanation) {
         let folder = self.entry.path();
-        for unit in self.fingerprints.units_of(stem) {
-            let path = folder.join(OsStr::from_bytes(&unit.folder));
-            let steps: Vec<Step> =
-                unit.files.iter().map(|file| Step::Remove { path: path.join(OsStr::from_bytes(file)) }).collect();
+        for (unit, files) in self.fingerprints.units_of(stem) {
+            let path = folder.join(path_of(&unit));
+            let steps: Vec<Step> = files.iter().map(|file| Step::Remove { path: path.join(path_of(file)) }).collect();
             if steps.is_empty() || self.found.iter().any(|found| found.path == path) {
                 continue;
             }
             let (kind, names, explanation) = (ReferenceKind::Cargo, names.clone(), explanation.clone());
-            self.found.push(PendingFinding { kind, path, names, action: Action::Dropped, explanation, steps });
+            self.found.push(Finding { kind, path, names, action: Action::Dropped, explanation, steps });
         }
     }
 
@@ -165,22 +153,20 @@ impl ProfileInspection<'_> {
             }
             let Some(text) = read(profile, path_of(&name), TEXT_BYTES) else { continue };
             let Some(named) = self.trees.named(&text, Language::Lines) else { continue };
-            let path = self.path.join(path_of(&name));
+            let path = self.entry.folder.join(path_of(&name));
             if let Some(bytes) = named.moved {
                 let explanation = Explanation::NamesThisTree;
-                self.found.push(PendingFinding::rewritten(ReferenceKind::Cargo, path, named.names, bytes, explanation));
+                self.found.push(Finding::rewritten(ReferenceKind::Cargo, path, named.names, bytes, explanation));
             }
         }
     }
 }
 
 fn without(line: &[u8], part: &[u8]) -> Vec<u8> {
-    let mut rest = line;
-    let mut left = Vec::new();
-    while let Some(at) = memchr::memmem::find(rest, part) {
-        left.extend_from_slice(&rest[..at]);
-        rest = &rest[at + part.len()..];
+    let (mut left, mut from) = (Vec::new(), 0);
+    for at in memchr::memmem::find_iter(line, part) {
+        left.extend_from_slice(&line[from..at]);
+        from = at + part.len();
     }
-    left.extend_from_slice(rest);
-    left
+    [&left, &line[from..]].concat()
 }
