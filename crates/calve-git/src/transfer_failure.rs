@@ -35,11 +35,9 @@ pub enum TransferFailure {
         "`git fetch --unshallow` there fetches the missing history; new clones with `--for dev` or `--for ci` do without it"
     )]
     SourceShallow,
-    #[error("free some space; `--for ci` and `--sparse` need less")]
-    DiskFull,
-    /// The same, for a clone that has no more than one commit.
-    #[error("free some space; `--sparse` with fewer directories needs less")]
-    DiskFullForCi,
+    /// With what needs less space.
+    #[error("free some space; {0}")]
+    DiskFull(&'static str),
     /// The server has answered, and something failed here, such as a hook.
     #[error("nothing was left behind; see what git, or a hook that it ran, says above")]
     Here,
@@ -118,7 +116,7 @@ impl TransferFailure {
     pub(crate) fn from_message(said: &str) -> Self {
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
         let kinds = [
-            (DISK_FULL, Self::DiskFull),
+            (DISK_FULL, Self::DiskFull("`--for ci` and `--sparse` need less")),
             (FILTER, Self::Filter),
             (OWNERSHIP, Self::Ownership),
             (REFUSED, Self::Refused),
@@ -147,7 +145,10 @@ mod tests {
             ("fatal: mismatched algorithms: client sha1; server sha256", TransferFailure::NoCommit),
             ("fatal: repository 'http://x/' not found", TransferFailure::NoRepository),
             ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", TransferFailure::CutShort),
-            ("fatal: write error: No space left on device\nfatal: early EOF", TransferFailure::DiskFull),
+            (
+                "fatal: write error: No space left on device\nfatal: early EOF",
+                TransferFailure::DiskFull("`--for ci` and `--sparse` need less"),
+            ),
             ("fatal: unable to access 'http://x/': Failed to connect to x", TransferFailure::Unreachable),
             (
                 "git-lfs smudge -- %f: git-lfs: not found\nerror: external filter 'git-lfs smudge -- %f' failed 127",

@@ -159,8 +159,8 @@ impl Failure {
             Self::Git(calve_git::Error::Interrupted) => INTERRUPTED,
             Self::Git(_) => FAILED,
             Self::Remote(error) => match error {
-                RemoteError::Url { .. } | RemoteError::Senseless { .. } | RemoteError::NoName(_) => USAGE,
-                RemoteError::Refused { .. } | RemoteError::ShallowSource(_) | RemoteError::NotAsked { .. } => REFUSED,
+                RemoteError::Usage { .. } => USAGE,
+                RemoteError::Refused { .. } => REFUSED,
                 RemoteError::Interrupted => INTERRUPTED,
                 _ => FAILED,
             },
@@ -230,9 +230,9 @@ impl Failure {
                     RemoteError::NotEmpty(path) => (&Error::DestinationExists(path.clone())).into(),
                     RemoteError::Other(calve_git::Error::Clone(error)) => error.into(),
                     RemoteError::Other(calve_git::Error::Io(error)) => ErrorReceipt::of_system(error, None),
-                    RemoteError::Git {
-                        trouble: TransferFailure::DiskFull | TransferFailure::DiskFullForCi, ..
-                    } => ErrorReceipt::of_system(&io::ErrorKind::StorageFull.into(), None),
+                    RemoteError::Git { trouble: TransferFailure::DiskFull(_), .. } => {
+                        ErrorReceipt::of_system(&io::ErrorKind::StorageFull.into(), None)
+                    }
                     _ => ErrorReceipt::new(self.kind(ErrorCode::Git), String::new(), None),
                 };
                 return Some(ErrorReceipt { message, hint, remedy: Some(remedy.name()), ..receipt });

@@ -43,14 +43,14 @@ fn parse(text: &str) -> Result<RepositoryUrl, BenchError> {
 }
 
 fn named(url: &RepositoryUrl) -> String {
-    url.directory_name().map_or_else(|| "repository".into(), |name| name.to_string_lossy().into_owned())
+    url.directory_name().map_or_else(|_| "repository".into(), |name| name.to_string_lossy().into_owned())
 }
 
 impl Source {
     /// Parses a path that is there, or a URL.
     pub fn parse(text: &str) -> Result<Self, BenchError> {
         let url = parse(text)?;
-        let is_path = url.kind() == Transport::Local;
+        let is_path = url.kind == Transport::Local;
         Ok(if is_path {
             Self::Path(url.as_os_str().into())
         } else {

@@ -8,40 +8,21 @@ use calve_core::internal::ShownPath;
 use crate::error::Error;
 use crate::redact::{self, Url};
 use crate::remedy::Remedy;
-use crate::remote::clone::property::Property;
-use crate::remote::clone::purpose::Purpose;
+use crate::remote::clone::purpose::Property;
 use crate::transfer_failure::TransferFailure;
 
 /// Why a clone or a fetch failed. No message holds credentials.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// git must not be given this.
-    #[error("`{url}` is no repository to clone: {why}")]
-    Url { url: String, why: String },
-    /// The URL has no name for a directory in it, and none was given.
-    #[error("`{0}` names no directory to clone into")]
-    NoName(String),
-    /// The options do not go together, or not with this repository.
-    #[error("{why}")]
-    Senseless { why: String },
-    #[error("this repository has no remote `origin` to fetch from")]
-    NoRemote,
+    /// The arguments make no sense, or not with this repository.
+    #[error("{reason}")]
+    Usage { reason: String, remedy: Remedy },
+    /// A property that was required does not hold. Nothing was made.
+    #[error("{reason}")]
+    Refused { reason: String, remedy: Remedy },
     #[error("`{}` exists and is not an empty directory", ShownPath(.0))]
     NotEmpty(PathBuf),
-    #[error("git {version} is too old: 2.30 is the oldest that works")]
-    OldGit { version: String },
-    /// A property that was required does not hold. Nothing was made.
-    #[error("the required {property} is not possible: {why}")]
-    Refused { property: Property, why: String },
-    /// A filter was required, and the source has no history to leave anything of on the server.
-    #[error(
-        "the required filter is not possible: `{0}` is shallow, and git can make no partial clone of a shallow repository"
-    )]
-    ShallowSource(String),
-    /// A property was required that this purpose does not ask the server for.
-    #[error("the required {property} is not possible: the purpose `{purpose}` asks the server for none here")]
-    NotAsked { property: Property, purpose: Purpose },
     #[error("{what} failed: {said}")]
     Git { what: String, trouble: TransferFailure, said: String },
     #[error("interrupted")]
@@ -77,31 +58,22 @@ impl From<std::io::Error> for RemoteError {
 
 impl RemoteError {
     pub(crate) fn url(given: &OsStr, why: &str) -> Self {
-        Self::Url { url: Url::new(given).to_string(), why: why.into() }
+        let reason = format!("`{}` is no repository to clone: {why}", Url::new(given));
+        Self::Usage { reason, remedy: Remedy::GiveUrl }
     }
 
-    /// Returns the error of a clone for this purpose: its remedy is not what was asked for.
-    pub(crate) fn of_clone(self, purpose: Purpose) -> Self {
-        match self {
-            Self::Git { what, trouble: TransferFailure::DiskFull, said } if purpose == Purpose::Ci => {
-                Self::Git { what, trouble: TransferFailure::DiskFullForCi, said }
-            }
-            other => other,
-        }
+    pub(crate) fn senseless(reason: impl Into<String>) -> Self {
+        Self::Usage { reason: reason.into(), remedy: Remedy::ReadHelp }
+    }
+
+    pub(crate) fn refused(property: Property, why: &str, remedy: Remedy) -> Self {
+        Self::Refused { reason: format!("the required {property} is not possible: {why}"), remedy }
     }
 
     pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Url { .. } => Remedy::GiveUrl,
-            Self::NoName(_) => Remedy::NameDirectory,
-            Self::Senseless { .. } => Remedy::ReadHelp,
-            Self::NoRemote => Remedy::AddRemote,
+            Self::Usage { remedy, .. } | Self::Refused { remedy, .. } => remedy.clone(),
             Self::NotEmpty(_) => Remedy::ChooseAnotherDirectory,
-            Self::OldGit { .. } => Remedy::UpdateGitOrDoWithout,
-            Self::Refused { property: Property::Filter, .. } => Remedy::AllowFiltersOrDropRequirement,
-            Self::Refused { property: Property::Depth, .. } => Remedy::ChooseTransportOrDropRequirement,
-            Self::ShallowSource(_) => Remedy::Transfer(TransferFailure::SourceShallow),
-            Self::NotAsked { .. } => Remedy::ChoosePurposeOrDropRequirement,
             Self::Git { trouble, .. } => Remedy::Transfer(*trouble),
             Self::Interrupted => Remedy::RunAgainUnchanged,
             Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => Remedy::CreateParent,

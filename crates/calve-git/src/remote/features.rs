@@ -1,4 +1,6 @@
+use crate::error::Error;
 use crate::git::Git;
+use crate::remedy::Remedy;
 use crate::remote::error::RemoteError;
 
 /// The abilities of the installed git beyond 2.30.
@@ -15,7 +17,8 @@ impl Features {
         let said = git.line(&["version"])?.to_string_lossy().into_owned();
         let version = said.trim_start_matches("git version ").split(' ').next().unwrap_or_default().to_owned();
         if numbers(&version) < (2, 30) {
-            return Err(RemoteError::OldGit { version });
+            let reason = format!("git {version} is too old: 2.30 is the oldest that works");
+            return Err(Error::refused(reason, Remedy::UpdateGitOrDoWithout).into());
         }
         let output = git.output(&["clone", "-h"])?;
         let clone = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

@@ -10,19 +10,28 @@ mod traffic;
 mod url;
 
 pub use crate::transfer_failure::{ENDLESS, TransferFailure};
-pub use clone::property::Property;
-pub use clone::purpose::Purpose;
-pub use clone::recipe::{Filter, Recipe, Start, Step, Tip};
+pub use clone::purpose::{Property, Purpose};
+pub use clone::recipe::{GitCloneOptions, Recipe, Step, Tip};
 pub use clone::verify::{MissingObjects, Verdict};
-pub use clone::{GitCloneOptions, GitCloneReport, PhaseSeconds, clone_repository, plan_clone};
+pub use clone::{GitCloneReport, PhaseSeconds, clone_repository, plan_clone};
 pub use error::RemoteError;
 pub use features::Features;
 pub use fetch::{FetchOptions, FetchReport, fetch, plan_fetch};
-pub use session::{Listener, Prompts};
+pub use session::Listener;
 pub use traffic::Traffic;
 pub use url::{RepositoryUrl, Transport};
 
 use strum::{IntoStaticStr, VariantNames};
+
+/// Whether git may ask for a password.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Prompts {
+    /// It fails instead, and runs in a process group of its own.
+    #[default]
+    Never,
+    /// On the terminal of this process, whose Ctrl-C then reaches it too.
+    OnTerminal,
+}
 
 /// Something that the user should know of and that was no reason to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,10 +65,6 @@ pub enum NoticeCode {
 
 impl NoticeCode {
     pub const NAMES: &[&str] = Self::VARIANTS;
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 
     /// Returns whether the user may have to do something about it.
     pub fn is_warning(self) -> bool {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 use crate::error::Error;
 use crate::git::Git;
 use crate::nesting::Nesting;
+use crate::remote::Prompts;
+use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
 use crate::remote::traffic::Traces;
@@ -24,37 +26,19 @@ use crate::transfer_failure::{ENDLESS, TransferFailure};
 /// Hears every piece of text that git prints for people, as it comes. It may hold anything but control characters.
 pub type Listener<'l> = &'l dyn Fn(&str);
 
-/// Whether git may ask for a password.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Prompts {
-    /// It fails instead, and runs in a process group of its own.
-    #[default]
-    Never,
-    /// On the terminal of this process, whose Ctrl-C then reaches it too.
-    OnTerminal,
-}
-
 /// The common part of all commands of one operation.
 pub(crate) struct Session<'s> {
     pub(crate) url: &'s RepositoryUrl,
-    pub(crate) origin: &'s str,
-    pub(crate) credentials: Option<&'s Credentials>,
+    /// The purpose of the clone that is being made. None in one that is there.
+    pub(crate) makes: Option<Purpose>,
     pub(crate) prompts: Prompts,
     pub(crate) cancel: &'s CancelToken,
     pub(crate) listener: Listener<'s>,
     pub(crate) traces: &'s Traces,
-    pub(crate) maintenance: Maintenance,
 }
 
-/// The work that git does in the background afterwards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Maintenance {
-    /// Nothing: it would go on in a repository that is about to get another name.
-    Off,
-    AsConfigured,
-}
-
-/// The settings of a clone: no maintenance, and objects stay in the pack that they came in, whose size counts as received.
+/// The settings of a clone: no maintenance, which would go on in a repository that gets another name; and objects stay in the pack that they
+/// came in, whose size counts as received.
 const OF_A_CLONE: [&str; 6] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "fetch.unpackLimit=1"];
 
 /// Tells git's credentials from the environment, which only this user can read. Arguments, all can.
@@ -71,7 +55,10 @@ impl Session<'_> {
             return Err(RemoteError::Interrupted);
         }
         let mut command = self.command(directory);
-        command.args(&step.arguments).stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::piped());
+        // Without a terminal git shows its progress only on request, and without it counts no bytes.
+        let (name, rest) = step.arguments.split_at(1);
+        command.args(name).args((name == ["clone"] || name == ["fetch"]).then_some("--progress")).args(rest);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::piped());
         let mut nesting = Nesting::watch(&mut command, &self.traces.events())?;
         let spawned = command.spawn();
         let mut child = GitProcess { child: spawned.map_err(Error::start(directory))?, prompts: self.prompts };
@@ -79,12 +66,10 @@ impl Session<'_> {
             // git may end before it has read everything; then its exit code says why.
             let _ = stdin.write_all(&step.input);
         }
-        let pieces = child.child.stderr.take().map(read_pieces);
+        let pieces = read_pieces(child.child.stderr.take());
         let mut said = Transcript::default();
         let status = loop {
-            let piece =
-                pieces.as_ref().map_or(Err(RecvTimeoutError::Disconnected), |pieces| pieces.recv_timeout(PAUSE));
-            match piece {
+            match pieces.recv_timeout(PAUSE) {
                 Ok(piece) => self.hear(&piece, &mut said),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => thread::sleep(PAUSE),
@@ -92,24 +77,25 @@ impl Session<'_> {
             if self.cancel.is_cancelled() {
                 return Err(RemoteError::Interrupted);
             }
-            if let Some(status) = child.try_wait()? {
+            if let Some(status) = child.child.try_wait()? {
                 break status;
             }
             if nesting.is_endless()? {
-                nesting.end(&child.groups())?;
-                return Err(endless(step));
+                nesting.end(&[Pid::from_child(&child.child), getpgrp()])?;
+                let (what, trouble, said) = (step.name(), TransferFailure::SourceShallow, ENDLESS.to_owned());
+                return Err(RemoteError::Git { what, trouble, said });
             }
         };
         // A process that git started may outlive it and keep the pipe open (a shared ssh connection): its last words are not worth more.
         let deadline = Instant::now() + Duration::from_millis(500);
-        while let Some(Ok(piece)) = pieces.as_ref().map(|pieces| pieces.recv_timeout(deadline - Instant::now())) {
+        while let Ok(piece) = pieces.recv_timeout(deadline - Instant::now()) {
             self.hear(&piece, &mut said);
         }
         match status.success() {
             true => Ok(said.text()),
             // Ctrl-C on a terminal has reached git too.
             false if self.cancel.is_cancelled() => Err(RemoteError::Interrupted),
-            false => Err(failure(step, &said)),
+            false => Err(self.failure(step, &said)),
         }
     }
 
@@ -126,7 +112,7 @@ impl Session<'_> {
         let git = Git::at(directory);
         let mut command = git.command();
         command.args(["-c", "clone.defaultRemoteName=origin"]);
-        if self.maintenance == Maintenance::Off {
+        if self.makes.is_some() {
             command.args(OF_A_CLONE);
         }
         command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
@@ -135,12 +121,13 @@ impl Session<'_> {
             Prompts::OnTerminal => command.env("GIT_TERMINAL_PROMPT", "1"),
             Prompts::Never => command.process_group(0),
         };
-        if let Some(Credentials { username, password }) = self.credentials {
+        let credentials = self.url.credentials.as_ref().filter(|_| self.makes.is_some());
+        if let Some(Credentials { username, password }) = credentials {
             if password.is_some() {
                 // The user's own helpers would store what works.
                 command.args(["-c", "credential.helper="]);
             }
-            let helper: OsString = format!("credential.{}.helper={HELPER}", self.origin).into();
+            let helper: OsString = format!("credential.{}.helper={HELPER}", self.url.origin).into();
             command.arg("-c").arg(helper).env("CALVE_GIT_USERNAME", username);
             match password {
                 Some(password) => command.env("CALVE_GIT_PASSWORD", password),
@@ -148,6 +135,19 @@ impl Session<'_> {
             };
         }
         command
+    }
+
+    fn failure(&self, step: &Step, said: &Transcript) -> RemoteError {
+        let text = said.text();
+        let said = if text.is_empty() { SILENCE.to_owned() } else { text };
+        let trouble = match TransferFailure::from_message(&said) {
+            TransferFailure::Unknown if !step.asks_server() => TransferFailure::Here,
+            TransferFailure::DiskFull(_) if self.makes == Some(Purpose::Ci) => {
+                TransferFailure::DiskFull("`--sparse` with fewer directories needs less")
+            }
+            known => known,
+        };
+        RemoteError::Git { what: step.name(), trouble, said }
     }
 }
 
@@ -160,21 +160,8 @@ struct GitProcess {
 }
 
 impl GitProcess {
-    fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
-    }
-
-    fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-    }
-
-    /// Returns the process groups that it and what it starts may be in.
-    fn groups(&self) -> Vec<Pid> {
-        self.pid().into_iter().chain([getpgrp()]).collect()
-    }
-
     fn signal(&self, signal: Signal) {
-        let Some(pid) = self.pid() else { return };
+        let pid = Pid::from_child(&self.child);
         let _ = match self.prompts {
             Prompts::Never => kill_process_group(pid, signal),
             Prompts::OnTerminal => kill_process(pid, signal),
@@ -199,9 +186,10 @@ impl Drop for GitProcess {
 }
 
 /// Reads the text of a pipe on a thread, cut where a line ends or begins anew.
-fn read_pieces(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
+fn read_pieces(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
+        let Some(mut pipe) = pipe else { return };
         let mut buffer = [0; 4096];
         let mut piece = Vec::new();
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
@@ -255,18 +243,3 @@ impl Transcript {
 
 /// The message for a git that failed without one.
 pub(crate) const SILENCE: &str = "it said nothing";
-
-fn failure(step: &Step, said: &Transcript) -> RemoteError {
-    let text = said.text();
-    let said = if text.is_empty() { SILENCE.to_owned() } else { text };
-    let trouble = match TransferFailure::from_message(&said) {
-        TransferFailure::Unknown if !step.asks_server() => TransferFailure::Here,
-        known => known,
-    };
-    RemoteError::Git { what: step.name(), trouble, said }
-}
-
-fn endless(step: &Step) -> RemoteError {
-    let trouble = TransferFailure::SourceShallow;
-    RemoteError::Git { what: step.name(), trouble, said: ENDLESS.to_owned() }
-}

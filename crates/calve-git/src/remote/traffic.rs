@@ -1,9 +1,13 @@
 //! The traffic of an operation, as git's own traces tell. They are private files, and gone afterwards.
 
+use std::fs::Permissions;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use memchr::memmem;
+use tempfile::TempDir;
 
 use crate::remote::url::Transport;
 
@@ -19,7 +23,7 @@ pub struct Traffic {
 /// A private directory for traces, which goes when this does.
 #[derive(Debug)]
 pub(crate) struct Traces {
-    directory: PathBuf,
+    directory: TempDir,
     kind: Transport,
 }
 
@@ -30,11 +34,14 @@ const EVENTS: &str = "trace-events";
 impl Traces {
     /// Makes the directory for traces in `above`, which must be on a disk that others cannot read, or be readable for this user alone.
     pub(crate) fn new(above: &Path, kind: Transport) -> std::io::Result<Traces> {
-        // The directory is this process's own; what an earlier process with the same number has left there is old.
-        let directory = above.join(format!("calve-trace-{}", std::process::id()));
-        let _ = remove(&directory);
-        std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
+        let mut directory = tempfile::Builder::new();
+        let directory =
+            directory.prefix("calve-trace-").permissions(Permissions::from_mode(0o700)).tempdir_in(above)?;
         Ok(Traces { directory, kind })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     /// Makes git and the programs that it starts write down the requests that they send and receive. Never the data, and credentials
@@ -42,23 +49,23 @@ impl Traces {
     pub(crate) fn apply(&self, command: &mut Command) {
         match self.kind {
             Transport::Http => {
-                command.env("GIT_TRACE_CURL", self.directory.join(CURL));
+                command.env("GIT_TRACE_CURL", self.file(CURL));
                 command.env("GIT_TRACE_CURL_NO_DATA", "1").env("GIT_TRACE_REDACT", "1");
             }
             Transport::Local => {}
             Transport::Ssh | Transport::Git | Transport::File => {
-                command.env("GIT_TRACE_PACKET", self.directory.join(PACKETS));
+                command.env("GIT_TRACE_PACKET", self.file(PACKETS));
             }
         }
     }
 
     /// Returns the file for git's events, which has those of all commands.
     pub(crate) fn events(&self) -> PathBuf {
-        self.directory.join(EVENTS)
+        self.file(EVENTS)
     }
 
     pub(crate) fn requests(&self) -> Option<u64> {
-        let read = |name: &str| fs_err::read(self.directory.join(name)).unwrap_or_default();
+        let read = |name: &str| fs_err::read(self.file(name)).unwrap_or_default();
         match self.kind {
             Transport::Local => Some(0),
             Transport::Http => Some(http_requests(&read(CURL))),
@@ -72,24 +79,11 @@ impl Traces {
     }
 }
 
-impl Drop for Traces {
-    fn drop(&mut self) {
-        let _ = remove(&self.directory);
-    }
-}
-
-fn remove(directory: &Path) -> std::io::Result<()> {
-    for name in [CURL, PACKETS, EVENTS] {
-        let _ = fs_err::remove_file(directory.join(name));
-    }
-    fs_err::remove_dir(directory)
-}
-
 /// Counts lines such as `=> Send header: POST /a.git/git-upload-pack HTTP/1.1`.
 fn http_requests(trace: &[u8]) -> u64 {
     let lines = trace.split(|byte| *byte == b'\n');
     let starts = lines.filter(|line| {
-        let Some(at) = position(line, b"=> Send header: ") else { return false };
+        let Some(at) = memmem::find(line, b"=> Send header: ") else { return false };
         let header = &line[at + 16..];
         header.starts_with(b"GET ") || header.starts_with(b"POST ")
     });
@@ -99,11 +93,11 @@ fn http_requests(trace: &[u8]) -> u64 {
 /// Counts lines such as `packet:        clone> command=fetch`, without those of a server on this machine, which are not ours. `None` if the
 /// second version of the protocol was not used.
 fn protocol_commands(trace: &[u8]) -> Option<u64> {
-    let lines = trace.split(|byte| *byte == b'\n').filter(|line| position(line, b"upload-pack").is_none());
+    let lines = trace.split(|byte| *byte == b'\n').filter(|line| memmem::find(line, b"upload-pack").is_none());
     let (mut second, mut commands) = (false, 0);
     for line in lines {
-        second |= position(line, b"< version 2").is_some();
-        commands += u64::from(position(line, b"> command=").is_some());
+        second |= memmem::find(line, b"< version 2").is_some();
+        commands += u64::from(memmem::find(line, b"> command=").is_some());
     }
     second.then_some(commands)
 }
@@ -112,11 +106,11 @@ fn protocol_commands(trace: &[u8]) -> Option<u64> {
 fn received(events: &[u8]) -> Option<u64> {
     let mut sum = 0;
     for line in events.split(|byte| *byte == b'\n') {
-        if position(line, b"\"unpack-objects\"").is_some() {
+        if memmem::find(line, b"\"unpack-objects\"").is_some() {
             return None;
         }
-        if position(line, b"\"total_bytes\"").is_some() {
-            let at = position(line, b"\"value\":\"")? + 9;
+        if memmem::find(line, b"\"total_bytes\"").is_some() {
+            let at = memmem::find(line, b"\"value\":\"")? + 9;
             let digits = line[at..].split(|byte| *byte == b'"').next()?;
             let bytes: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
             sum = u64::checked_add(sum, bytes)?;
@@ -130,10 +124,6 @@ pub(crate) fn packed_bytes(repository: &Path) -> u64 {
     let Ok(entries) = fs_err::read_dir(repository.join(".git/objects/pack")) else { return 0 };
     let packs = entries.flatten().filter(|entry| entry.file_name().as_bytes().ends_with(b".pack"));
     packs.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
-}
-
-fn position(line: &[u8], wanted: &[u8]) -> Option<usize> {
-    line.windows(wanted.len()).position(|window| window == wanted)
 }
 
 #[cfg(test)]

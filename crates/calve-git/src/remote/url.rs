@@ -6,8 +6,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
+use memchr::memmem;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode, utf8_percent_encode};
 
+use crate::paths::{in_url, path_of};
 use crate::redact::{self, Url};
+use crate::remedy::Remedy;
 use crate::remote::error::RemoteError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +30,14 @@ pub enum Transport {
 /// A repository to clone from. Printing it shows no credentials, no query and no fragment.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RepositoryUrl {
-    kind: Transport,
+    pub kind: Transport,
     /// As git gets it.
     text: Url,
     /// Texts that must not be printed wherever they stand, if they are longer than a word.
     secrets: Vec<String>,
-    /// Where the repository is, of a local path.
-    path: Option<PathBuf>,
     /// `https://host:port`, for which the credentials hold.
     pub(crate) origin: String,
     pub(crate) credentials: Option<Credentials>,
-    plain: bool,
 }
 
 /// The part before the `@` of an `https://` URL.
@@ -55,7 +56,7 @@ impl fmt::Debug for RepositoryUrl {
 impl fmt::Display for RepositoryUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Transport::Local | Transport::File => write!(f, "{}", ShownPath(Path::new(self.text.as_os_str()))),
+            Transport::Local | Transport::File => write!(f, "{}", ShownPath(Path::new(self.as_os_str()))),
             Transport::Http | Transport::Ssh | Transport::Git => self.text.fmt(f),
         }
     }
@@ -65,7 +66,7 @@ impl RepositoryUrl {
     /// Understands what the user gave, as git does: a URL, `host:path`, or a path, which is taken from the current directory.
     ///
     /// # Errors
-    /// [`RemoteError::Url`] for what git would run as a command, take for an option, or not understand.
+    /// [`RemoteError::Usage`] for what git would run as a command, take for an option, or not understand.
     pub fn parse(given: &OsStr) -> Result<Self, RemoteError> {
         let refuse = |why: &str| Err(RemoteError::url(given, why));
         let bytes = given.as_bytes();
@@ -79,13 +80,13 @@ impl RepositoryUrl {
         {
             return refuse("it has control characters in it");
         }
-        if let Some(at) = find(bytes, b"::")
+        if let Some(at) = memmem::find(bytes, b"::")
             && at > 0
             && bytes[..at].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
         {
             return refuse("`name::` has git run the program `git-remote-name`, or any command");
         }
-        if let Some(at) = find(bytes, b"://") {
+        if let Some(at) = memmem::find(bytes, b"://") {
             let Some(text) = given.to_str() else { return refuse("a URL is text; write other bytes as %XX") };
             return Self::with_scheme(given, &text[..at], &text[at + 3..]);
         }
@@ -137,8 +138,7 @@ impl RepositoryUrl {
             let credentials = user.map(|user| Credentials::parse(given, user)).transpose()?;
             let origin = format!("{scheme}://{host}");
             let mut url = Self::new(kind, format!("{origin}{}", escaped(path)).into());
-            (url.origin, url.credentials, url.plain) = (origin, credentials, scheme == "http");
-            url.secrets = secrets(user, path);
+            (url.origin, url.credentials, url.secrets) = (origin, credentials, secrets(user, path));
             return Ok(url);
         }
         // ssh knows no passwords in URLs, so one that is there can only leak.
@@ -161,8 +161,8 @@ impl RepositoryUrl {
         }
         if host.eq_ignore_ascii_case(b"http") || host.eq_ignore_ascii_case(b"https") {
             // Taken for a host of that name, with a password or a token in the path.
-            let why = "`http:` and `https:` need two slashes after them";
-            return Err(RemoteError::Url { url: format!("{}:…", String::from_utf8_lossy(host)), why: why.into() });
+            let shown = format!("{}:…", String::from_utf8_lossy(host));
+            return Err(RemoteError::url(shown.as_ref(), "`http:` and `https:` need two slashes after them"));
         }
         Ok(Self::new(Transport::Ssh, given.to_os_string()))
     }
@@ -173,18 +173,11 @@ impl RepositoryUrl {
         if !path.is_dir() {
             return Err(RemoteError::url(given, "that is no directory"));
         }
-        let mut url = Self::new(Transport::Local, path.clone().into_os_string());
-        url.path = Some(path);
-        Ok(url)
+        Ok(Self::new(Transport::Local, path.into_os_string()))
     }
 
     fn new(kind: Transport, text: OsString) -> Self {
-        let text = Url::new(text);
-        Self { kind, text, secrets: Vec::new(), path: None, origin: String::new(), credentials: None, plain: false }
-    }
-
-    pub fn kind(&self) -> Transport {
-        self.kind
+        Self { kind, text: Url::new(text), secrets: Vec::new(), origin: String::new(), credentials: None }
     }
 
     pub fn as_os_str(&self) -> &OsStr {
@@ -193,51 +186,46 @@ impl RepositoryUrl {
 
     /// Returns git's words about this repository, without the secrets of its URL and of any other.
     pub fn censored(&self, said: &str) -> String {
-        let own = self.text.as_os_str().to_string_lossy();
+        let own = self.as_os_str().to_string_lossy();
         let said = if self.kind == Transport::Http { said.replace(&*own, &self.to_string()) } else { said.to_owned() };
         self.secrets.iter().fold(redact::prose(&said), |said, secret| said.replace(secret, redact::INSTEAD))
     }
 
     /// Returns whether it has a query, which git needs each time and so keeps.
     pub(crate) fn has_query(&self) -> bool {
-        self.kind == Transport::Http && self.text.as_os_str().as_bytes().contains(&b'?')
+        self.kind == Transport::Http && self.as_os_str().as_bytes().contains(&b'?')
     }
 
     /// Returns the same repository by a URL, so that filters and depths hold for a local path too.
     pub(crate) fn over_the_protocol(&self) -> Self {
-        let Some(path) = &self.path else { return self.clone() };
-        let mut text = String::from("file://");
-        for byte in path.as_os_str().as_bytes() {
-            match byte {
-                b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
-                    text.push(char::from(*byte))
-                }
-                _ => text.push_str(&format!("%{byte:02X}")),
+        match self.kind {
+            Transport::Local => {
+                Self::new(Transport::File, format!("file://{}", in_url(self.as_os_str().as_bytes())).into())
             }
+            _ => self.clone(),
         }
-        Self::new(Transport::File, text.into())
     }
 
     /// Returns the directory of a repository that is reached as a file.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
         match self.kind {
-            Transport::Local => self.path.clone(),
+            Transport::Local => Some(self.as_os_str().into()),
             Transport::File => {
-                let bytes = self.text.as_os_str().as_bytes().strip_prefix(b"file://")?;
+                let bytes = self.as_os_str().as_bytes().strip_prefix(b"file://")?;
                 let path = &bytes[bytes.iter().position(|&byte| byte == b'/')?..];
-                Some(PathBuf::from(OsString::from_vec(decoded(path))))
+                Some(path_of(&decoded(path)))
             }
             Transport::Http | Transport::Ssh | Transport::Git => None,
         }
     }
 
     pub(crate) fn exposes_credentials(&self) -> bool {
-        self.plain && self.credentials.is_some()
+        self.origin.starts_with("http://") && self.credentials.is_some()
     }
 
-    /// Returns the name of the directory that git would clone into, if there is one in the URL.
-    pub fn directory_name(&self) -> Option<OsString> {
-        let bytes = self.text.as_os_str().as_bytes();
+    /// Returns the name of the directory that git would clone into. Fails if there is none in the URL.
+    pub fn directory_name(&self) -> Result<OsString, RemoteError> {
+        let bytes = self.as_os_str().as_bytes();
         let bytes = bytes.strip_prefix(b"file://").unwrap_or(bytes);
         let is_secret = |byte: &u8| self.kind == Transport::Http && b"?#".contains(byte);
         let bytes = &bytes[..bytes.iter().position(is_secret).unwrap_or(bytes.len())];
@@ -248,7 +236,11 @@ impl RepositoryUrl {
         let name = name.strip_suffix(b".git").unwrap_or(name);
         let name = if self.kind == Transport::Local { name.to_vec() } else { decoded(name) };
         let usable = !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/') && name[0] != b'-';
-        (usable && !name.iter().any(u8::is_ascii_control)).then(|| OsString::from_vec(name))
+        if usable && !name.iter().any(u8::is_ascii_control) {
+            return Ok(OsString::from_vec(name));
+        }
+        let reason = format!("`{self}` names no directory to clone into");
+        Err(RemoteError::Usage { reason, remedy: Remedy::NameDirectory })
     }
 }
 
@@ -290,45 +282,20 @@ fn secrets(user: Option<&str>, path: &str) -> Vec<String> {
     all
 }
 
-/// Escapes characters that people write into URLs though they have no place there, as browsers do.
+/// Characters that people write into URLs though they have no place there. Browsers, too, escape them.
+const MISPLACED: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'{').add(b'}').add(b'|').add(b'\\').add(b'^');
+
 fn escaped(path: &str) -> String {
-    let mut text = String::with_capacity(path.len());
-    for c in path.chars() {
-        if c.is_ascii() && !" \"<>`{}|\\^".contains(c) {
-            text.push(c);
-        } else {
-            let mut buffer = [0; 4];
-            c.encode_utf8(&mut buffer).bytes().for_each(|byte| text.push_str(&format!("%{byte:02X}")));
-        }
-    }
-    text
+    utf8_percent_encode(path, MISPLACED).to_string()
 }
 
 fn decoded(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    bytes
+    percent_decode(text).collect()
 }
 
 fn trim_end(bytes: &[u8], byte: u8) -> &[u8] {
     &bytes[..bytes.iter().rposition(|b| *b != byte).map_or(0, |at| at + 1)]
-}
-
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
 }
 
 #[cfg(test)]
@@ -354,10 +321,10 @@ mod tests {
         ];
         for (given, kind, name) in cases {
             let url = parse(given).unwrap();
-            assert_eq!((url.kind(), url.directory_name().unwrap()), (kind, name.into()), "{given}");
+            assert_eq!((url.kind, url.directory_name().unwrap()), (kind, name.into()), "{given}");
         }
         let local = parse("src/").unwrap();
-        assert_eq!((local.kind(), local.directory_name().unwrap()), (Transport::Local, "src".into()));
+        assert_eq!((local.kind, local.directory_name().unwrap()), (Transport::Local, "src".into()));
         assert!(local.over_the_protocol().to_string().starts_with("file:///"));
     }
 

@@ -1,59 +1,26 @@
 //! The plot of a clone from a URL: choose, stage, begin, verify, check out, publish, report.
 
-pub(crate) mod property;
 pub(crate) mod purpose;
 pub(crate) mod recipe;
 pub(crate) mod verify;
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
-use calve_core::CancelToken;
 use calve_core::internal::{BuildPaths, ShownPath, build_tree, check_buildable};
 
 use crate::git::Git;
-use crate::remote::clone::property::Property;
-use crate::remote::clone::purpose::Purpose;
-use crate::remote::clone::recipe::{Recipe, RecipeRequest, Step, Tip, choose};
+use crate::remedy::Remedy;
+use crate::remote::clone::purpose::{Property, Purpose};
+use crate::remote::clone::recipe::{GitCloneOptions, Recipe, Step, Tip, choose};
 use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
-use crate::remote::session::{Listener, Maintenance, Prompts, SILENCE, Session};
+use crate::remote::session::{Listener, SILENCE, Session};
 use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{RepositoryUrl, Transport};
 use crate::remote::{Notice, NoticeCode};
-
-#[derive(Debug, Clone)]
-pub struct GitCloneOptions {
-    pub url: RepositoryUrl,
-    /// Exactly what will be there; an empty directory may be.
-    pub dst: PathBuf,
-    pub purpose: Purpose,
-    pub tip: Tip,
-    /// The directories of the repository to check out; all when there are none.
-    pub sparse: Vec<String>,
-    /// The properties that must hold, or nothing is made.
-    pub require: Vec<Property>,
-    pub prompts: Prompts,
-    pub count_for: Duration,
-    pub cancel: CancelToken,
-}
-
-impl GitCloneOptions {
-    pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
-        Self {
-            url,
-            dst: dst.into(),
-            purpose,
-            tip: Tip::Default,
-            sparse: Vec::new(),
-            require: Vec::new(),
-            prompts: Prompts::Never,
-            count_for: Duration::from_secs(3),
-            cancel: CancelToken::default(),
-        }
-    }
-}
+use crate::transfer_failure::TransferFailure;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PhaseSeconds {
@@ -80,14 +47,20 @@ pub struct GitCloneReport {
 /// Returns the recipe that [`clone_repository`] would follow, and fails as that where it can know. Asks the installed git, and no server.
 pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), RemoteError> {
     let features = Features::ask(&Git::at("/"))?;
-    let GitCloneOptions { purpose, url, tip, sparse, .. } = options;
+    let GitCloneOptions { purpose, url, sparse, .. } = options;
     let is_shallow = is_shallow_directory(url);
-    let recipe = choose(&RecipeRequest { purpose: *purpose, url, tip, sparse, is_shallow }, &features)?;
+    let recipe = choose(options, is_shallow, &features)?;
     if let Some(&property) = options.require.iter().find(|property| !recipe.asks_for(**property)) {
         let wanted = recipe.depth.is_none() && (*purpose != Purpose::Dev || !sparse.is_empty());
         return Err(match is_shallow && wanted && property == Property::Filter {
-            true => RemoteError::ShallowSource(url.to_string()),
-            false => RemoteError::NotAsked { property, purpose: *purpose },
+            true => {
+                let why = format!("`{url}` is shallow, and git can make no partial clone of a shallow repository");
+                RemoteError::refused(property, &why, Remedy::Transfer(TransferFailure::SourceShallow))
+            }
+            false => {
+                let why = format!("the purpose `{purpose}` asks the server for none here");
+                RemoteError::refused(property, &why, Remedy::ChoosePurposeOrDropRequirement)
+            }
         });
     }
     check_buildable(&options.dst)?;
@@ -118,8 +91,8 @@ pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Re
     let started = Instant::now();
     let (recipe, features) = plan_clone(options)?;
     refuse_a_partial_source(&recipe)?;
-    let built = build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, features, build, listener));
-    let mut receipt = built.map_err(|error: RemoteError| error.of_clone(options.purpose))?;
+    let mut receipt =
+        build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, features, build, listener))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
@@ -132,23 +105,21 @@ fn in_build(
     listener: Listener<'_>,
 ) -> Result<GitCloneReport, RemoteError> {
     let BuildPaths { directory, tree } = build;
-    let traces = Traces::new(directory, recipe.url.kind())?;
+    let traces = Traces::new(directory, recipe.url.kind)?;
     let session = Session {
         url: &options.url,
-        origin: &options.url.origin,
-        credentials: options.url.credentials.as_ref(),
+        makes: Some(options.purpose),
         prompts: options.prompts,
         cancel: &options.cancel,
         listener,
         traces: &traces,
-        maintenance: Maintenance::Off,
     };
     let run = |step: &Step| {
         let place = if step.inside { tree } else { directory };
         session.run(step, place).map_err(|error| in_words_of_the_user(error, tree, &options.dst))
     };
     let begun = Instant::now();
-    for step in with_progress(recipe.begin(tree)) {
+    for step in recipe.begin(tree) {
         run(&step)?;
     }
     let mut notices = told_beforehand(options, &recipe);
@@ -163,7 +134,7 @@ fn in_build(
     let head = check_out(&mut recipe, tree, &run, &mut notices)?;
     let checked_out = begun.elapsed();
     let missing = match recipe.filter.filter(|_| head.is_some()) {
-        Some(_) => count_missing(tree, options.count_for)?,
+        Some(_) => count_missing(tree)?,
         None => MissingObjects { objects: 0, counted: true },
     };
     let bytes_received = if recipe.is_local() { 0 } else { packed_bytes(tree) };
@@ -185,17 +156,7 @@ fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
         "`{}` is a partial clone, so that a clone of it would lack what it lacks: clone from where it came from",
         recipe.url
     );
-    Err(RemoteError::Senseless { why })
-}
-
-/// Adds `--progress` to the steps that transfer objects: without a terminal git shows it only on request, and without it counts no bytes.
-fn with_progress(mut steps: Vec<Step>) -> Vec<Step> {
-    for step in &mut steps {
-        if step.asks_server() {
-            step.arguments.insert(1, "--progress".into());
-        }
-    }
-    steps
+    Err(RemoteError::senseless(why))
 }
 
 /// Checks out, and returns the commit that is checked out then. `None` if the repository has no commit.
@@ -209,9 +170,7 @@ fn check_out(
     if let Tip::Revision(id) = &recipe.tip {
         // Without `--missing`, a partial clone would go and ask for it.
         recipe.fetched_tip = !git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])?;
-        for step in with_progress(recipe.fetch_tip().into_iter().collect()) {
-            run(&step)?;
-        }
+        recipe.fetch_tip().map(|step| run(&step)).transpose()?;
     } else if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
         notices.push(match is_empty(&git, run)? {
             true => Notice::new(NoticeCode::Empty, "the repository is empty: nothing is checked out"),
@@ -256,8 +215,8 @@ fn is_empty(git: &Git, run: &impl Fn(&Step) -> Result<String, RemoteError>) -> R
 /// Returns facts that are no surprise to the program, and may be one to the user.
 fn told_beforehand(options: &GitCloneOptions, recipe: &Recipe) -> Vec<Notice> {
     let mut notices = Vec::new();
-    let given = options.url.kind();
-    if given == Transport::Local && recipe.url.kind() == Transport::File {
+    let given = options.url.kind;
+    if given == Transport::Local && recipe.url.kind == Transport::File {
         let text =
             format!("the path is cloned by the URL {}, because git ignores filters and depths for paths", recipe.url);
         notices.push(Notice::new(NoticeCode::PathAsUrl, text));
@@ -293,13 +252,13 @@ fn judge(
 ) -> Result<(), RemoteError> {
     for (property, verdict) in verdicts {
         let Verdict::Ignored(why) = verdict else { continue };
-        if options.require.contains(property) {
-            return Err(RemoteError::Refused { property: *property, why: format!("the server ignored it: {why}") });
-        }
-        let code = match property {
-            Property::Filter => NoticeCode::FilterIgnored,
-            Property::Depth => NoticeCode::DepthIgnored,
+        let (code, remedy) = match property {
+            Property::Filter => (NoticeCode::FilterIgnored, Remedy::AllowFiltersOrDropRequirement),
+            Property::Depth => (NoticeCode::DepthIgnored, Remedy::ChooseTransportOrDropRequirement),
         };
+        if options.require.contains(property) {
+            return Err(RemoteError::refused(*property, &format!("the server ignored it: {why}"), remedy));
+        }
         let text = format!(
             "THE SERVER IGNORED THE {}: {why}; this clone has everything, and cost as much",
             property.to_string().to_uppercase()

@@ -1,6 +1,6 @@
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-/// The purpose of a clone, which decides how it is made.
+/// The purpose of a clone, which decides how it is made: a word on the command line, and in the repository's configuration (`calve.purpose`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Purpose {
@@ -16,9 +16,12 @@ pub enum Purpose {
 
 impl Purpose {
     pub const NAMES: &[&str] = Self::VARIANTS;
+}
 
-    /// Returns the word on the command line and in the repository's configuration (`calve.purpose`).
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
+/// A requirement that the server has to honour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
+#[strum(serialize_all = "snake_case")]
+pub enum Property {
+    Filter,
+    Depth,
 }

@@ -1,31 +1,20 @@
 //! Which `git clone` is the right one for a purpose. Pure: facts go in, commands come out.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use calve_core::CancelToken;
 use calve_core::internal::ansi_c;
 
 use crate::redact;
-use crate::remote::clone::property::Property;
-use crate::remote::clone::purpose::Purpose;
+use crate::remote::Prompts;
+use crate::remote::clone::purpose::{Property, Purpose};
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
 use crate::remote::url::{RepositoryUrl, Transport};
 
-/// The objects that a partial clone leaves on the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filter {
-    /// The contents of files, until they are checked out (`blob:none`).
-    Blobs,
-}
-
-impl Filter {
-    pub fn spec(self) -> &'static str {
-        match self {
-            Self::Blobs => "blob:none",
-        }
-    }
-}
+/// The filter that leaves the contents of files on the server, until they are checked out.
+const BLOBLESS: &str = "blob:none";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Tip {
@@ -37,20 +26,43 @@ pub enum Tip {
     Revision(String),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    Clone,
-    CloneRevision,
-    /// `git init` and `git fetch` of one commit, for a git without `--revision`.
-    InitAndFetch,
+#[derive(Debug, Clone)]
+pub struct GitCloneOptions {
+    pub url: RepositoryUrl,
+    /// Exactly what will be there; an empty directory may be.
+    pub dst: PathBuf,
+    pub purpose: Purpose,
+    pub tip: Tip,
+    /// The directories of the repository to check out; all when there are none.
+    pub sparse: Vec<String>,
+    /// The properties that must hold, or nothing is made.
+    pub require: Vec<Property>,
+    pub prompts: Prompts,
+    pub cancel: CancelToken,
+}
+
+impl GitCloneOptions {
+    pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
+        Self {
+            url,
+            dst: dst.into(),
+            purpose,
+            tip: Tip::Default,
+            sparse: Vec::new(),
+            require: Vec::new(),
+            prompts: Prompts::Never,
+            cancel: CancelToken::default(),
+        }
+    }
 }
 
 /// How a repository is cloned, and why so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     pub purpose: Purpose,
-    pub start: Start,
-    pub filter: Option<Filter>,
+    /// A commit alone is cloned by `--revision`, which older versions of git do not have.
+    has_revision: bool,
+    pub filter: Option<&'static str>,
     /// How many commits of history come; `None` for all.
     pub depth: Option<u32>,
     pub tip: Tip,
@@ -71,42 +83,25 @@ pub struct Step {
     pub input: Vec<u8>,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct RecipeRequest<'w> {
-    pub(crate) purpose: Purpose,
-    pub(crate) url: &'w RepositoryUrl,
-    pub(crate) tip: &'w Tip,
-    pub(crate) sparse: &'w [String],
-    /// The source's history is cut off. In a partial clone of it, git would look for the rest without end.
-    pub(crate) is_shallow: bool,
-}
-
-pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<Recipe, RemoteError> {
+/// Chooses the recipe. `is_shallow`: the source's history is cut off. In a partial clone of it, git would look for the rest without end.
+pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool, features: &Features) -> Result<Recipe, RemoteError> {
     check(wanted)?;
-    let RecipeRequest { purpose, url, tip, sparse, is_shallow } = wanted.clone();
+    let GitCloneOptions { purpose, url, tip, sparse, .. } = wanted.clone();
     let sparsely = !sparse.is_empty();
-    let (filter, depth) = match purpose {
-        Purpose::Dev => (sparsely.then_some(Filter::Blobs), None),
-        Purpose::Ci => (sparsely.then_some(Filter::Blobs), Some(1)),
-        Purpose::History | Purpose::Blobs => (Some(Filter::Blobs), None),
-    };
+    let depth = (purpose == Purpose::Ci).then_some(1);
     // With a depth git knows where the history ends.
-    let filter = filter.filter(|_| depth.is_some() || !is_shallow);
-    let start = match tip {
-        Tip::Revision(_) if depth.is_none() => Start::Clone,
-        Tip::Revision(_) if features.revision => Start::CloneRevision,
-        Tip::Revision(_) => Start::InitAndFetch,
-        _ => Start::Clone,
-    };
+    let may_be_partial = depth.is_some() || !is_shallow;
+    let is_partial = sparsely || matches!(purpose, Purpose::History | Purpose::Blobs);
+    let filter = (is_partial && may_be_partial).then_some(BLOBLESS);
     let by_protocol = filter.is_some() || depth.is_some();
     Ok(Recipe {
         purpose,
-        start,
+        has_revision: features.revision,
         filter,
         depth,
-        tip: tip.clone(),
-        sparse: sparse.to_vec(),
-        url: if by_protocol { url.over_the_protocol() } else { url.clone() },
+        tip,
+        sparse,
+        url: if by_protocol { url.over_the_protocol() } else { url },
         fetched_tip: false,
         reason: reason(purpose, sparsely),
     })
@@ -131,9 +126,9 @@ fn reason(purpose: Purpose, sparsely: bool) -> &'static str {
     }
 }
 
-fn check(wanted: &RecipeRequest<'_>) -> Result<(), RemoteError> {
-    let senseless = |why: String| Err(RemoteError::Senseless { why });
-    match wanted.tip {
+fn check(wanted: &GitCloneOptions) -> Result<(), RemoteError> {
+    let senseless = |why: String| Err(RemoteError::senseless(why));
+    match &wanted.tip {
         Tip::Revision(id) => {
             let hexadecimal = id.bytes().all(|byte| byte.is_ascii_hexdigit());
             if !hexadecimal || ![40, 64].contains(&id.len()) {
@@ -147,7 +142,7 @@ fn check(wanted: &RecipeRequest<'_>) -> Result<(), RemoteError> {
         }
         _ => {}
     }
-    for path in wanted.sparse {
+    for path in &wanted.sparse {
         let outside = path.split('/').any(|part| part == "..");
         let is_whole = path.split('/').all(|part| matches!(part, "" | "."));
         if is_whole || outside || path.contains(char::is_control) {
@@ -160,50 +155,48 @@ fn check(wanted: &RecipeRequest<'_>) -> Result<(), RemoteError> {
 impl Recipe {
     /// Returns the commands up to where nothing is checked out yet, with the repository to be made at `tree`.
     pub fn begin(&self, tree: &Path) -> Vec<Step> {
-        let purpose = format!("calve.purpose={}", self.purpose);
-        let url = self.url.as_os_str();
-        match self.start {
-            Start::Clone | Start::CloneRevision => {
-                let mut step = Step::beside(["clone", "--no-checkout", "-c", &purpose]);
-                if let Some(filter) = self.filter {
-                    step = step.with(format!("--filter={}", filter.spec()));
-                }
-                if let Some(depth) = self.depth {
-                    step = step.with(format!("--depth={depth}"));
-                    if self.start == Start::Clone {
-                        step = step.with("--single-branch");
-                    }
-                }
-                step = match (&self.tip, self.start) {
-                    (Tip::Branch(name), _) => step.with(format!("--branch={name}")),
-                    (Tip::Revision(id), Start::CloneRevision) => step.with(format!("--revision={id}")),
-                    _ => step,
-                };
-                vec![step.with("--").with(url).with(tree)]
-            }
-            Start::InitAndFetch => {
-                let Tip::Revision(id) = &self.tip else { return Vec::new() };
-                let format = if id.len() == 64 { "sha256" } else { "sha1" };
-                let mut fetch = Step::inside(["fetch", "--no-tags"]);
-                let mut steps = vec![
-                    Step::beside(["init", "--quiet"]).with(format!("--object-format={format}")).with(tree),
-                    Step::inside(["config", "calve.purpose", self.purpose.name()]),
-                    Step::inside(["config", "remote.origin.url"]).with(url),
-                ];
-                if let Some(filter) = self.filter {
-                    steps.push(Step::inside(["config", "remote.origin.promisor", "true"]));
-                    steps.push(Step::inside(["config", "remote.origin.partialclonefilter", filter.spec()]));
-                    fetch = fetch.with(format!("--filter={}", filter.spec()));
-                }
-                if let Some(depth) = self.depth {
-                    fetch = fetch.with(format!("--depth={depth}"));
-                }
-                steps.push(fetch.with("origin").with(id));
-                // A branch that is not there yet would be the only thing that names nothing.
-                steps.push(Step::inside(["update-ref", "--no-deref", "HEAD"]).with(format!("{id}^{{commit}}")));
-                steps
-            }
+        let revision = match &self.tip {
+            Tip::Revision(id) if self.depth.is_some() => Some(id),
+            _ => None,
+        };
+        if let Some(id) = revision.filter(|_| !self.has_revision) {
+            return self.init_and_fetch(tree, id);
         }
+        let purpose = format!("calve.purpose={}", self.purpose);
+        let mut step = self.limited(Step::beside(["clone", "--no-checkout", "-c", &purpose]));
+        if self.depth.is_some() && revision.is_none() {
+            step = step.with("--single-branch");
+        }
+        step = match (&self.tip, revision) {
+            (Tip::Branch(name), _) => step.with(format!("--branch={name}")),
+            (_, Some(id)) => step.with(format!("--revision={id}")),
+            _ => step,
+        };
+        vec![step.with("--").with(self.url.as_os_str()).with(tree)]
+    }
+
+    /// Returns the commands that make a clone of one commit.
+    fn init_and_fetch(&self, tree: &Path, id: &str) -> Vec<Step> {
+        let format = if id.len() == 64 { "sha256" } else { "sha1" };
+        let mut steps = vec![
+            Step::beside(["init", "--quiet"]).with(format!("--object-format={format}")).with(tree),
+            Step::inside(["config", "calve.purpose", self.purpose.into()]),
+            Step::inside(["config", "remote.origin.url"]).with(self.url.as_os_str()),
+        ];
+        if let Some(filter) = self.filter {
+            steps.push(Step::inside(["config", "remote.origin.promisor", "true"]));
+            steps.push(Step::inside(["config", "remote.origin.partialclonefilter", filter]));
+        }
+        steps.push(self.limited(Step::inside(["fetch", "--no-tags"])).with("origin").with(id));
+        // A branch that is not there yet would be the only thing that names nothing.
+        steps.push(Step::inside(["update-ref", "--no-deref", "HEAD"]).with(format!("{id}^{{commit}}")));
+        steps
+    }
+
+    /// Adds what the server is to leave out.
+    fn limited(&self, step: Step) -> Step {
+        let step = self.filter.iter().fold(step, |step, filter| step.with(format!("--filter={filter}")));
+        self.depth.iter().fold(step, |step, depth| step.with(format!("--depth={depth}")))
     }
 
     /// Returns the command that fetches the commit by itself.
@@ -233,7 +226,7 @@ impl Recipe {
 
     /// Returns whether git links or copies the files of a repository on this machine, instead of asking a server.
     pub fn is_local(&self) -> bool {
-        self.url.kind() == Transport::Local
+        self.url.kind == Transport::Local
     }
 
     pub(crate) fn asks_for(&self, property: Property) -> bool {
@@ -317,9 +310,9 @@ mod tests {
 
     fn lines(purpose: Purpose, tip: Tip, sparse: &[&str], new: bool) -> Vec<String> {
         let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
-        let sparse: Vec<_> = sparse.iter().map(|path| (*path).to_owned()).collect();
-        let wanted = RecipeRequest { purpose, url: &url, tip: &tip, sparse: &sparse, is_shallow: false };
-        choose(&wanted, &features(new)).unwrap().spoken(Path::new("it's"))
+        let sparse = sparse.iter().map(|path| (*path).to_owned()).collect();
+        let wanted = GitCloneOptions { tip, sparse, ..GitCloneOptions::new(url, "x", purpose) };
+        choose(&wanted, false, &features(new)).unwrap().spoken(Path::new("it's"))
     }
 
     #[test]
@@ -369,15 +362,15 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
-        let refused = |purpose, tip: &Tip, sparse: &[String]| {
-            let wanted = RecipeRequest { purpose, url: &url, tip, sparse, is_shallow: false };
-            choose(&wanted, &features(true)).unwrap_err()
+        let refused = |purpose, tip, sparse| {
+            let wanted = GitCloneOptions { tip, sparse, ..GitCloneOptions::new(url.clone(), "x", purpose) };
+            choose(&wanted, false, &features(true)).unwrap_err()
         };
-        refused(Purpose::Ci, &Tip::Revision("HEAD".into()), &[]);
-        refused(Purpose::Ci, &Tip::Revision(ID[1..].into()), &[]);
-        refused(Purpose::Ci, &Tip::Branch("--upload-pack=x".into()), &[]);
+        refused(Purpose::Ci, Tip::Revision("HEAD".into()), vec![]);
+        refused(Purpose::Ci, Tip::Revision(ID[1..].into()), vec![]);
+        refused(Purpose::Ci, Tip::Branch("--upload-pack=x".into()), vec![]);
         for path in ["", "/", ".", "./", "../x", "a/../b", "a\nb"] {
-            refused(Purpose::Dev, &Tip::Default, &[path.into()]);
+            refused(Purpose::Dev, Tip::Default, vec![path.into()]);
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
+
+use memchr::memmem;
 
 use crate::error::Error;
 use crate::git::Git;
-use crate::remote::clone::property::Property;
+use crate::remote::clone::purpose::Property;
 use crate::remote::clone::recipe::Recipe;
 use crate::remote::error::RemoteError;
 
@@ -63,7 +65,7 @@ fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
         return Ok(Verdict::Honoured);
     }
     let files = git.run(&["ls-tree", "-r", "-z", "HEAD"])?;
-    let files = files.split(|byte| *byte == 0).filter(|entry| entry.windows(6).any(|word| word == b" blob ")).count();
+    let files = files.split(|byte| *byte == 0).filter(|entry| memmem::find(entry, b" blob ").is_some()).count();
     if files == 0 {
         return Ok(Verdict::Untold);
     }
@@ -72,37 +74,27 @@ fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
     )))
 }
 
-/// Counts what a partial clone has left on the server, for as long as `time`.
-pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<MissingObjects, RemoteError> {
+/// Counts what a partial clone has left on the server, for a few seconds at most.
+pub(crate) fn count_missing(tree: &Path) -> Result<MissingObjects, RemoteError> {
     let git = Git::at(tree);
     let mut command = git.command();
     command.args(["rev-list", "--objects", "--all", "HEAD", "--missing=print"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(Error::start(tree))?;
-    let mut child = ChildGuard(child);
-    let Some(pipe) = child.0.stdout.take() else { return Ok(MissingObjects { objects: 0, counted: false }) };
-    let deadline = Instant::now() + time;
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(Error::start(tree))?;
+    let Some(pipe) = child.stdout.take() else { return Ok(MissingObjects { objects: 0, counted: false }) };
+    let deadline = Instant::now() + Duration::from_secs(3);
     let (mut objects, mut lines, mut line) = (0, 0_u32, Vec::new());
     let mut pipe = BufReader::new(pipe);
-    loop {
+    let is_whole = loop {
         line.clear();
         if pipe.read_until(b'\n', &mut line)? == 0 {
-            let counted = child.0.wait()?.success();
-            return Ok(MissingObjects { objects, counted });
+            break true;
         }
         objects += u64::from(line.starts_with(b"?"));
         lines += 1;
         if lines.is_multiple_of(1024) && Instant::now() > deadline {
-            return Ok(MissingObjects { objects, counted: false });
+            child.kill()?;
+            break false;
         }
-    }
-}
-
-/// A process that does not outlive this.
-struct ChildGuard(Child);
-
-impl Drop for ChildGuard {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    };
+    Ok(MissingObjects { objects, counted: child.wait()?.success() && is_whole })
 }

@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use calve_core::CancelToken;
 use calve_git::remote::{
     GitCloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
@@ -45,7 +43,7 @@ fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<GitClo
     let url = RepositoryUrl::parse(&arguments.url)?;
     let dst = match &arguments.directory {
         Some(directory) => directory.clone(),
-        None => url.directory_name().map(PathBuf::from).ok_or_else(|| RemoteError::NoName(url.to_string()))?,
+        None => url.directory_name()?.into(),
     };
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let purpose = arguments.purpose.unwrap_or(if in_ci { Purpose::Ci } else { Purpose::Dev });

@@ -38,7 +38,7 @@ pub(crate) fn plan(recipe: &Recipe, git: &Features, dst: &Path) -> GitClonePlan 
     GitClonePlan {
         url: recipe.url.to_string(),
         dst: path(dst),
-        purpose: recipe.purpose.name(),
+        purpose: recipe.purpose.into(),
         recipe: self::recipe(recipe, dst),
         git: git.version.clone(),
     }
@@ -57,7 +57,7 @@ pub(crate) fn fetch(report: &FetchReport) -> GitFetchReceipt {
 
 pub(crate) fn fetch_plan(report: &FetchReport) -> GitFetchPlan {
     GitFetchPlan {
-        purpose: report.purpose.map(|purpose| purpose.name()),
+        purpose: report.purpose.map(Into::into),
         shallow: report.shallow,
         filter: report.filter.clone(),
         commands: report.commands.clone(),
@@ -72,7 +72,7 @@ fn recipe(recipe: &Recipe, dst: &Path) -> GitRecipe {
         Tip::Revision(id) => (None, Some(id)),
     };
     GitRecipe {
-        filter: recipe.filter.map(|filter| filter.spec().into()),
+        filter: recipe.filter.map(Into::into),
         depth: recipe.depth,
         branch,
         revision,
@@ -95,7 +95,7 @@ fn honoured(verdicts: &[(Property, Verdict)], wanted: Property) -> Option<bool> 
 fn warnings(notices: &[Notice]) -> Vec<GitWarning> {
     notices
         .iter()
-        .map(|notice| GitWarning { code: notice.code.name(), message: wording::git::notice(notice) })
+        .map(|notice| GitWarning { code: notice.code.into(), message: wording::git::notice(notice) })
         .collect()
 }
 
