@@ -30,52 +30,27 @@ impl Author {
     }
 }
 
-/// The weight of a key in a file of the repository. In a file of the user's every key holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Say {
-    Holds,
-    /// It holds for places in and beside the repository.
-    HoldsNearby,
-    /// It is a proposal, and the user decides.
-    Proposes,
-}
-
 /// Every table that the files may have, with its keys. Code that reads more from them adds it here: other keys are mistakes.
-pub(crate) const KEYS: [(&str, &[(&str, Say)]); 5] = [
-    (
-        "worktree",
-        &[
-            ("path", Say::HoldsNearby),
-            ("include", Say::Holds),
-            ("exclude", Say::Holds),
-            ("secrets", Say::Holds),
-            ("spares", Say::Proposes),
-            ("env-file", Say::Holds),
-        ],
-    ),
-    ("hooks", &[("post-add", Say::Proposes), ("pre-remove", Say::Proposes)]),
-    (DATABASE, &[("standby", Say::Holds)]),
+pub(crate) const KEYS: [(&str, &[&str]); 5] = [
+    ("worktree", &["path", "include", "exclude", "secrets", "spares", "env-file"]),
+    ("hooks", &["post-add", "pre-remove"]),
+    (DATABASE, &["standby"]),
     // Its keys are names that the project chooses.
     ("ports", &[]),
-    (
-        SERVICE,
-        &[
-            ("template", Say::Holds),
-            ("env", Say::Holds),
-            ("engine", Say::Holds),
-            ("create", Say::Proposes),
-            ("inputs", Say::Holds),
-        ],
-    ),
+    (SERVICE, &["template", "env", "engine", "create", "inputs"]),
 ];
+
+/// The keys that do not hold as they are in a file of the repository: a path holds in and beside the repository, and the others are proposals,
+/// about which the user decides.
+const LIMITED: [(&str, &str); 5] =
+    [("worktree", "path"), ("worktree", "spares"), ("hooks", "post-add"), ("hooks", "pre-remove"), (SERVICE, "create")];
+
 pub(crate) const SERVICE: &str = "services.NAME";
 pub(crate) const DATABASE: &str = "db.NAME";
 
 /// Returns whether a key holds as it is written, because the user wrote it, or because anybody may write it.
 pub(crate) fn holds(author: Author, table: &str, key: &str) -> bool {
-    let say =
-        KEYS.iter().find(|(name, _)| *name == table).and_then(|(_, keys)| keys.iter().find(|(name, _)| *name == key));
-    author == Author::User || say.is_some_and(|(_, say)| *say == Say::Holds)
+    author == Author::User || !LIMITED.contains(&(table, key))
 }
 
 #[cfg(test)]
@@ -87,8 +62,7 @@ mod tests {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/threat-model-repositories.md");
         let Ok(text) = fs_err::read_to_string(page) else { return };
         for (table, keys) in KEYS {
-            let named = if keys.is_empty() { &[("NAME", Say::Holds)] } else { keys };
-            for (key, _) in named {
+            for key in if keys.is_empty() { &["NAME"] } else { keys } {
                 let row = format!("| `[{table}] {key}` |");
                 assert!(text.lines().any(|line| line.starts_with(&row)), "the threat model has no row {row}");
             }
@@ -97,13 +71,8 @@ mod tests {
 
     #[test]
     fn a_repository_decides_nothing_that_leads_out_of_it_or_runs() {
-        for (table, key) in [
-            ("worktree", "path"),
-            ("worktree", "spares"),
-            ("hooks", "post-add"),
-            ("hooks", "pre-remove"),
-            (SERVICE, "create"),
-        ] {
+        for (table, key) in LIMITED {
+            assert!(KEYS.iter().any(|(name, keys)| *name == table && keys.contains(&key)), "[{table}] {key}");
             assert!(!holds(Author::Repository, table, key), "[{table}] {key}");
             assert!(holds(Author::User, table, key), "[{table}] {key}");
         }

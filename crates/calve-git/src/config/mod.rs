@@ -15,6 +15,7 @@ use crate::config::keys::{DATABASE, SERVICE, holds};
 use crate::config::text::{ConfigText, read};
 use crate::environment::env_file_inside;
 use crate::error::Result;
+use crate::paths::is_missing;
 use crate::place::Place;
 use crate::repository::provenance::provenance_of;
 use crate::repository::{Repository, Worktree};
@@ -147,10 +148,8 @@ impl Config {
     }
 
     pub(crate) fn place(&self, repository: &Repository, branch: &str) -> Result<Place> {
-        match &self.path {
-            Some(template) => template.place(repository, branch),
-            None => PathTemplate::usual(repository).place(repository, branch),
-        }
+        let template = self.path.clone().unwrap_or_else(|| PathTemplate::usual(repository));
+        template.place(repository, branch)
     }
 
     fn add(&mut self, at: &ConfigText<'_>) -> Result<()> {
@@ -311,9 +310,10 @@ fn has_file_of_main(root: &Path) -> bool {
     // `/project/.git/worktrees/ID`.
     let common = entry.parent().and_then(Path::parent).filter(|common| common.ends_with(".git"));
     let Some(main) = common.and_then(Path::parent) else { return false };
-    let is_missing = |root: &Path| matches!(fs_err::symlink_metadata(root.join(LOCAL)), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
     let shared = |root: &Path| read(&root.join(SHARED), Author::Repository).ok();
-    is_missing(root) && is_missing(main) && shared(root).is_some_and(|text| shared(main) == Some(text))
+    is_missing(&root.join(LOCAL))
+        && is_missing(&main.join(LOCAL))
+        && shared(root).is_some_and(|text| shared(main) == Some(text))
 }
 
 /// Returns whether it can be a variable with a URL. The ending keeps a project from setting variables that programs heed, like `PATH`.

@@ -10,36 +10,16 @@ use rustix::io::Errno;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::keys::{Author, KEYS, Say};
-use crate::error::{Error, Result};
+use crate::config::keys::{Author, KEYS};
+use crate::error::{Error, Result, failed};
 
 /// A configuration is a page, not a book.
 const LARGEST_BYTES: u64 = 256 * 1024;
 
-fn names(keys: &[(&'static str, Say)]) -> Vec<&'static str> {
-    keys.iter().map(|(name, _)| *name).collect()
-}
-
 /// Finds the known name that differs from `name` by a slip or two. `None` if no name does.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let near = known.iter().map(|known| (distance(&name.to_lowercase().replace('_', "-"), known), *known));
+    let near = known.iter().map(|known| (strsim::levenshtein(&name.to_lowercase().replace('_', "-"), known), *known));
     near.filter(|(distance, known)| *distance <= 2 && *distance < known.len()).min().map(|(_, known)| known)
-}
-
-/// Returns how many characters have to be added, removed or changed (Wagner and Fischer, 1974).
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    // A text that is longer than any name is far from all of them.
-    for (at, c) in from.chars().take(64).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (other, known) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(c != *known);
-            diagonal = row[other + 1];
-            row[other + 1] = changed.min(diagonal + 1).min(row[other] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 pub(super) fn read(path: &Path, author: Author) -> Result<Option<String>> {
@@ -66,8 +46,7 @@ pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>>
             }
             Err(Errno::NXIO) => return Err(invalid("it is not a regular file")),
             Err(errno) => {
-                let text = format!("failed to open file `{}`: {errno}", ShownPath(path));
-                return Err(std::io::Error::new(errno.kind(), text).into());
+                return Err(failed("failed to open file", path, errno).into());
             }
         };
     if !opened.metadata()?.is_file() {
@@ -101,7 +80,7 @@ impl ConfigText<'_> {
 
     pub(super) fn unknown_table(&self, span: Range<usize>, name: &str) -> Error {
         let shown: String = name.chars().flat_map(char::escape_debug).collect();
-        let owner = KEYS.iter().find(|(_, keys)| names(keys).contains(&name));
+        let owner = KEYS.iter().find(|(_, keys)| keys.contains(&name));
         let tables = KEYS.map(|(table, _)| table);
         let instead = match (owner, nearest(name, &tables)) {
             (Some((table, _)), _) => format!("it belongs below `[{table}]`"),
@@ -113,9 +92,9 @@ impl ConfigText<'_> {
 
     pub(super) fn unknown_key(&self, span: Range<usize>, table: &str, key: &str) -> Error {
         let shown: String = key.chars().flat_map(char::escape_debug).collect();
-        let keys = KEYS.iter().find(|(name, _)| *name == table).map_or_else(Vec::new, |(_, keys)| names(keys));
-        let owner = KEYS.iter().find(|(_, keys)| names(keys).contains(&key));
-        let instead = match (owner, nearest(key, &keys)) {
+        let keys = KEYS.iter().find(|(name, _)| *name == table).map_or(&[][..], |(_, keys)| keys);
+        let owner = KEYS.iter().find(|(_, keys)| keys.contains(&key));
+        let instead = match (owner, nearest(key, keys)) {
             (Some((table, _)), _) => format!("`[{table}]` has"),
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => format!("it has: {}", keys.join(", ")),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::paths::{if_there, pointed_to, real};
+use crate::paths::{if_there, is_missing, pointed_to, real};
 
 pub(crate) mod command;
 pub(crate) mod confined;
@@ -215,9 +215,7 @@ pub(crate) fn has_lasting_mark(entry: &Path) -> bool {
 fn is_marked_until(entry: &Path, ends: &[Until]) -> bool {
     let remembered = remembered();
     entry.ancestors().any(|directory| {
-        remembered.get(directory).is_some_and(|until| ends.contains(until))
-            || !matches!(fs_err::symlink_metadata(directory.join(MARK)),
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+        remembered.get(directory).is_some_and(|until| ends.contains(until)) || !is_missing(&directory.join(MARK))
     })
 }
 

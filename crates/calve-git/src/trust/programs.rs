@@ -2,19 +2,11 @@
 
 use super::command::may_run;
 
-struct ProgramSetting {
-    /// As git documents it; `*` is any name in between.
-    name: &'static str,
-    /// The value that replaces it, which does nothing or fails.
-    instead: &'static str,
-    allowed: &'static [&'static str],
-}
+/// A setting as git documents it, where `*` is any name in between; the value that replaces it, which does nothing or fails; and the programs that
+/// it may name.
+type ProgramSetting = (&'static str, &'static str, &'static [&'static str]);
 
 const FAILS: &str = "false";
-
-const fn never(name: &'static str, instead: &'static str) -> ProgramSetting {
-    ProgramSetting { name, instead, allowed: &[] }
-}
 
 const FILTERS: &[&str] = &["git-lfs", "git-crypt"];
 const SSH: &[&str] = &["ssh", "plink", "tortoiseplink"];
@@ -36,58 +28,58 @@ const HELPERS: &[&str] = &[
 
 /// Every setting by which git 2.39 to 2.52 (git-config(1), gitattributes(5), githooks(5)) and git-lfs start a program. A test asks the installed git.
 const PROGRAMS: &[ProgramSetting] = &[
-    never("alias.*", FAILS),
-    never("browser.*.cmd", FAILS),
-    never("browser.*.path", FAILS),
-    never("core.alternateRefsCommand", FAILS),
-    never("core.askPass", FAILS),
-    never("core.editor", FAILS),
-    never("core.fsmonitor", "false"),
-    never("core.gitProxy", FAILS),
-    never("core.hooksPath", "/dev/null"),
-    never("core.pager", "cat"),
-    ProgramSetting { name: "core.sshCommand", instead: FAILS, allowed: SSH },
+    ("alias.*", FAILS, &[]),
+    ("browser.*.cmd", FAILS, &[]),
+    ("browser.*.path", FAILS, &[]),
+    ("core.alternateRefsCommand", FAILS, &[]),
+    ("core.askPass", FAILS, &[]),
+    ("core.editor", FAILS, &[]),
+    ("core.fsmonitor", "false", &[]),
+    ("core.gitProxy", FAILS, &[]),
+    ("core.hooksPath", "/dev/null", &[]),
+    ("core.pager", "cat", &[]),
+    ("core.sshCommand", FAILS, SSH),
     // An empty one takes back those before it.
-    ProgramSetting { name: "credential.helper", instead: "", allowed: HELPERS },
-    ProgramSetting { name: "credential.*.helper", instead: "", allowed: HELPERS },
-    never("diff.external", FAILS),
-    never("diff.*.command", FAILS),
-    never("diff.*.textconv", FAILS),
-    never("difftool.*.cmd", FAILS),
-    never("difftool.*.path", FAILS),
-    ProgramSetting { name: "filter.*.clean", instead: "", allowed: FILTERS },
-    ProgramSetting { name: "filter.*.process", instead: "", allowed: FILTERS },
-    ProgramSetting { name: "filter.*.smudge", instead: "", allowed: FILTERS },
-    never("gpg.program", FAILS),
-    never("gpg.*.program", FAILS),
-    never("gpg.ssh.defaultKeyCommand", FAILS),
-    never("guitool.*.cmd", FAILS),
-    never("hook.*.command", "true"),
-    never("instaweb.browser", FAILS),
-    never("instaweb.httpd", FAILS),
-    never("interactive.diffFilter", "cat"),
-    never("lfs.customtransfer.*.path", FAILS),
-    never("lfs.extension.*.clean", FAILS),
-    never("lfs.extension.*.smudge", FAILS),
-    never("man.*.cmd", FAILS),
-    never("man.*.path", FAILS),
-    never("merge.*.driver", FAILS),
-    never("mergetool.*.cmd", FAILS),
-    never("mergetool.*.path", FAILS),
-    never("pager.*", "false"),
-    never("remote.*.receivepack", "git-receive-pack"),
-    never("remote.*.uploadpack", "git-upload-pack"),
-    never("remote.*.vcs", FAILS),
-    never("sendemail.*.ccCmd", FAILS),
-    never("sendemail.*.toCmd", FAILS),
-    never("sendemail.ccCmd", FAILS),
-    never("sendemail.headerCmd", FAILS),
-    never("sendemail.sendmailCmd", FAILS),
-    never("sendemail.tocmd", FAILS),
-    never("sequence.editor", FAILS),
-    never("trailer.*.cmd", FAILS),
-    never("trailer.*.command", FAILS),
-    never("uploadpack.packObjectsHook", FAILS),
+    ("credential.helper", "", HELPERS),
+    ("credential.*.helper", "", HELPERS),
+    ("diff.external", FAILS, &[]),
+    ("diff.*.command", FAILS, &[]),
+    ("diff.*.textconv", FAILS, &[]),
+    ("difftool.*.cmd", FAILS, &[]),
+    ("difftool.*.path", FAILS, &[]),
+    ("filter.*.clean", "", FILTERS),
+    ("filter.*.process", "", FILTERS),
+    ("filter.*.smudge", "", FILTERS),
+    ("gpg.program", FAILS, &[]),
+    ("gpg.*.program", FAILS, &[]),
+    ("gpg.ssh.defaultKeyCommand", FAILS, &[]),
+    ("guitool.*.cmd", FAILS, &[]),
+    ("hook.*.command", "true", &[]),
+    ("instaweb.browser", FAILS, &[]),
+    ("instaweb.httpd", FAILS, &[]),
+    ("interactive.diffFilter", "cat", &[]),
+    ("lfs.customtransfer.*.path", FAILS, &[]),
+    ("lfs.extension.*.clean", FAILS, &[]),
+    ("lfs.extension.*.smudge", FAILS, &[]),
+    ("man.*.cmd", FAILS, &[]),
+    ("man.*.path", FAILS, &[]),
+    ("merge.*.driver", FAILS, &[]),
+    ("mergetool.*.cmd", FAILS, &[]),
+    ("mergetool.*.path", FAILS, &[]),
+    ("pager.*", "false", &[]),
+    ("remote.*.receivepack", "git-receive-pack", &[]),
+    ("remote.*.uploadpack", "git-upload-pack", &[]),
+    ("remote.*.vcs", FAILS, &[]),
+    ("sendemail.*.ccCmd", FAILS, &[]),
+    ("sendemail.*.toCmd", FAILS, &[]),
+    ("sendemail.ccCmd", FAILS, &[]),
+    ("sendemail.headerCmd", FAILS, &[]),
+    ("sendemail.sendmailCmd", FAILS, &[]),
+    ("sendemail.tocmd", FAILS, &[]),
+    ("sequence.editor", FAILS, &[]),
+    ("trailer.*.cmd", FAILS, &[]),
+    ("trailer.*.command", FAILS, &[]),
+    ("uploadpack.packObjectsHook", FAILS, &[]),
 ];
 
 /// Settings that are overridden even if the user has not set them.
@@ -124,7 +116,7 @@ fn approved(settings: &[Setting]) -> Vec<String> {
 
 /// Returns the entry of the table for a setting, if it names a program.
 fn program_setting(name: &str) -> Option<&'static ProgramSetting> {
-    PROGRAMS.iter().find(|known| matches(known.name, name))
+    PROGRAMS.iter().find(|(known, ..)| matches(known, name))
 }
 
 /// Returns whether a setting has the documented name. Case counts only in what stands for `*`.
@@ -155,42 +147,36 @@ pub(crate) fn overrides_of_own(printed: &[u8]) -> Vec<(String, String)> {
 fn overrides_of(settings: Vec<Setting>, approved: Option<&[String]>) -> Vec<(String, String)> {
     let mut instead: Vec<(String, String)> =
         ALWAYS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    for filter in refused(&settings, approved) {
-        let name = filter.name;
+    for (name, _) in refused(&settings, approved) {
         instead.extend(["clean", "smudge", "process"].map(|what| (format!("filter.{name}.{what}"), String::new())));
         instead.push((format!("filter.{name}.required"), "false".to_owned()));
     }
     for Setting { name, value, .. } in settings {
-        let Some(known) = program_setting(&name) else { continue };
-        let may_run = approved.is_some_and(|approved| may_run(&value, known.allowed, approved));
-        if !known.name.starts_with("filter.") && !may_run {
-            instead.push((name, known.instead.to_owned()));
+        let Some((known, replacement, allowed)) = program_setting(&name) else { continue };
+        let may_run = approved.is_some_and(|approved| may_run(&value, allowed, approved));
+        if !known.starts_with("filter.") && !may_run {
+            instead.push((name, (*replacement).to_owned()));
         }
     }
     instead
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct RefusedFilter {
-    pub(crate) name: String,
-    pub(crate) command: String,
-}
-
-/// Returns the filters in these settings (`git config -z --show-scope --list`) that do not run in an untrusted worktree.
-pub(crate) fn refused_filters(printed: &[u8]) -> Vec<RefusedFilter> {
+/// Returns the filters in these settings (`git config -z --show-scope --list`) that do not run in an untrusted worktree, each with its command.
+pub(crate) fn refused_filters(printed: &[u8]) -> Vec<(String, String)> {
     let settings = scoped(printed);
     refused(&settings, Some(&approved(&settings)))
 }
 
-fn refused(settings: &[Setting], approved: Option<&[String]>) -> Vec<RefusedFilter> {
-    let mut refused: Vec<RefusedFilter> = Vec::new();
+fn refused(settings: &[Setting], approved: Option<&[String]>) -> Vec<(String, String)> {
+    let mut refused: Vec<(String, String)> = Vec::new();
     for Setting { name, value, .. } in settings {
-        let Some(known) = program_setting(name).filter(|known| known.name.starts_with("filter.")) else { continue };
+        let known = program_setting(name).filter(|(known, ..)| known.starts_with("filter."));
+        let Some((_, _, allowed)) = known else { continue };
         let driver = name.split_once('.').and_then(|(_, rest)| rest.rsplit_once('.')).map_or("", |(driver, _)| driver);
-        let is_known = refused.iter().any(|known| known.name == driver);
-        let may_run = approved.is_some_and(|approved| may_run(value, known.allowed, approved));
+        let is_known = refused.iter().any(|(known, _)| known == driver);
+        let may_run = approved.is_some_and(|approved| may_run(value, allowed, approved));
         if !value.is_empty() && !is_known && !may_run {
-            refused.push(RefusedFilter { name: driver.to_owned(), command: value.clone() });
+            refused.push((driver.to_owned(), value.clone()));
         }
     }
     refused
