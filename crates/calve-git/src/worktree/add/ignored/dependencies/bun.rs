@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -21,11 +22,6 @@ struct Lockfile {
     #[serde(default)]
     workspaces: HashMap<String, Value>,
     packages: HashMap<String, Vec<Value>>,
-}
-
-#[derive(Deserialize)]
-struct Manifest {
-    version: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,14 +52,16 @@ fn judge(directory: &Directory, wanted: &[Package]) -> Fit {
 
 fn is_there(directory: &Directory, package: &Package) -> bool {
     let manifest = directory.read(format!("{}/package.json", package.path));
-    let Some(manifest) = manifest.and_then(|text| serde_json::from_str::<Manifest>(&text).ok()) else {
+    let Some(manifest) = manifest.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
         return package.may_be_missing && !directory.has(&package.path);
     };
-    package.version.is_none() || package.version == manifest.version
+    package.version.as_ref().is_none_or(|version| manifest["version"] == **version)
 }
 
 fn packages(text: &str) -> Option<Vec<Package>> {
-    let lockfile: Lockfile = serde_json::from_str(&without_last_commas(text)).ok()?;
+    // It has commas before closing brackets.
+    let document = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?.value?;
+    let lockfile: Lockfile = serde_json::from_value(document.into()).ok()?;
     let packages = (lockfile.version <= 2).then_some(lockfile.packages)?;
     let abouts = || packages.values().flatten().chain(lockfile.workspaces.values()).filter_map(Value::as_object);
     let optional: HashSet<&String> = abouts()
@@ -102,24 +100,6 @@ fn parts(key: &str) -> impl Iterator<Item = String> {
         let word = words.next()?;
         Some(if word.starts_with('@') { format!("{word}/{}", words.next()?) } else { word.to_owned() })
     })
-}
-
-/// Removes the commas before a closing bracket, which JSON does not have.
-fn without_last_commas(text: &str) -> String {
-    let mut json = String::with_capacity(text.len());
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    for c in text.chars() {
-        if !is_quoted && "]}".contains(c) {
-            let end = json.trim_end().len();
-            if json[..end].ends_with(',') {
-                json.truncate(end - 1);
-            }
-        }
-        is_quoted ^= c == '"' && !is_escaped;
-        is_escaped = is_quoted && c == '\\' && !is_escaped;
-        json.push(c);
-    }
-    json
 }
 
 #[cfg(test)]

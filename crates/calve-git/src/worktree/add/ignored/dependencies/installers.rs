@@ -2,6 +2,7 @@
 //! makes the directory fit the lockfile. docs/worktree-reference.md has the same table.
 
 use super::fit::{Fit, Judge};
+use super::python::lockfiles;
 use super::{bun, npm, pnpm, python, vendored, yarn};
 use crate::directory::Directory;
 
@@ -21,65 +22,39 @@ pub(super) struct Installer {
 
 const MODULES: &[&str] = &["node_modules"];
 const VENV: &[&str] = &[".venv", "venv"];
-const VENV_WITNESS: &[&str] = &["pyvenv.cfg"];
+const PYVENV: &[&str] = &["pyvenv.cfg"];
 const VENDOR: &[&str] = &["vendor"];
 
 /// Every installer. Of several in one directory the first counts whose witness is there.
 pub(super) static INSTALLERS: [Installer; 17] = [
-    node("npm-shrinkwrap.json", &[npm::WITNESS], npm::read, "npm ci"),
-    node("package-lock.json", &[npm::WITNESS], npm::read, "npm ci"),
-    node("pnpm-lock.yaml", &[pnpm::WITNESS], pnpm::read, "pnpm install --frozen-lockfile"),
-    node("yarn.lock", &[yarn::CLASSIC, yarn::BERRY], yarn::read, "yarn install --frozen-lockfile"),
-    node("bun.lock", &[], bun::read, "bun install --frozen-lockfile"),
-    node("bun.lockb", &[], unsure, "bun install --frozen-lockfile"),
-    venv("uv.lock", python::uv, "uv sync"),
-    venv("poetry.lock", python::poetry, "poetry install"),
-    venv("pdm.lock", python::pdm, "pdm sync"),
-    venv("Pipfile.lock", python::pipenv, "pipenv sync"),
-    venv("pylock.toml", python::pylock, "uv pip sync pylock.toml"),
-    venv("requirements*.txt", python::requirements, "pip install -r FILE"),
+    installer(MODULES, "npm-shrinkwrap.json", &[npm::WITNESS], npm::read, "npm ci"),
+    installer(MODULES, "package-lock.json", &[npm::WITNESS], npm::read, "npm ci"),
+    installer(MODULES, "pnpm-lock.yaml", &[pnpm::WITNESS], pnpm::read, "pnpm install --frozen-lockfile"),
+    installer(MODULES, "yarn.lock", &[yarn::CLASSIC, yarn::BERRY], yarn::read, "yarn install --frozen-lockfile"),
+    installer(MODULES, "bun.lock", &[], bun::read, "bun install --frozen-lockfile"),
+    installer(MODULES, "bun.lockb", &[], |_| Box::new(|_| Fit::Unsure), "bun install --frozen-lockfile"),
+    installer(VENV, "uv.lock", PYVENV, |files| python::read(files, lockfiles::uv), "uv sync"),
+    installer(VENV, "poetry.lock", PYVENV, |files| python::read(files, lockfiles::poetry), "poetry install"),
+    installer(VENV, "pdm.lock", PYVENV, |files| python::read(files, lockfiles::pdm), "pdm sync"),
+    installer(VENV, "Pipfile.lock", PYVENV, |files| python::read(files, lockfiles::pipenv), "pipenv sync"),
+    installer(VENV, "pylock.toml", PYVENV, |files| python::read(files, lockfiles::pylock), "uv pip sync pylock.toml"),
+    installer(VENV, "requirements*.txt", PYVENV, python::requirements, "pip install -r FILE"),
     // Cargo looks at each file itself, and builds what differs.
-    Installer {
-        directories: &["target"],
-        lockfile: "Cargo.lock",
-        witnesses: &[],
-        read: always,
-        command: "cargo build",
-    },
-    vendor("go.mod", vendored::GO, vendored::go, "go mod vendor"),
-    vendor("composer.lock", vendored::COMPOSER, vendored::composer, "composer install"),
-    vendor("Gemfile.lock", vendored::BUNDLER, vendored::bundler, "bundle install"),
-    vendor("gems.locked", vendored::BUNDLER, vendored::bundler, "bundle install"),
+    installer(&["target"], "Cargo.lock", &[], |_| Box::new(|_| Fit::Yes), "cargo build"),
+    installer(VENDOR, "go.mod", vendored::GO, vendored::go, "go mod vendor"),
+    installer(VENDOR, "composer.lock", vendored::COMPOSER, vendored::composer, "composer install"),
+    installer(VENDOR, "Gemfile.lock", vendored::BUNDLER, vendored::bundler, "bundle install"),
+    installer(VENDOR, "gems.locked", vendored::BUNDLER, vendored::bundler, "bundle install"),
 ];
 
-const fn node(
+const fn installer(
+    directories: &'static [&'static str],
     lockfile: &'static str,
     witnesses: &'static [&'static str],
     read: Read,
     command: &'static str,
 ) -> Installer {
-    Installer { directories: MODULES, lockfile, witnesses, read, command }
-}
-
-const fn venv(lockfile: &'static str, read: Read, command: &'static str) -> Installer {
-    Installer { directories: VENV, lockfile, witnesses: VENV_WITNESS, read, command }
-}
-
-const fn vendor(
-    lockfile: &'static str,
-    witnesses: &'static [&'static str],
-    read: Read,
-    command: &'static str,
-) -> Installer {
-    Installer { directories: VENDOR, lockfile, witnesses, read, command }
-}
-
-fn unsure<'t>(_: &[&'t str]) -> Judge<'t> {
-    Box::new(|_| Fit::Unsure)
-}
-
-fn always<'t>(_: &[&'t str]) -> Judge<'t> {
-    Box::new(|_| Fit::Yes)
+    Installer { directories, lockfile, witnesses, read, command }
 }
 
 impl Installer {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
@@ -15,21 +16,6 @@ struct Lockfile<'t> {
     version: u64,
     #[serde(borrow)]
     packages: Option<Packages<'t>>,
-}
-
-/// A lockfile of version 1, by npm 6 and older.
-#[derive(Deserialize)]
-struct OldLockfile {
-    #[serde(rename = "lockfileVersion")]
-    version: u64,
-    #[serde(default)]
-    dependencies: HashMap<String, OldPackage>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct OldPackage {
-    optional: bool,
 }
 
 /// A package at a path. Its texts are borrowed, as there are thousands, and have nothing that JSON has to escape.
@@ -67,7 +53,8 @@ const BELOW: &str = "node_modules/";
 
 pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     let text = lockfiles.first().copied().unwrap_or_default();
-    let (wanted, of_version_1) = (packages(text), needed_by_version_1(text));
+    let wanted = packages(text);
+    let of_version_1 = if wanted.is_none() { needed_by_version_1(text) } else { None };
     Box::new(move |directory| match (&wanted, &of_version_1) {
         (Some(wanted), _) => judge(directory, wanted),
         // npm 6, which wrote it, leaves no witness. So the packages at the top have to be there.
@@ -87,11 +74,12 @@ fn judge(directory: &Directory, wanted: &Packages<'_>) -> Fit {
     (is_installed(wanted, &installed) && directory.is_settled(directories, end)).into()
 }
 
-/// Returns the packages at the top that a lockfile of version 1 asks for. `None`: it is of another version.
+/// Returns the packages at the top that a lockfile of version 1 asks for, by npm 6 and older. `None`: it is of another version.
 fn needed_by_version_1(text: &str) -> Option<Vec<String>> {
-    let lockfile: OldLockfile = serde_json::from_str(text).ok().filter(|found: &OldLockfile| found.version == 1)?;
-    let needed = lockfile.dependencies.into_iter().filter(|(_, package)| !package.optional);
-    Some(needed.map(|(name, _)| name).collect())
+    let lockfile: Value = serde_json::from_str(text).ok()?;
+    let packages = (lockfile["lockfileVersion"] == 1).then(|| lockfile["dependencies"].as_object())?;
+    let needed = packages.into_iter().flatten().filter(|(_, package)| package["optional"] != true);
+    Some(needed.map(|(name, _)| name.clone()).collect())
 }
 
 /// Returns whether `npm ci` would make the same again.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
@@ -52,57 +52,36 @@ fn explicit(text: &str) -> Option<BTreeSet<(&str, &str)>> {
     Some(words.filter_map(|words| Some((*words.get(1)?, *words.get(2)?))).collect())
 }
 
-#[derive(Deserialize)]
-struct ComposerLock {
-    packages: Vec<ComposerPackage>,
-    #[serde(rename = "packages-dev", default)]
-    dev: Vec<ComposerPackage>,
-}
-
-#[derive(Deserialize)]
-struct ComposerInstalled {
-    packages: Vec<ComposerDirectory>,
-    #[serde(default)]
-    dev: bool,
-}
-
-#[derive(Deserialize)]
-struct ComposerDirectory {
-    #[serde(flatten)]
-    package: ComposerPackage,
-    /// Relative to the list. Packages of other packages have none.
-    #[serde(rename = "install-path")]
-    path: Option<String>,
-}
-
-#[derive(Deserialize, PartialEq, Eq, Hash)]
-struct ComposerPackage {
-    name: String,
-    version: String,
-    dist: Option<ComposerOrigin>,
-    source: Option<ComposerOrigin>,
-}
-
-#[derive(Deserialize, PartialEq, Eq, Hash)]
-struct ComposerOrigin {
-    reference: Option<String>,
-}
-
 pub(super) fn composer<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
-    let wanted = lockfiles.first().and_then(|text| serde_json::from_str::<ComposerLock>(text).ok());
+    let wanted = lockfiles.first().and_then(|text| document(text));
     Box::new(move |directory| wanted.as_ref().map_or(Fit::Unsure, |wanted| judge_composer(directory, wanted)))
 }
 
-fn judge_composer(directory: &Directory, wanted: &ComposerLock) -> Fit {
-    let installed = directory.read(COMPOSER[0]).and_then(|text| serde_json::from_str::<ComposerInstalled>(&text).ok());
-    let Some(installed) = installed else { return Fit::No };
-    let found: HashSet<&ComposerPackage> = installed.packages.iter().map(|one| &one.package).collect();
-    let dev = wanted.dev.iter().filter(|_| installed.dev);
-    let directories = installed.packages.iter().filter_map(|one| one.path.as_deref()?.strip_prefix("../"));
+/// Reads a document with a list of packages.
+fn document(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(|document: &Value| document["packages"].is_array())
+}
+
+fn listed<'v>(document: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
+    document[key].as_array().into_iter().flatten()
+}
+
+fn identity(package: &Value) -> [Option<&str>; 4] {
+    let parts = ["/name", "/version", "/dist/reference", "/source/reference"];
+    parts.map(|part| package.pointer(part).and_then(Value::as_str))
+}
+
+fn judge_composer(directory: &Directory, wanted: &Value) -> Fit {
+    let Some(installed) = directory.read(COMPOSER[0]).and_then(|text| document(&text)) else { return Fit::No };
+    let found: HashSet<_> = listed(&installed, "packages").map(identity).collect();
+    let dev = listed(wanted, "packages-dev").filter(|_| installed["dev"] == true);
+    // Relative to the list. Packages of other packages have none.
+    let directories =
+        listed(&installed, "packages").filter_map(|one| one["install-path"].as_str()?.strip_prefix("../"));
     let directories: Vec<&str> = directories.filter(|path| !path.starts_with("..")).collect();
     let directories = || directories.iter().copied();
     let is_complete = directory.has("autoload.php") && directory.is_settled(directories(), Time::MAX);
-    if !is_complete || !wanted.packages.iter().chain(dev).all(|package| found.contains(package)) {
+    if !is_complete || !listed(wanted, "packages").chain(dev).all(|package| found.contains(&identity(package))) {
         return Fit::No;
     }
     // It deletes a package before it writes that. Plugins write into packages later, and an install of what was deleted does not renew the list.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::fit::{Fit, Judge};
 use crate::directory::Directory;
@@ -25,15 +25,9 @@ pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     }
 }
 
-#[derive(Deserialize)]
-struct Integrity {
-    #[serde(rename = "lockfileEntries")]
-    entries: HashMap<String, String>,
-}
-
 fn classic(directory: &Directory, wanted: &HashMap<String, String>) -> Fit {
-    let integrity = directory.read(CLASSIC).and_then(|text| serde_json::from_str::<Integrity>(&text).ok());
-    integrity.is_some_and(|integrity| *wanted == integrity.entries).into()
+    let integrity: Option<Value> = directory.read(CLASSIC).and_then(|text| serde_json::from_str(&text).ok());
+    integrity.is_some_and(|integrity| integrity.get("lockfileEntries") == Some(&json!(wanted))).into()
 }
 
 /// Returns by each pattern of a version 1 lockfile where the package is from.

@@ -4,7 +4,7 @@
 pub(super) const MAIN: &str = "";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Locked {
+pub(crate) struct Locked {
     /// Normalised.
     pub(super) name: String,
     /// `None`: any. It may end in `.*`.

@@ -7,11 +7,6 @@ use toml::de::{DeTable, DeValue};
 
 use super::locked::{Locked, MAIN, normalised};
 
-/// Reads a document whose version is one that this knows.
-fn with_document<T>(text: &str, read: impl FnOnce(&DeTable<'_>) -> Option<T>) -> Option<T> {
-    read(DeTable::parse(text).ok()?.get_ref())
-}
-
 fn string<'v>(table: &'v DeTable<'_>, key: &str) -> Option<&'v str> {
     table.get(key)?.get_ref().as_str()
 }
@@ -38,25 +33,25 @@ fn version(package: &DeTable<'_>, is_local: bool) -> Option<String> {
 }
 
 /// uv resolves for all platforms, and names what each package needs. So groups are followed from the project's own packages.
-pub(super) fn uv(text: &str) -> Option<Vec<Locked>> {
-    with_document(text, |document| {
-        let is_known = document.get("version")?.get_ref().as_integer()?.as_str() == "1";
-        let packages: Vec<&DeTable<'_>> = tables(document, "package").filter(|_| is_known).collect();
-        let mut locked: Vec<Locked> = packages.iter().map(|package| uv_package(package)).collect();
-        for at in 0..packages.len() {
-            if !is_projects_own(packages[at]) {
-                continue;
-            }
-            let groups = ["dev-dependencies", "optional-dependencies"].map(|key| table(packages[at], key));
-            let groups = groups.into_iter().flatten().flatten();
-            let groups = groups.map(|(group, needed)| (group.get_ref().to_string(), tables_of(needed.get_ref())));
-            let own = (MAIN.to_owned(), tables(packages[at], "dependencies").collect());
-            for (group, needed) in groups.chain([own]) {
-                follow(&packages, &mut locked, &group, needed);
-            }
+pub(crate) fn uv(text: &str) -> Option<Vec<Locked>> {
+    let document = DeTable::parse(text).ok()?;
+    let document = document.get_ref();
+    let is_known = document.get("version")?.get_ref().as_integer()?.as_str() == "1";
+    let packages: Vec<&DeTable<'_>> = tables(document, "package").filter(|_| is_known).collect();
+    let mut locked: Vec<Locked> = packages.iter().map(|package| uv_package(package)).collect();
+    for at in 0..packages.len() {
+        if !is_projects_own(packages[at]) {
+            continue;
         }
-        is_known.then_some(locked)
-    })
+        let groups = ["dev-dependencies", "optional-dependencies"].map(|key| table(packages[at], key));
+        let groups = groups.into_iter().flatten().flatten();
+        let groups = groups.map(|(group, needed)| (group.get_ref().to_string(), tables_of(needed.get_ref())));
+        let own = (MAIN.to_owned(), tables(packages[at], "dependencies").collect());
+        for (group, needed) in groups.chain([own]) {
+            follow(&packages, &mut locked, &group, needed);
+        }
+    }
+    is_known.then_some(locked)
 }
 
 fn tables_of<'v, 'd>(value: &'v DeValue<'d>) -> Vec<&'v DeTable<'d>> {
@@ -108,24 +103,24 @@ fn follow(packages: &[&DeTable<'_>], locked: &mut [Locked], group: &str, needed:
 }
 
 /// Since version 2.1 of its lockfile, poetry says for each package who needs it where.
-pub(super) fn poetry(text: &str) -> Option<Vec<Locked>> {
-    with_document(text, |document| {
-        string(table(document, "metadata")?, "lock-version").filter(|version| version.starts_with(['1', '2']))?;
-        let one = |package: &DeTable<'_>| {
-            let source = table(package, "source");
-            let kind = source.and_then(|source| string(source, "type"));
-            let is_optional = package.get("optional").is_some_and(|value| value.get_ref().as_bool() != Some(false));
-            Some(Locked {
-                name: normalised(string(package, "name")?),
-                version: version(package, kind == Some("directory")),
-                revision: source.and_then(|source| string(source, "resolved_reference")).map(str::to_owned),
-                // There may be one for each group.
-                marker: package.get("markers").map(|value| value.get_ref().as_str().unwrap_or_default().to_owned()),
-                groups: groups(package, "main").filter(|_| !is_optional).collect(),
-            })
-        };
-        Some(tables(document, "package").filter_map(one).collect())
-    })
+pub(crate) fn poetry(text: &str) -> Option<Vec<Locked>> {
+    let document = DeTable::parse(text).ok()?;
+    let document = document.get_ref();
+    string(table(document, "metadata")?, "lock-version").filter(|version| version.starts_with(['1', '2']))?;
+    let one = |package: &DeTable<'_>| {
+        let source = table(package, "source");
+        let kind = source.and_then(|source| string(source, "type"));
+        let is_optional = package.get("optional").is_some_and(|value| value.get_ref().as_bool() != Some(false));
+        Some(Locked {
+            name: normalised(string(package, "name")?),
+            version: version(package, kind == Some("directory")),
+            revision: source.and_then(|source| string(source, "resolved_reference")).map(str::to_owned),
+            // There may be one for each group.
+            marker: package.get("markers").map(|value| value.get_ref().as_str().unwrap_or_default().to_owned()),
+            groups: groups(package, "main").filter(|_| !is_optional).collect(),
+        })
+    };
+    Some(tables(document, "package").filter_map(one).collect())
 }
 
 fn groups<'v>(package: &'v DeTable<'_>, main: &'v str) -> impl Iterator<Item = String> {
@@ -133,41 +128,41 @@ fn groups<'v>(package: &'v DeTable<'_>, main: &'v str) -> impl Iterator<Item = S
 }
 
 /// pdm says so unless its strategy leaves it out.
-pub(super) fn pdm(text: &str) -> Option<Vec<Locked>> {
-    with_document(text, |document| {
-        let metadata = table(document, "metadata")?;
-        string(metadata, "lock_version").filter(|version| version.starts_with("4."))?;
-        let is_told = strings(metadata, "strategy").any(|word| word == "inherit_metadata");
-        let one = |package: &DeTable<'_>| {
-            Some(Locked {
-                name: normalised(string(package, "name")?),
-                version: version(package, package.get("path").is_some()),
-                revision: string(package, "revision").map(str::to_owned),
-                marker: string(package, "marker").map(str::to_owned),
-                groups: groups(package, "default").filter(|_| is_told).collect(),
-            })
-        };
-        Some(tables(document, "package").filter_map(one).collect())
-    })
+pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
+    let document = DeTable::parse(text).ok()?;
+    let document = document.get_ref();
+    let metadata = table(document, "metadata")?;
+    string(metadata, "lock_version").filter(|version| version.starts_with("4."))?;
+    let is_told = strings(metadata, "strategy").any(|word| word == "inherit_metadata");
+    let one = |package: &DeTable<'_>| {
+        Some(Locked {
+            name: normalised(string(package, "name")?),
+            version: version(package, package.get("path").is_some()),
+            revision: string(package, "revision").map(str::to_owned),
+            marker: string(package, "marker").map(str::to_owned),
+            groups: groups(package, "default").filter(|_| is_told).collect(),
+        })
+    };
+    Some(tables(document, "package").filter_map(one).collect())
 }
 
-pub(super) fn pylock(text: &str) -> Option<Vec<Locked>> {
-    with_document(text, |document| {
-        string(document, "lock-version").filter(|version| version.starts_with("1."))?;
-        let one = |package: &DeTable<'_>| {
-            Some(Locked {
-                name: normalised(string(package, "name")?),
-                version: version(package, package.get("directory").is_some()),
-                revision: table(package, "vcs").and_then(|vcs| string(vcs, "commit-id")).map(str::to_owned),
-                marker: string(package, "marker").map(str::to_owned),
-                groups: vec![MAIN.to_owned()],
-            })
-        };
-        Some(tables(document, "packages").filter_map(one).collect())
-    })
+pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {
+    let document = DeTable::parse(text).ok()?;
+    let document = document.get_ref();
+    string(document, "lock-version").filter(|version| version.starts_with("1."))?;
+    let one = |package: &DeTable<'_>| {
+        Some(Locked {
+            name: normalised(string(package, "name")?),
+            version: version(package, package.get("directory").is_some()),
+            revision: table(package, "vcs").and_then(|vcs| string(vcs, "commit-id")).map(str::to_owned),
+            marker: string(package, "marker").map(str::to_owned),
+            groups: vec![MAIN.to_owned()],
+        })
+    };
+    Some(tables(document, "packages").filter_map(one).collect())
 }
 
-pub(super) fn pipenv(text: &str) -> Option<Vec<Locked>> {
+pub(crate) fn pipenv(text: &str) -> Option<Vec<Locked>> {
     let document: serde_json::Value = serde_json::from_str(text).ok()?;
     let document = document.as_object().filter(|document| document.contains_key("default"))?;
     let groups = document.iter().filter(|(group, _)| *group != "_meta");

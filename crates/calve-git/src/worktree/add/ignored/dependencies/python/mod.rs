@@ -1,7 +1,7 @@
 //! Python: the `*.dist-info` directories of a virtual environment, which have names and versions, against a lockfile of any tool.
 
 mod locked;
-mod lockfiles;
+pub(super) mod lockfiles;
 mod marker;
 mod requirements;
 mod version;
@@ -13,33 +13,13 @@ use crate::directory::{Directory, Time};
 use locked::{Locked, MAIN, normalised};
 use marker::Interpreter;
 
-pub(super) fn uv<'t>(files: &[&'t str]) -> Judge<'t> {
-    judging(files, lockfiles::uv)
-}
-
-pub(super) fn poetry<'t>(files: &[&'t str]) -> Judge<'t> {
-    judging(files, lockfiles::poetry)
-}
-
-pub(super) fn pdm<'t>(files: &[&'t str]) -> Judge<'t> {
-    judging(files, lockfiles::pdm)
-}
-
-pub(super) fn pipenv<'t>(files: &[&'t str]) -> Judge<'t> {
-    judging(files, lockfiles::pipenv)
-}
-
-pub(super) fn pylock<'t>(files: &[&'t str]) -> Judge<'t> {
-    judging(files, lockfiles::pylock)
-}
-
 pub(super) fn requirements<'t>(files: &[&'t str]) -> Judge<'t> {
     let (locked, is_understood) = requirements::read(files);
     let most = if is_understood { Fit::Yes } else { Fit::Unsure };
     Box::new(move |directory| judge(directory, Some(&locked)).min(most))
 }
 
-fn judging<'t>(files: &[&str], read: fn(&str) -> Option<Vec<Locked>>) -> Judge<'t> {
+pub(super) fn read<'t>(files: &[&'t str], read: fn(&str) -> Option<Vec<Locked>>) -> Judge<'t> {
     let locked = files.first().and_then(|text| read(text));
     Box::new(move |directory| judge(directory, locked.as_deref()))
 }
