@@ -150,24 +150,20 @@ impl Refspec {
 
     /// Returns where a fetch puts the server's reference `source`; `None` if it does not fetch it.
     pub(crate) fn destination_of(&self, source: &str) -> Option<String> {
-        match self.source.split_once('*') {
-            None => (source == self.source).then(|| self.destination.clone()),
-            Some((begin, end)) => {
-                let middle = source.strip_prefix(begin)?.strip_suffix(end)?;
-                Some(self.destination.replacen('*', middle, 1))
-            }
-        }
+        mapped(source, &self.source, &self.destination)
     }
 
     /// Returns the server's reference that a fetch puts into `reference`; `None` if it puts none there.
     pub(crate) fn source_of(&self, reference: &str) -> Option<String> {
-        match self.destination.split_once('*') {
-            None => (reference == self.destination).then(|| self.source.clone()),
-            Some((begin, end)) => {
-                let middle = reference.strip_prefix(begin)?.strip_suffix(end)?;
-                Some(self.source.replacen('*', middle, 1))
-            }
-        }
+        mapped(reference, &self.destination, &self.source)
+    }
+}
+
+/// Returns `to` with what stands for the `*` of `from` in a name; `None` if that is another name.
+fn mapped(name: &str, from: &str, to: &str) -> Option<String> {
+    match from.split_once('*') {
+        None => (name == from).then(|| to.to_owned()),
+        Some((begin, end)) => Some(to.replacen('*', name.strip_prefix(begin)?.strip_suffix(end)?, 1)),
     }
 }
 

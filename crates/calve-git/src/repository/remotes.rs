@@ -109,13 +109,11 @@ impl Remotes {
                 let (host, path) = rest.split_once(':').unwrap_or((rest, ""));
                 format!("//{}/{}", without_user(host), path.trim_start_matches('/'))
             }
-            "ssh" | "git+ssh" | "ssh+git" | "https" => {
-                let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-                format!("//{}/{path}", without_user(host))
-            }
             _ => {
                 let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-                format!("{scheme}://{}/{path}", without_user(host))
+                let is_usual = matches!(scheme, "ssh" | "git+ssh" | "ssh+git" | "https");
+                let scheme = if is_usual { String::new() } else { format!("{scheme}:") };
+                format!("{scheme}//{}/{path}", without_user(host))
             }
         }
     }
