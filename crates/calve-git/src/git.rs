@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::nesting::Nesting;
 use crate::redact;
 use crate::remedy::Remedy;
+use crate::threads::joined;
 use crate::transfer_failure::{ENDLESS, TransferFailure};
 use crate::trust::{self, confined};
 
@@ -111,10 +112,7 @@ impl Git {
 
     fn prepared(&self, mut command: Command) -> Command {
         command.current_dir(&self.directory).stdin(Stdio::null());
-        for name in OF_ONE_REPOSITORY {
-            command.env_remove(name);
-        }
-        for name in TELLING_HEADERS {
+        for name in OF_ONE_REPOSITORY.iter().chain(&TELLING_HEADERS) {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
@@ -161,30 +159,17 @@ impl Git {
 
     /// Returns the contents of an object that is a file; `None` if it is not here, or has more than `most` bytes.
     pub(crate) fn blob(&self, oid: &str, most: u64) -> Result<Option<Vec<u8>>> {
-        let start = Error::start(&self.directory);
-        let mut command = self.command();
         // Git before 2.45 fetches it all the same.
-        command.args(["cat-file", "blob", oid]).env("GIT_NO_LAZY_FETCH", "1");
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
-        let mut contents = Vec::new();
-        let read = child.stdout.take().map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut contents));
-        // Its output is closed, which ends a git that has more to say.
-        let status = child.wait().map_err(start)?;
-        read.map_err(start)?;
-        Ok(Some(contents).filter(|contents| status.success() && contents.len() as u64 <= most))
+        let git = self.clone().with("GIT_NO_LAZY_FETCH", "1");
+        Ok(git.blobs(&[oid.to_owned()], most)?.pop().flatten())
     }
 
     /// Returns the contents of each of these objects, as [`Git::blob`] does, by two processes for all of them.
     pub(crate) fn blobs(&self, oids: &[String], most: u64) -> Result<Vec<Option<Vec<u8>>>> {
         let mut found = vec![None; oids.len()];
-        if oids.is_empty() {
-            return Ok(found);
-        }
-        let said = self.fed(&["cat-file", "--batch-check=%(objectsize)"], (oids.join("\n") + "\n").as_bytes())?;
-        // "OID missing" is no number.
-        let sizes = said.split(|&byte| byte == b'\n').map(|line| std::str::from_utf8(line).ok()?.parse::<u64>().ok());
+        let sizes = self.sizes(oids)?.into_iter().enumerate();
         let small: Vec<usize> =
-            sizes.enumerate().filter(|(_, size)| size.is_some_and(|size| size <= most)).map(|(at, _)| at).collect();
+            sizes.filter(|(_, size)| size.is_some_and(|size| size <= most)).map(|(at, _)| at).collect();
         if small.is_empty() {
             return Ok(found);
         }
@@ -199,6 +184,16 @@ impl Git {
         Ok(found)
     }
 
+    /// Returns the size of each of these objects, in bytes.
+    pub(crate) fn sizes(&self, oids: &[String]) -> Result<Vec<Option<u64>>> {
+        if oids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let said = self.fed(&["cat-file", "--batch-check=%(objectsize)"], (oids.join("\n") + "\n").as_bytes())?;
+        // "OID missing", as for the commits of submodules, is no number.
+        Ok(said.split(|&byte| byte == b'\n').map(|line| std::str::from_utf8(line).ok()?.parse().ok()).collect())
+    }
+
     /// Runs git as [`Git::run`] does where it talks to a server. Ends it where it would not end itself.
     pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<()> {
         let events = tempfile::NamedTempFile::new()?;
@@ -211,7 +206,7 @@ impl Git {
             let guard = scope.spawn(|| nesting.guard(&is_over, &[getpgrp()]));
             let output = child.wait_with_output();
             is_over.store(true, Ordering::Relaxed);
-            (output, guard.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            (output, joined(guard))
         });
         let output = output.map_err(Error::start(&self.directory))?;
         match is_endless? {
@@ -237,8 +232,7 @@ impl Git {
             }
         };
         if ended.is_none() {
-            let group = Pid::from_child(&child);
-            let _ = kill_process_group(group, Signal::KILL);
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             child.wait().map_err(start)?;
         }
         if !ended.is_some_and(|status| status.success()) {

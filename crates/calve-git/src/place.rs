@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, mkdirat, statat};
 use rustix::io::Errno;
 
-use crate::error::{Error, Result};
+use crate::directory;
+use crate::error::{Error, Result, failed};
 use crate::remedy::Remedy;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,13 +18,6 @@ pub(crate) enum Place {
     Anywhere(PathBuf),
     /// A repository named it. No link leads there, and it is in no other repository.
     Below { root: PathBuf, below: PathBuf },
-}
-
-pub(crate) struct Parent {
-    /// Where it is, and with it the worktree. Has no links.
-    pub(crate) worktree: PathBuf,
-    /// Set if that is to be the same directory whatever happens to its path.
-    pub(crate) directory: Option<OwnedFd>,
 }
 
 impl Place {
@@ -40,17 +34,19 @@ impl Place {
         open_below(root, below, MissingDirectory::Ends).map(|_| ())
     }
 
-    pub(crate) fn make_parent(&self) -> Result<Parent> {
+    /// Makes the directory that the place is in. Returns the place without links, and that directory if it is to be the same one whatever happens
+    /// to its path.
+    pub(crate) fn make_parent(&self) -> Result<(PathBuf, Option<OwnedFd>)> {
         match self {
             Place::Anywhere(path) => {
                 fs_err::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-                Ok(Parent { worktree: absolute(path)?, directory: None })
+                Ok((absolute(path)?, None))
             }
             Place::Below { root, below } => {
                 let root = fs_err::canonicalize(root)?;
                 check_name(&root.join(below))?;
                 let directory = open_below(&root, below, MissingDirectory::Made)?;
-                Ok(Parent { worktree: root.join(below), directory })
+                Ok((root.join(below), directory))
             }
         }
     }
@@ -100,7 +96,7 @@ pub(crate) enum StepDown {
     Blocked,
 }
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const OPEN: &str = "failed to open the directory";
 
 /// Opens the directory with the last name of `path` in `directory`, through no link. The rest of `path` is for messages.
 pub(crate) fn step_down(directory: OwnedFd, path: &Path, missing: MissingDirectory) -> Result<StepDown> {
@@ -108,24 +104,19 @@ pub(crate) fn step_down(directory: OwnedFd, path: &Path, missing: MissingDirecto
     if missing == MissingDirectory::Made {
         match mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(not_opened(path, errno)),
+            Err(errno) => return Err(failed(OPEN, path, errno).into()),
         }
     }
-    match openat(&directory, name, DIRECTORY, Mode::empty()) {
-        Ok(opened) => Ok(StepDown::Into(opened)),
+    match directory::open_directory(&directory, name) {
+        Ok(opened) => Ok(StepDown::Into(opened.into())),
         Err(Errno::NOENT) => Ok(StepDown::Missing),
         Err(Errno::LOOP | Errno::NOTDIR) => Ok(StepDown::Blocked),
-        Err(errno) => Err(not_opened(path, errno)),
+        Err(errno) => Err(failed(OPEN, path, errno).into()),
     }
 }
 
 pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd> {
-    openat(CWD, path, DIRECTORY, Mode::empty()).map_err(|errno| not_opened(path, errno))
-}
-
-fn not_opened(path: &Path, errno: Errno) -> Error {
-    let text = format!("failed to open the directory `{}`: {errno}", ShownPath(path));
-    std::io::Error::new(errno.kind(), text).into()
+    Ok(directory::open_directory(CWD, path).map_err(|errno| failed(OPEN, path, errno))?.into())
 }
 
 /// Returns the absolute form of a place whose parent exists: git compares worktrees by their paths.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;
-use strum::IntoStaticStr;
+use strum::{Display, IntoStaticStr};
 
 use crate::transfer_failure::TransferFailure;
 
@@ -162,7 +162,7 @@ pub enum Remedy {
     CommitOrForce,
     #[error("`calve worktree list` says what it is; move it away, or pass `-f`")]
     MoveAwayOrForce,
-    #[error("keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it; `-f` loses it", .0.name())]
+    #[error("keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it; `-f` loses it", .0)]
     KeepHiddenOrForce(HidingMark),
     #[error("finish it, or abandon it with `{}`; `-f` loses it", .0.abort())]
     FinishOrForce(UnfinishedOperation),
@@ -255,7 +255,7 @@ impl Remedy {
 }
 
 /// Something that git is in the middle of, for which it keeps files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "kebab-case")]
 pub enum UnfinishedOperation {
     Rebase,
@@ -270,10 +270,6 @@ pub enum UnfinishedOperation {
 }
 
 impl UnfinishedOperation {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     fn abort(self) -> &'static str {
         match self {
             Self::Rebase | Self::RebaseOrAm => "git rebase --abort",
@@ -286,17 +282,11 @@ impl UnfinishedOperation {
 }
 
 /// The mark by which git was told not to look at a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "kebab-case")]
 pub enum HidingMark {
     /// `git update-index --skip-worktree`, or a sparse checkout.
     SkipWorktree,
     /// `git update-index --assume-unchanged`.
     AssumeUnchanged,
-}
-
-impl HidingMark {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }

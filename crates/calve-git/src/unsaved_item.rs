@@ -157,12 +157,12 @@ impl UnsavedItem {
             Self::Uncommitted(paths) => format!("changes{place} that are not committed: {}", listed(paths)),
             Self::Staged(paths) => format!("staged changes{place} that nothing else has: {}", listed(paths)),
             Self::Hidden { path, mark } => {
-                format!("changes of {}{place} that git was told to ignore (`--{}`)", quoted(path), mark.name())
+                format!("changes of {}{place} that git was told to ignore (`--{mark}`)", quoted(path))
             }
             Self::InSubmodule(paths) => {
                 format!("files{place} in the directory of a submodule, where git does not look: {}", listed(paths))
             }
-            Self::Operation(operation) => format!("a {}{place} that is not finished", operation.name()),
+            Self::Operation(operation) => format!("a {operation}{place} that is not finished"),
             Self::Commits(commits) => format!("commits{place} that no branch or tag has ({commits})"),
             Self::Reflog(commits) => format!("commits{place} that only the log of its HEAD has ({commits})"),
             Self::Reference { name, commits } => {

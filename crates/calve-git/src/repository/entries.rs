@@ -35,6 +35,14 @@ pub(crate) fn worktree_of(entry: &Path) -> Option<PathBuf> {
     pointer.parent().map(Path::to_path_buf)
 }
 
+/// Returns the branch that the HEAD of an entry names. git's list has the target of a symbolic reference instead.
+pub(crate) fn branch_in(entry: &Path) -> Option<String> {
+    let head = fs_err::read_to_string(entry.join("HEAD")).ok()?;
+    // With another reference format, HEAD is a placeholder that only identifies the repository.
+    let name = head.trim_end().strip_prefix("ref: refs/heads/").filter(|name| *name != ".invalid")?;
+    Some(name.to_owned())
+}
+
 /// Lists every directory in which an entry is or may be.
 pub(crate) fn all(common: &Path) -> Result<Vec<PathBuf>> {
     let all = if_there(fs_err::read_dir(common.join("worktrees")))?.into_iter().flatten();

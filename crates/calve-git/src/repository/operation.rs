@@ -1,5 +1,6 @@
 //! Tells which operation git is in the middle of, by the files that it keeps meanwhile.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -20,6 +21,26 @@ pub(crate) const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
 pub(crate) fn unfinished(directory: &Path) -> Option<UnfinishedOperation> {
     let is_there = |name: &str| fs_err::symlink_metadata(directory.join(name)).is_ok();
     UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
+}
+
+/// Returns the operation that git is in the middle of here, if it goes back to a branch with one of these names, or will move it.
+pub(crate) fn holding(directory: &Path, names: &HashSet<String>) -> Option<UnfinishedOperation> {
+    let files = [
+        ("rebase-merge/head-name", UnfinishedOperation::Rebase),
+        ("rebase-apply/head-name", UnfinishedOperation::Rebase),
+        ("rebase-merge/update-refs", UnfinishedOperation::Rebase),
+        ("BISECT_START", UnfinishedOperation::Bisect),
+    ];
+    files.into_iter().find(|(file, _)| names_one(&directory.join(file), names)).map(|(_, operation)| operation)
+}
+
+/// Returns whether a line of a file of git's is one of these names, in full or without `refs/heads/`.
+pub(crate) fn names_one(file: &Path, names: &HashSet<String>) -> bool {
+    let text = fs_err::read(file).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().any(|line| {
+        let line = line.strip_prefix("ref: ").unwrap_or(line);
+        names.contains(line) || names.contains(&format!("refs/heads/{line}"))
+    })
 }
 
 #[derive(Debug)]

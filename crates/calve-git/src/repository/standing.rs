@@ -36,10 +36,6 @@ pub enum WorktreeState {
 impl WorktreeState {
     pub const NAMES: &[&str] = Self::VARIANTS;
 
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
-
     pub fn problem(&self, path: &Path) -> Option<Error> {
         (*self != WorktreeState::Intact).then(|| self.refusal(path))
     }

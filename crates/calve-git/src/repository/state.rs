@@ -4,6 +4,7 @@
 //! repository that this one was copied from. It is the worktree if its `.git` file names the entry in turn (gitrepository-layout(5)). This
 //! compares both ends as directories, by device and inode, not as text.
 
+use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use calve_core::internal::ShownPath;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::directory::open_directory;
 use crate::error::Error;
 use crate::paths::{plain, pointed_to, real};
 use crate::remedy::Remedy;
@@ -22,14 +24,14 @@ use crate::repository::worktree::Worktree;
 /// A linked worktree of this repository, held open. Only [`LinkedWorktree::open`] makes one, and it checks both ends.
 #[derive(Debug)]
 pub(crate) struct LinkedWorktree {
-    root: OwnedFd,
-    path: PathBuf,
-    entry: PathBuf,
+    root: File,
+    pub(crate) path: PathBuf,
+    pub(crate) entry: PathBuf,
 }
 
 impl LinkedWorktree {
     pub(crate) fn open(entry: &Path, path: &Path) -> Result<LinkedWorktree, WorktreeState> {
-        let root = match rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty()) {
+        let root = match open_directory(CWD, path) {
             Ok(root) => root,
             Err(Errno::NOENT) => return Err(WorktreeState::Gone),
             // A file above it, or at it.
@@ -45,14 +47,6 @@ impl LinkedWorktree {
         self.root.as_fd()
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn entry(&self) -> &Path {
-        &self.entry
-    }
-
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         let there = rustix::fs::stat(path);
         matches!((rustix::fs::fstat(&self.root), there), (Ok(own), Ok(there)) if same(&own, &there))
@@ -62,7 +56,7 @@ impl LinkedWorktree {
     fn look_back(&self) -> Result<(), WorktreeState> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let pointer = match rustix::fs::openat(&self.root, ".git", flags, Mode::empty()) {
-            Ok(pointer) => std::fs::File::from(pointer),
+            Ok(pointer) => File::from(pointer),
             Err(Errno::NOENT) => return Err(WorktreeState::Replaced("a directory without `.git`")),
             Err(Errno::LOOP) => return Err(WorktreeState::Replaced(OTHER)),
             Err(errno) => return Err(unseen("open the `.git` of", &self.path, errno)),
@@ -113,7 +107,7 @@ pub(crate) fn check_original(entry: &Path, root: &Path) -> Result<bool, Error> {
     let places = [listed.as_deref().map(real), entries::moved_to(entry)];
     let original = places.into_iter().flatten().find_map(|path| LinkedWorktree::open(entry, &path).ok());
     if let Some(original) = original.filter(|original| !original.is_at(root)) {
-        let (copy, original) = (ShownPath(root), ShownPath(original.path()));
+        let (copy, original) = (ShownPath(root), ShownPath(&original.path));
         let text = format!("`{copy}` is a copy of the worktree `{original}`, so git and Calve here act on that one");
         return Err(Error::refused(text, Remedy::RepairOrAdd));
     }
@@ -190,7 +184,6 @@ fn moved_to(entry: &Path, here: Option<(&Path, &Path)>, standing: &WorktreeState
 
 const OTHER: &str = "another repository";
 const ORPHAN: &str = "a worktree of a repository that is not there";
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// git takes no longer ones.
 const POINTER_BYTES: u64 = 64 * 1024;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
+use crate::repository::entries::branch_in;
 use crate::repository::{Repository, Worktree};
 use crate::trust::entry_of;
 use crate::worktree::add::report::NewWorktree;
@@ -51,19 +52,15 @@ pub fn for_agent(start: &Path, branch: &str, base: Option<&str>, maker: &str) ->
     let Some(worktree) = found.filter(|worktree| worktree.path.is_dir()) else { return Ok(AgentBranch::Free) };
     let path = worktree.path.clone();
     let entry = if worktree.is_usable() { entry_of(&path)? } else { None };
-    let is_on_branch = |entry: &Path| {
-        let head = fs_err::read_to_string(entry.join("HEAD")).unwrap_or_default();
-        head.trim_end().strip_prefix("ref: refs/heads/") == Some(branch)
+    let is_own = |entry: &PathBuf| {
+        branch_in(entry).as_deref() == Some(branch)
+            && marked(entry).is_some_and(|made_for| made_for == maker || made_for == SOME_AGENT)
     };
-    match entry.filter(|entry| is_on_branch(entry) && marked(entry).is_some_and(|made_for| is_same(&made_for, maker))) {
+    match entry.filter(is_own) {
         Some(_) => Ok(AgentBranch::Ready(path)),
         None if worktree.is_main => Ok(AgentBranch::TakenByMain(path)),
         None => Ok(AgentBranch::Taken(path)),
     }
-}
-
-fn is_same(made_for: &str, maker: &str) -> bool {
-    made_for == maker || made_for == SOME_AGENT
 }
 
 /// Returns the agent that a worktree was made for, or that made it: told by the mark, or else by where it is.

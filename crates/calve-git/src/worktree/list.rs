@@ -5,8 +5,9 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::repository::standing::WorktreeState;
 use crate::repository::{Repository, Worktree};
+use crate::threads::joined;
 use crate::worktree::agent;
-use crate::worktree::registration::sweep;
+use crate::worktree::registration::open_swept;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -29,8 +30,7 @@ pub struct WorktreeInfo {
 }
 
 pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
-    let repository = Repository::open(start)?;
-    let repository = if !sweep(&repository.common)?.places.is_empty() { Repository::open(start)? } else { repository };
+    let repository = open_swept(start)?;
     let main = repository.worktrees.first().and_then(|main| main.branch.clone());
     // git looks at several worktrees at a time: each takes as long as a `git status`.
     std::thread::scope(|scope| {
@@ -42,7 +42,7 @@ pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
                 scope.spawn(move || look(repository, worktree, main))
             })
             .collect();
-        all.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        all.into_iter().map(joined).collect()
     })
 }
 

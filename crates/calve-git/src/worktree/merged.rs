@@ -148,8 +148,8 @@ fn has_squashed(repository: &Repository, git: Git, head: &str, branch: &str) -> 
     alternates.push(b'\n');
     fs_err::write(info.join("alternates"), alternates)?;
     let git = git.with("GIT_OBJECT_DIRECTORY", objects.path());
-    let git = SIGNATURE.iter().fold(git, |git, (name, value)| git.with(name, *value));
-    let squashed = git.answer(&["commit-tree", &format!("{head}^{{tree}}"), "-p", &base, "-m", "squashed"])?;
+    let signed = ["-c", "user.name=calve", "-c", "user.email=calve@localhost", "commit-tree", "-m", "squashed"];
+    let squashed = git.answer(&[&signed[..], &["-p", &base, &format!("{head}^{{tree}}")]].concat())?;
     let Some(squashed) = squashed else { return Ok(false) };
     if !git.run(&["cherry", branch, &squashed])?.starts_with(b"- ") {
         return Ok(false);
@@ -157,15 +157,6 @@ fn has_squashed(repository: &Repository, git: Git, head: &str, branch: &str) -> 
     let merged = git.answer(&["merge-tree", "--write-tree", branch, head])?;
     Ok(merged.is_some() && merged == git.answer(&["rev-parse", &format!("{branch}^{{tree}}")])?)
 }
-
-const SIGNATURE: [(&str, &str); 6] = [
-    ("GIT_AUTHOR_NAME", "calve"),
-    ("GIT_AUTHOR_EMAIL", "calve@localhost"),
-    ("GIT_AUTHOR_DATE", "@0 +0000"),
-    ("GIT_COMMITTER_NAME", "calve"),
-    ("GIT_COMMITTER_EMAIL", "calve@localhost"),
-    ("GIT_COMMITTER_DATE", "@0 +0000"),
-];
 
 fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> Result<Vec<UnsavedItem>> {
     check_not_here(repository, worktree)?;

@@ -2,22 +2,21 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
+use std::result::Result as StepResult;
 use std::time::{Duration, Instant};
 
 use calve_core::RemoveOptions;
 use calve_core::error::Protection;
 use calve_core::internal::ShownPath;
 use calve_core::report::TrashedTree;
-use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Result};
-use crate::file_lock;
-use crate::place::open_directory;
+use crate::file_lock::lock_directory;
+use crate::paths::is_missing;
 use crate::remedy::Remedy;
 use crate::repository::entries;
+use crate::repository::operation::{holding, names_one};
 use crate::repository::reference_list::References;
 use crate::repository::standing::WorktreeState;
 use crate::repository::state::LinkedWorktree;
@@ -54,10 +53,10 @@ pub struct RemoveWorktreeOptions {
 /// The caller's part in a removal.
 pub trait RemovalSteps<E> {
     /// Lists what the caller knows of that would be lost, such as the data of services.
-    fn unsaved(&mut self, worktree: &Worktree) -> std::result::Result<Vec<UnsavedItem>, E>;
+    fn unsaved(&mut self, worktree: &Worktree) -> StepResult<Vec<UnsavedItem>, E>;
 
     /// Is called when nothing stands in the way any more, with the worktree still whole.
-    fn before(&mut self, worktree: &Worktree) -> std::result::Result<Meanwhile, E>;
+    fn before(&mut self, worktree: &Worktree) -> StepResult<Meanwhile, E>;
 }
 
 /// Possible changes during [`RemovalSteps::before`].
@@ -131,12 +130,19 @@ pub struct WorktreeRemoveReport {
 pub fn remove<E: From<Error>>(
     options: &RemoveWorktreeOptions,
     steps: &mut impl RemovalSteps<E>,
-) -> std::result::Result<WorktreeRemoveReport, E> {
+) -> StepResult<WorktreeRemoveReport, E> {
     let started = Instant::now();
     let repository = options.repository()?;
     let going = Going::find(&repository, options)?;
-    let unsaved = going.ready(options, steps)?;
-    Ok(going.take_away(options, unsaved, started)?)
+    let mut unsaved = going.checked_unless_removed(steps)?;
+    if steps.before(&going.worktree)? == Meanwhile::Changes {
+        // Servers that have ended are not asked again.
+        let data = unsaved.into_iter().filter(|item| matches!(item, UnsavedItem::Service(_)));
+        let data: Vec<UnsavedItem> = data.collect();
+        unsaved = going.checked_unless_removed(steps)?;
+        unsaved.extend(data);
+    }
+    Ok(going.take_away(unsaved, started)?)
 }
 
 impl RemoveWorktreeOptions {
@@ -149,7 +155,7 @@ impl RemoveWorktreeOptions {
 pub fn plan_removal<E: From<Error>>(
     options: &RemoveWorktreeOptions,
     steps: &mut impl RemovalSteps<E>,
-) -> std::result::Result<RemovalPlan, E> {
+) -> StepResult<RemovalPlan, E> {
     plan_in(&options.repository()?, options, steps)
 }
 
@@ -157,10 +163,10 @@ pub(super) fn plan_in<E: From<Error>>(
     repository: &Repository,
     options: &RemoveWorktreeOptions,
     steps: &mut impl RemovalSteps<E>,
-) -> std::result::Result<RemovalPlan, E> {
+) -> StepResult<RemovalPlan, E> {
     let going = Going::find(repository, options)?;
-    let unsaved = going.checked(options, steps)?;
-    let branch = going.branch(options.branch, &repository.references)?;
+    let unsaved = going.checked(steps)?;
+    let branch = going.branch(&repository.references)?;
     Ok(RemovalPlan { worktree: going.worktree, unsaved, branch })
 }
 
@@ -174,23 +180,27 @@ pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<
 /// A worktree that is to be removed, held open unless it is gone.
 struct Going<'r> {
     repository: &'r Repository,
+    options: &'r RemoveWorktreeOptions,
     worktree: Worktree,
     linked: Option<LinkedWorktree>,
 }
 
 impl<'r> Going<'r> {
     /// Finds the worktree. Refuses the main one, a locked one, and whatever is not the worktree.
-    fn find(repository: &'r Repository, options: &RemoveWorktreeOptions) -> Result<Going<'r>> {
+    fn find(repository: &'r Repository, options: &'r RemoveWorktreeOptions) -> Result<Going<'r>> {
         repository.check_references(Remedy::RemoveWithGit)?;
         let what = options.what.as_ref().or(repository.here.as_ref());
         let what =
             what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameListedWorktree))?;
         let mut worktree = repository.find(what)?.clone();
-        check_linked(&worktree)?;
+        if worktree.is_main || worktree.is_bare {
+            let text = format!("`{}` is the main worktree, with the repository in it", ShownPath(&worktree.path));
+            return Err(Error::refused(text, Remedy::NameLinkedWorktree));
+        }
         if !options.is_forced {
             worktree.check_unlocked(Remedy::UnlockOrForce)?;
         }
-        if let Some(named) = worktree.entry.as_deref().and_then(branch_of) {
+        if let Some(named) = worktree.entry.as_deref().and_then(entries::branch_in) {
             worktree.branch = Some(named);
         }
         let linked = match worktree.standing {
@@ -200,34 +210,16 @@ impl<'r> Going<'r> {
                 _ => error,
             })?),
         };
-        Ok(Going { repository, worktree, linked })
-    }
-
-    /// Runs the steps before the removal. Returns what is lost by it.
-    fn ready<E: From<Error>>(
-        &self,
-        options: &RemoveWorktreeOptions,
-        steps: &mut impl RemovalSteps<E>,
-    ) -> std::result::Result<Vec<UnsavedItem>, E> {
-        let mut unsaved = self.checked_unless_removed(options, steps)?;
-        if steps.before(&self.worktree)? == Meanwhile::Changes {
-            // Servers that have ended are not asked again.
-            let data = unsaved.into_iter().filter(|item| matches!(item, UnsavedItem::Service(_)));
-            let data: Vec<UnsavedItem> = data.collect();
-            unsaved = self.checked_unless_removed(options, steps)?;
-            unsaved.extend(data);
-        }
-        Ok(unsaved)
+        Ok(Going { repository, options, worktree, linked })
     }
 
     /// Returns [`Self::checked`], and tells a worktree that goes meanwhile from what failed.
     fn checked_unless_removed<E: From<Error>>(
         &self,
-        options: &RemoveWorktreeOptions,
         steps: &mut impl RemovalSteps<E>,
-    ) -> std::result::Result<Vec<UnsavedItem>, E> {
-        self.checked(options, steps).map_err(|error| match &self.linked {
-            Some(_) if !options.remove.cancel.is_cancelled() && is_missing(&self.worktree.path) => {
+    ) -> StepResult<Vec<UnsavedItem>, E> {
+        self.checked(steps).map_err(|error| match &self.linked {
+            Some(_) if !self.options.remove.cancel.is_cancelled() && is_missing(&self.worktree.path) => {
                 removed_meanwhile(&self.worktree).into()
             }
             _ => error,
@@ -235,12 +227,8 @@ impl<'r> Going<'r> {
     }
 
     /// Lists what would be lost. Refuses if something needs force, and it was not given.
-    fn checked<E: From<Error>>(
-        &self,
-        options: &RemoveWorktreeOptions,
-        steps: &mut impl RemovalSteps<E>,
-    ) -> std::result::Result<Vec<UnsavedItem>, E> {
-        let (repository, worktree) = (self.repository, &self.worktree);
+    fn checked<E: From<Error>>(&self, steps: &mut impl RemovalSteps<E>) -> StepResult<Vec<UnsavedItem>, E> {
+        let Going { repository, options, worktree, .. } = self;
         let listed = match (&self.linked, &worktree.entry) {
             (Some(linked), _) => unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel),
             (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry).into(),
@@ -257,22 +245,22 @@ impl<'r> Going<'r> {
                 unsaved::check_place(&repository.common)?;
             }
         }
-        self.check_removable(options)?;
+        self.check_removable()?;
         Ok(items)
     }
 
     /// Refuses a worktree or an entry that would stay.
-    fn check_removable(&self, options: &RemoveWorktreeOptions) -> Result<()> {
+    fn check_removable(&self) -> Result<()> {
         if let Some(linked) = &self.linked {
-            self.check_directory_removable(linked, options)?;
+            self.check_directory_removable(linked)?;
         }
         self.worktree.entry.as_deref().filter(|entry| !is_missing(entry)).map_or(Ok(()), registration::check_removable)
     }
 
     /// Refuses what the engine would refuse to remove, such as a worktree with a file system mounted inside, and what it would delete in
     /// place because the directory around it may not be written to: the worktree would be emptied, and stay.
-    fn check_directory_removable(&self, linked: &LinkedWorktree, options: &RemoveWorktreeOptions) -> Result<()> {
-        match calve_core::internal::check_removable(linked.path(), &self.removal(options)) {
+    fn check_directory_removable(&self, linked: &LinkedWorktree) -> Result<()> {
+        match calve_core::internal::check_removable(&linked.path, &self.removal()) {
             // The caller may leave the directory until then.
             Err(calve_core::Error::Protected { reason: Protection::CurrentDirectory, .. }) => {}
             // One that is gone by itself needs no removal.
@@ -282,36 +270,34 @@ impl<'r> Going<'r> {
             }
             checked => checked?,
         }
-        Ok(calve_core::internal::check_renamable(linked.path())?)
+        Ok(calve_core::internal::check_renamable(&linked.path)?)
     }
 
-    fn removal(&self, options: &RemoveWorktreeOptions) -> RemoveOptions {
-        let mut remove = options.remove.clone();
+    fn removal(&self) -> RemoveOptions {
+        let mut remove = self.options.remove.clone();
         remove.protect.push(self.repository.common.clone());
         remove
     }
 
-    fn take_away(
-        self,
-        options: &RemoveWorktreeOptions,
-        unsaved: Vec<UnsavedItem>,
-        started: Instant,
-    ) -> Result<WorktreeRemoveReport> {
-        let references = self.references(options.branch)?;
-        let going_branch = self.branch(options.branch, &references)?;
+    fn take_away(self, unsaved: Vec<UnsavedItem>, started: Instant) -> Result<WorktreeRemoveReport> {
+        let references = self.references()?;
+        let going_branch = self.branch(&references)?;
         let may_go = match &going_branch {
-            Some(branch) if options.branch == BranchFate::DeletedIfMerged => self.is_merged(branch, &references)?,
+            Some(branch) if self.options.branch == BranchFate::DeletedIfMerged => {
+                self.is_merged(branch, &references)?
+            }
             _ => true,
         };
-        let remove = self.removal(options);
-        let Going { repository, worktree, linked } = self;
+        let remove = self.removal();
+        let Going { repository, options, worktree, linked } = self;
         let (mut trashed, mut kept) = (None, None);
         let mut was_gone = linked.is_none();
         // Another removal of it ends first, with its entry and its branch.
-        let _turn = worktree.entry.as_deref().map(take_turn).transpose().map_err(|error| match &worktree.entry {
-            Some(entry) if is_missing(entry) => removed_meanwhile(&worktree),
-            _ => error,
-        })?;
+        let _turn =
+            worktree.entry.as_deref().map(lock_directory).transpose().map_err(|error| match &worktree.entry {
+                Some(entry) if is_missing(entry) => removed_meanwhile(&worktree),
+                _ => error,
+            })?;
         if worktree.entry.as_deref().is_some_and(is_missing) {
             return Err(removed_meanwhile(&worktree));
         }
@@ -321,9 +307,9 @@ impl<'r> Going<'r> {
                 Err(_) if options.is_forced => None,
                 keeping => keeping?,
             };
-            match calve_core::internal::remove_opened(linked.path(), linked.root(), &remove) {
+            match calve_core::internal::remove_opened(&linked.path, linked.root(), &remove) {
                 Ok(report) => {
-                    kept = keeping.map(unsaved::Keeping::finish);
+                    kept = keeping.map(|keeping| keeping.kept);
                     trashed = report.trashed;
                 }
                 Err(error) => {
@@ -371,16 +357,16 @@ impl<'r> Going<'r> {
     }
 
     /// Returns the references that there are. The checks and the hook may have taken a while, which is of no account where none decides.
-    fn references(&self, fate: BranchFate) -> Result<Cow<'r, References>> {
-        Ok(match fate {
+    fn references(&self) -> Result<Cow<'r, References>> {
+        Ok(match self.options.branch {
             BranchFate::DeletedIfMerged => Cow::Owned(References::list(&self.repository.git_to_ask())?),
             _ => Cow::Borrowed(&self.repository.references),
         })
     }
 
-    fn branch(&self, fate: BranchFate, references: &References) -> Result<Option<GoingBranch>> {
+    fn branch(&self, references: &References) -> Result<Option<GoingBranch>> {
         let (Some(name), Some(commit)) = (&self.worktree.branch, &self.worktree.head) else { return Ok(None) };
-        if fate == BranchFate::Stays {
+        if self.options.branch == BranchFate::Stays {
             return Ok(None);
         }
         let own = references.names_of(name);
@@ -396,10 +382,8 @@ impl<'r> Going<'r> {
             false => {
                 let staying = staying.iter().map(|oid| format!("^{oid}"));
                 let input = tips.iter().cloned().chain(staying).collect::<Vec<_>>().join("\n");
-                let counted = self
-                    .repository
-                    .git_to_ask()
-                    .fed(&["rev-list", "--count", "--ignore-missing", "--stdin"], input.as_bytes())?;
+                let git = self.repository.git_to_ask();
+                let counted = git.fed(&["rev-list", "--count", "--ignore-missing", "--stdin"], input.as_bytes())?;
                 String::from_utf8_lossy(&counted).trim().parse().unwrap_or_default()
             }
         };
@@ -423,14 +407,6 @@ impl<'r> Going<'r> {
     }
 }
 
-/// Returns the branch that the worktree's HEAD names. If that is a symbolic reference, `git worktree list` gives its target instead.
-fn branch_of(entry: &Path) -> Option<String> {
-    let head = fs_err::read_to_string(entry.join("HEAD")).ok()?;
-    // With another reference format, HEAD is a placeholder that only identifies the repository.
-    let name = head.trim_end().strip_prefix("ref: refs/heads/").filter(|name| *name != ".invalid")?;
-    Some(name.to_owned())
-}
-
 /// Returns whether a worktree that git still lists has a branch with one of these names checked out, or is in the middle of something that
 /// goes back to it.
 fn is_in_use(repository: &Repository, names: &HashSet<String>) -> Result<bool> {
@@ -446,18 +422,7 @@ fn is_in_use(repository: &Repository, names: &HashSet<String>) -> Result<bool> {
             break;
         }
     }
-    const NAMING: [&str; 5] =
-        ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
-    let names_it = |entry: &Path| {
-        NAMING.iter().any(|file| {
-            let text = fs_err::read(entry.join(file)).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            text.lines().any(|line| {
-                let line = line.strip_prefix("ref: ").unwrap_or(line);
-                names.contains(line) || names.contains(&format!("refs/heads/{line}"))
-            })
-        })
-    };
+    let names_it = |entry: &Path| names_one(&entry.join("HEAD"), names) || holding(entry, names).is_some();
     Ok(names_it(common) || entries::by_worktree(common)?.iter().any(|(_, entry)| names_it(entry)))
 }
 
@@ -467,27 +432,6 @@ fn ignored(items: &[UnsavedItem]) -> Vec<IgnoredFile> {
         _ => None,
     });
     files.flatten().collect()
-}
-
-fn check_linked(worktree: &Worktree) -> Result<()> {
-    if worktree.is_main || worktree.is_bare {
-        return Err(Error::refused(
-            format!("`{}` is the main worktree, with the repository in it", ShownPath(&worktree.path)),
-            Remedy::NameLinkedWorktree,
-        ));
-    }
-    Ok(())
-}
-
-/// Waits for another removal of the worktree with this entry.
-fn take_turn(entry: &Path) -> Result<File> {
-    let directory = File::from(open_directory(entry)?);
-    file_lock::lock(&directory, entry, FlockOperation::LockExclusive)?;
-    Ok(directory)
-}
-
-fn is_missing(path: &Path) -> bool {
-    matches!(fs_err::symlink_metadata(path), Err(error) if error.kind() == NotFound)
 }
 
 /// Returns the error for a worktree that was there when it was found, whatever else failed because it is gone.

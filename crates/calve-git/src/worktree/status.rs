@@ -35,17 +35,15 @@ pub(crate) struct Status {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UntrackedEntry {
-    pub(crate) path: GitPath,
+    pub(crate) path: PathBuf,
     pub(crate) is_directory: bool,
 }
 
 impl UntrackedEntry {
     /// Reads a path as git lists it, with a slash after a directory.
     pub(crate) fn listed(path: &[u8]) -> UntrackedEntry {
-        match path.strip_suffix(b"/") {
-            Some(directory) => UntrackedEntry { path: directory.to_vec(), is_directory: true },
-            None => UntrackedEntry { path: path.to_vec(), is_directory: false },
-        }
+        let directory = path.strip_suffix(b"/");
+        UntrackedEntry { path: path_of(directory.unwrap_or(path)), is_directory: directory.is_some() }
     }
 }
 
@@ -56,9 +54,8 @@ impl Status {
 
     /// Returns the state with that of submodules, whose changes are changed paths.
     pub(crate) fn with_submodules(git: &Git) -> Result<Status> {
-        let (last, rest) = STATUS.split_last().unwrap_or((&"", &[]));
-        debug_assert!(last.starts_with("--ignore-submodules"));
-        Status::asked(git, &[rest, &["--no-ahead-behind", "--ignore-submodules=none"]].concat())
+        // The last of an option counts.
+        Status::asked(git, &[&STATUS[..], &["--no-ahead-behind", "--ignore-submodules=none"]].concat())
     }
 
     /// Returns the state of these paths, relative to git's directory, and of their descendants.
@@ -72,8 +69,9 @@ impl Status {
 
     /// Returns the paths of everything that is not committed, in order.
     pub(crate) fn uncommitted(&self) -> Vec<PathBuf> {
-        let changed = self.changed.iter().chain(&self.staged).chain(self.untracked.iter().map(|found| &found.path));
-        changed.map(|path| path_of(path)).collect::<BTreeSet<_>>().into_iter().collect()
+        let changed = self.changed.iter().chain(&self.staged).map(|path| path_of(path));
+        let all: BTreeSet<PathBuf> = changed.chain(self.untracked.iter().map(|found| found.path.clone())).collect();
+        all.into_iter().collect()
     }
 
     fn asked<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Status> {
@@ -147,9 +145,9 @@ mod tests {
         assert!(status.changed.contains(&b"a file"[..]) && status.changed.contains(&b"conflict"[..]));
         assert_eq!(status.staged, [b"new".to_vec()]);
         assert!(status.has_conflicts);
-        assert_eq!(status.untracked[0], UntrackedEntry { path: b"some dir".to_vec(), is_directory: true });
-        assert_eq!(status.untracked[1], UntrackedEntry { path: b"x".to_vec(), is_directory: false });
-        assert_eq!(status.ignored, [UntrackedEntry { path: b"node_modules".to_vec(), is_directory: true }]);
+        assert_eq!(status.untracked[0], UntrackedEntry { path: "some dir".into(), is_directory: true });
+        assert_eq!(status.untracked[1], UntrackedEntry { path: "x".into(), is_directory: false });
+        assert_eq!(status.ignored, [UntrackedEntry { path: "node_modules".into(), is_directory: true }]);
     }
 
     #[cfg(target_os = "linux")]

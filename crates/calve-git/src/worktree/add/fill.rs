@@ -80,7 +80,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &head])?));
     let survey = survey(&request, &wanted, index, None)?;
     let mut untracked = survey.carried(&request.donor);
-    let Filled { changed, audited } = carry(&request, &git, options, &survey, &mut untracked)?;
+    let (changed, audited) = carry(&request, &git, options, &survey, &mut untracked)?;
     let audit = match audited.is_empty() {
         true => AuditReport::default(),
         false => escape::audit(&here, &request.donor, &audit_options(&request, audited, &options.clone))?,
@@ -89,26 +89,21 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     Ok(FillReport { path, donor, provenance, untracked, changed, audit })
 }
 
-struct Filled {
-    changed: Vec<PathBuf>,
-    /// Those that were carried, now or before.
-    audited: Vec<PathBuf>,
-}
-
-/// Carries the entries of `untracked`, which has those that were carried afterwards.
+/// Carries the entries of `untracked`, which has those that were carried afterwards. Returns those that changed meanwhile, and those that were
+/// carried, now or before.
 fn carry(
     request: &AddRequest,
     git: &Git,
     options: &AddOptions,
     survey: &Survey,
     untracked: &mut CarriedFiles,
-) -> Result<Filled> {
+) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let here = &request.path;
     let CarriedFiles { carried, env_files, left, dependencies } = untracked;
     let parts: Vec<_> =
         std::mem::take(carried).into_iter().map(|path| (source(request, dependencies, &path), path)).collect();
     let (mut audited, mut changed) = (Vec::new(), Vec::new());
-    let sets = SingleSets::look(&parts);
+    let sets = SingleSet::all(&parts);
     let is_there = |path: &Path| fs_err::symlink_metadata(here.join(path)).is_ok();
     let is_anothers = |path: &mut PathBuf| is_there(path) && !is_own_env_file(here, path);
     left.extend(
@@ -138,11 +133,14 @@ fn carry(
             carried.push(path);
         }
     }
-    sets.add_changed(carried, &mut changed);
+    let changed_sets = sets.into_iter().filter(SingleSet::is_changed);
+    changed.extend(changed_sets.flat_map(|set| set.paths).filter(|path| carried.contains(path)));
+    changed.sort();
+    changed.dedup();
     audited.extend(carried.iter().cloned());
     dependencies.retain(|one| carried.iter().any(|path| one.path.starts_with(path)));
     untracked.sort();
-    Ok(Filled { changed, audited })
+    Ok((changed, audited))
 }
 
 /// Returns whether a directory has a rule that ignores all of it, as tools write into caches and virtual environments.
@@ -159,8 +157,6 @@ pub(super) fn source(request: &AddRequest, dependencies: &[Dependency], path: &P
 }
 
 /// Files that belong together and are carried one by one, as git lists them where it does not ignore their whole directory.
-struct SingleSets(Vec<SingleSet>);
-
 struct SingleSet {
     directory: File,
     set: FileSet,
@@ -169,9 +165,9 @@ struct SingleSet {
     paths: Vec<PathBuf>,
 }
 
-impl SingleSets {
+impl SingleSet {
     /// Looks at the sets among these entries. Each comes with where it is in the donor, which is first.
-    fn look(parts: &[(PathBuf, PathBuf)]) -> Self {
+    fn all(parts: &[(PathBuf, PathBuf)]) -> Vec<Self> {
         let mut sets: BTreeMap<(&Path, FileSet), Vec<PathBuf>> = BTreeMap::new();
         for (from, path) in parts {
             if let (Some(directory), Some(name)) = (from.parent(), from.file_name())
@@ -194,18 +190,11 @@ impl SingleSets {
             let before = FileSetState::look_at(&set, &directory).ok()?;
             Some(SingleSet { directory, set, before, paths })
         });
-        Self(looked.collect())
+        looked.collect()
     }
 
-    /// Adds those that were carried of each set in which something has changed since.
-    fn add_changed(self, carried: &[PathBuf], changed: &mut Vec<PathBuf>) {
-        for SingleSet { directory, set, before, paths } in self.0 {
-            if !FileSetState::look_at(&set, &directory).is_ok_and(|now| before.lasted_until(&now)) {
-                changed.extend(paths.into_iter().filter(|path| carried.contains(path)));
-            }
-        }
-        changed.sort();
-        changed.dedup();
+    fn is_changed(&self) -> bool {
+        !FileSetState::look_at(&self.set, &self.directory).is_ok_and(|now| self.before.lasted_until(&now))
     }
 }
 

@@ -3,8 +3,6 @@
 pub(crate) mod fill;
 pub(crate) mod ignored;
 pub(crate) mod input_paths;
-mod inputs;
-pub(crate) mod location;
 pub(crate) mod meaning;
 pub(crate) mod notes;
 pub(crate) mod options;
@@ -18,7 +16,6 @@ pub(crate) mod spares;
 pub(crate) mod stage;
 pub(crate) mod survey;
 pub(crate) mod target;
-mod unfiltered;
 pub(crate) mod watched_donor;
 
 use std::path::Path;
@@ -26,14 +23,14 @@ use std::time::Instant;
 
 use calve_core::internal::stage_in;
 
+use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::repository::Repository;
 use crate::worktree::add::options::{AddOptions, AddWarning};
 use crate::worktree::add::post_checkout::post_checkout;
 use crate::worktree::add::report::{AddIntent, AddReport};
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::survey::{Survey, survey};
-use crate::worktree::registration::{Registration, sweep};
+use crate::worktree::registration::{Registration, open_swept};
 use crate::worktree::tracked::index::{Index, PLAIN};
 use crate::worktree::tracked::limit_root;
 
@@ -52,32 +49,29 @@ pub fn add_after<E: From<Error>>(
     Ok(make(options, request, started)?)
 }
 
-/// Opens the repository without what killed runs left in it.
-fn open_swept(start: &Path) -> Result<Repository> {
-    let repository = Repository::open(start)?;
-    // Before anything is looked up: a branch that a killed run made goes with what else it left.
-    if sweep(&repository.common)?.places.is_empty() { Ok(repository) } else { Repository::open(start) }
-}
-
 fn intent(request: &AddRequest) -> AddIntent {
+    let Config { hooks, services, .. } = match request.provenance.is_untrusted() {
+        true => Config::default(),
+        false => request.config.clone(),
+    };
     AddIntent {
         donor: request.donor.clone(),
         main: request.repository.main().map(Path::to_path_buf),
         head: request.target.oid.clone(),
-        hooks: request.hooks(),
-        services: request.services(),
+        hooks,
+        services,
         data_source: None,
     }
 }
 
 /// Makes the entry, the files under a hidden name, the name, and then git's list. Until then, dropping entry and staged tree takes all back.
 fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Result<AddReport> {
-    let parent = request.place.make_parent()?;
-    request.path = parent.worktree;
+    let (path, parent) = request.place.make_parent()?;
+    request.path = path;
     let spares_request = spares::requested(&request);
     let mut entry = Registration::begin(&request)?;
     let survey = surveyed(&request, options, &entry)?;
-    let (mut files, staged) = stage_in(parent.directory, &request.path, &options.clone, |staged| {
+    let (mut files, staged) = stage_in(parent, &request.path, &options.clone, |staged| {
         let place = staged.path();
         let filled = stage::fill(staged, &request, options, &entry, survey);
         let files = filled.map_err(|error| error.of_staged(&place, &request.path))?;

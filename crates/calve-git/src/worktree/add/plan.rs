@@ -1,26 +1,26 @@
 use std::collections::{BTreeMap, HashSet};
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::stage_in;
 use calve_core::report::SkipReason;
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 
 use crate::config::{Config, SHARED, ServiceConfig};
 use crate::directory::LARGEST_BYTES;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::paths::path_of;
 use crate::repository::Repository;
 use crate::worktree::add::fill::{ignores_itself, source};
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::secrets::is_secret;
+use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddOptions, UncommittedChanges};
 use crate::worktree::add::report::{AddPlan, CarriedFiles, PlanScratch};
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::survey::Survey;
-use crate::worktree::add::{inputs, intent, surveyed};
+use crate::worktree::add::{intent, stage, surveyed};
 use crate::worktree::registration::Registration;
 use crate::worktree::tracked::is_ignore_file;
 
@@ -50,7 +50,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     left.extend(unreadable.map(|path| LeftEntry { path, reason: LeftBehindReason::Engine(SkipReason::Unreadable) }));
     untracked.sort();
     let has_files = match &services {
-        Ok(services) => inputs::make(&scratch.files, &request, &options, &entry, survey, services)?,
+        Ok(services) => make_inputs(&scratch.files, &request, &options, &entry, survey, services)?,
         Err(_) => false,
     };
     let inputs = has_files.then_some(scratch);
@@ -90,7 +90,7 @@ fn leave_shown(survey: &mut Survey, request: &AddRequest, entry: &Registration, 
     let ignored: HashSet<PathBuf> = ignored.split(|&byte| byte == 0).map(path_of).collect();
     let is_shown = |path: &Path| !ignored.contains(path) && !ignores_itself(&request.donor.join(path));
     let shown = survey.roots.extract_if(.., |root| is_shown(&root.path));
-    survey.left.extend(shown.map(|root| LeftEntry { path: root.path, reason: LeftBehindReason::NotIgnored }));
+    survey.untracked.left.extend(shown.map(|root| LeftEntry { path: root.path, reason: LeftBehindReason::NotIgnored }));
     Ok(())
 }
 
@@ -99,14 +99,8 @@ fn check_writable(request: &AddRequest) -> Result<()> {
     let path = request.place.path();
     let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("."));
     for directory in [&request.repository.common, above] {
-        rustix::fs::accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(
-            |errno| {
-                io::Error::new(
-                    errno.kind(),
-                    format!("failed to create an entry in `{}`: {errno}", ShownPath(directory)),
-                )
-            },
-        )?;
+        rustix::fs::accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|errno| failed("failed to create an entry in", directory, errno))?;
     }
     Ok(())
 }
@@ -132,4 +126,27 @@ fn services(request: &AddRequest, options: &AddOptions, survey: &Survey) -> Resu
     let text = entry.map_or(Ok(None), |entry| request.repository.git().blob(&entry.hex(), LARGEST_BYTES))?;
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Ok(Config::of_commit(text.as_deref(), &request.donor)?.services)
+}
+
+/// Makes those of the worktree's files that its services name as `inputs`, and possibly more, in the new directory `files`, by the code
+/// that makes the real ones. Returns whether there are any.
+fn make_inputs(
+    files: &Path,
+    request: &AddRequest,
+    options: &AddOptions,
+    entry: &Registration,
+    mut survey: Survey,
+    services: &BTreeMap<String, ServiceConfig>,
+) -> Result<bool> {
+    let recipes = services.values().filter_map(|service| service.recipe.as_ref());
+    let patterns: Vec<PathBuf> = recipes.flat_map(|recipe| &recipe.inputs).map(PathBuf::from).collect();
+    if patterns.is_empty() {
+        return Ok(false);
+    }
+    survey.limit(InputPaths::find(patterns, &survey.tracked.index, request.repository.git())?);
+    stage_in(None, files, &options.clone, |staged| {
+        let place = staged.path();
+        stage::fill(staged, request, options, entry, survey).map_err(|error| error.of_staged(&place, &request.path))
+    })?;
+    Ok(true)
 }

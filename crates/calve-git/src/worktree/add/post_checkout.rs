@@ -1,6 +1,5 @@
 //! git's own `post-checkout` hook, run as `git worktree add` runs it.
 
-use std::fs::File;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,7 +34,7 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
     let from_nothing = "0".repeat(oid.len());
     let run = |mut command: Command| -> std::io::Result<HookRun> {
         // No pipe: its end would be that of a process that the hook leaves in the background.
-        let printed = unnamed(&git)?;
+        let printed = tempfile::tempfile_in(&repository.common)?;
         command.args([from_nothing.as_str(), oid, "1"]).current_dir(worktree).stdin(Stdio::null());
         command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
         for (name, value) in git.command().get_envs() {
@@ -61,12 +60,4 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
         code: None,
         output: format!("cannot run `{}`: {error}\n", ShownPath(&hook)).into_bytes(),
     })))
-}
-
-/// Makes a file without a name, to the end of which is written.
-fn unnamed(git: &Git) -> std::io::Result<File> {
-    let path = git.own_file("calve-hook-output").map_err(std::io::Error::other)?;
-    let file = fs_err::File::options().read(true).append(true).create(true).open(&path)?;
-    fs_err::remove_file(&path)?;
-    Ok(file.into_file())
 }

@@ -39,7 +39,7 @@ pub struct NewWorktree {
 }
 
 /// The donor's entries that git does not track, and what becomes of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CarriedFiles {
     /// The ignored entries that are carried (and with [`UncommittedChanges::Carry`](super::UncommittedChanges) the untracked ones).

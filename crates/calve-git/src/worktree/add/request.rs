@@ -1,9 +1,8 @@
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
 
-use crate::config::{Config, Hooks, Secrets, ServiceConfig};
+use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{plain, real};
@@ -14,7 +13,7 @@ use crate::trust::{self, ForeignPart, Provenance};
 use crate::worktree::add::ignored::secrets::secrets_rule;
 use crate::worktree::add::options::{AddOptions, Trust};
 use crate::worktree::add::report::NewWorktree;
-use crate::worktree::add::target::{self, AddTarget, TargetRequest};
+use crate::worktree::add::target::{self, AddTarget};
 
 /// The request, in terms of one repository.
 pub(crate) struct AddRequest {
@@ -68,8 +67,7 @@ impl AddRequest {
             "-" => target::previous(&repository.git())?,
             branch => branch.to_owned(),
         };
-        let asked = TargetRequest { branch: &branch, base: options.base.as_deref(), is_detached: options.is_detached };
-        let target = target::resolve(&repository, &asked)?;
+        let target = target::resolve(&repository, &branch, options)?;
         let place = match &options.path {
             Some(path) => Place::Anywhere(plain(&options.start.join(path))),
             None => config.place(&repository, target.branch.as_deref().unwrap_or(&branch))?,
@@ -106,16 +104,6 @@ impl AddRequest {
 
     pub(crate) fn secrets(&self) -> Secrets {
         secrets_rule(self.provenance, self.config.secrets)
-    }
-
-    /// Returns the commands that the project wants to be run: none for a pull request that is not trusted.
-    pub(crate) fn hooks(&self) -> Hooks {
-        if self.provenance.is_untrusted() { Hooks::default() } else { self.config.hooks.clone() }
-    }
-
-    /// Returns the services that the donor's configuration names: none for a pull request that is not trusted.
-    pub(crate) fn services(&self) -> BTreeMap<String, ServiceConfig> {
-        if self.provenance.is_untrusted() { BTreeMap::new() } else { self.config.services.clone() }
     }
 
     pub(crate) fn donor_index(&self) -> Result<PathBuf> {

@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use calve_core::Selection;
 use calve_core::options::{Decision, EntryDecider, EntrySelector};
 
-use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::left_behind::LeftBehindReason;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::input_paths::InputPaths;
-use crate::worktree::status::{GitPath, split};
+use crate::worktree::status::{GitPath, UntrackedEntry, split};
 
 /// The decision about one name in a directory of which not everything is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl Selector {
     }
 
     /// Adds a root that is carried. All roots come before the first [`Self::file`].
-    pub(crate) fn root(&mut self, root: &CarriedRoot) {
+    pub(crate) fn root(&mut self, root: &UntrackedEntry) {
         let path = root.path.as_os_str().as_bytes();
         self.insert(path, NameDecision::Whole);
         if root.is_directory {
@@ -177,7 +176,7 @@ mod tests {
     fn files_roots_and_what_is_between_are_told_apart() {
         let nested = HashSet::from([PathBuf::from("cache/wt")]);
         let mut plan = Selector::new(Rules::default(), nested, HashSet::new());
-        let root = |path: &str, is_directory| CarriedRoot { path: path.into(), is_directory };
+        let root = |path: &str, is_directory| UntrackedEntry { path: path.into(), is_directory };
         plan.root(&root("cache", true));
         plan.root(&root("a/b/out", true));
         plan.root(&root(".env", false));

@@ -16,12 +16,13 @@ use calve_core::{Choice, CloneOptions, CloneReport, Strategy, clone_tree};
 use crate::config::SparesRequest;
 use crate::error::Result;
 use crate::repository::Repository;
-use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::notes::{is_worktree, take_notes};
+use crate::worktree::add::report::AddedFiles;
 use crate::worktree::add::request::{AddRequest, no_donor};
 use crate::worktree::add::selector::rules_below;
+use crate::worktree::status::UntrackedEntry;
 
 /// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";
@@ -55,7 +56,7 @@ pub(crate) fn of_donor(donor: &Path, options: &CloneOptions) -> Result<Option<Sp
 /// Returns the roots of which there are spares, and which are nothing but ignored.
 pub(crate) fn with_spares(
     donor: &Path,
-    roots: &[CarriedRoot],
+    roots: &[UntrackedEntry],
     options: &CloneOptions,
     is_elsewhere: impl Fn(&Path) -> bool,
 ) -> Result<Vec<PathBuf>> {
@@ -74,14 +75,6 @@ pub(crate) fn with_spares(
     Ok(found)
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct SpareRoots {
-    pub(crate) used: Vec<CloneReport>,
-    /// There is room for another spare.
-    pub(crate) wanted: bool,
-    pub(crate) changed: Vec<PathBuf>,
-}
-
 /// Puts a directory into the staged worktree: a spare if one is ready, and otherwise a clone.
 pub(crate) fn place(
     staged: &mut StagedTree<'_>,
@@ -89,20 +82,23 @@ pub(crate) fn place(
     root: &Path,
     rules: &Rules,
     options: &CloneOptions,
-    left: &mut Vec<LeftEntry>,
-) -> Result<SpareRoots> {
-    let destination = staged.path().join(root);
-    if let Some(mut report) = claim(&from.join(root), &destination, options) {
+    files: &mut AddedFiles,
+) -> Result<()> {
+    let left = &mut files.untracked.left;
+    if let Some(mut report) = claim(&from.join(root), &staged.path().join(root), options) {
         leave_out(staged, from, root, rules, options, left)?;
         report.dst = root.to_path_buf();
-        return Ok(SpareRoots { wanted: report.spares_wanted, used: vec![report], changed: Vec::new() });
+        files.spares_wanted |= report.spares_wanted;
+        files.spares.push(report);
+        return Ok(());
     }
     let mut plain = options.clone();
     plain.select = Some(rules_below(rules, root));
     plain.spares = None;
     let mut part = staged.clone_below(&from.join(root), root, &plain)?;
-    let changed = take_notes(&mut part, root, left);
-    Ok(SpareRoots { used: Vec::new(), wanted: true, changed })
+    files.clone.changed.extend(take_notes(&mut part, root, left));
+    files.spares_wanted = true;
+    Ok(())
 }
 
 /// Takes a spare over. `None` if no spare can be used, for whatever reason: then the directory is cloned.

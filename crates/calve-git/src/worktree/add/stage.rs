@@ -9,7 +9,7 @@ use calve_core::{CloneOptions, UnreadableEntry};
 
 use crate::environment::remove_own_env_files;
 use crate::error::Result;
-use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
+use crate::escape::{self, AuditOptions, AuditReport, Fix};
 use crate::git::Git;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::notes::{is_worktree, take_notes};
@@ -20,7 +20,7 @@ use crate::worktree::add::selector::{Selector, rules_below, selection};
 use crate::worktree::add::spares;
 use crate::worktree::add::survey::Survey;
 use crate::worktree::registration::Registration;
-use crate::worktree::status::Status;
+use crate::worktree::status::{Status, UntrackedEntry};
 use crate::worktree::tracked::{Checkout, TrackedCounts, TrackedFiles};
 
 /// Fills the staged tree, and puts right what points out of it.
@@ -38,7 +38,15 @@ pub(crate) fn fill(
     let tracked_below = tracked_below(&survey.tracked, &files.untracked.carried);
     let path = staged.path();
     let git = entry.git(&path);
-    files.tracked = check_out(&git, &path, request, options, entry, survey.tracked)?;
+    let checkout = Checkout {
+        files: &path,
+        index_path: &entry.index(),
+        commit: &request.target.oid,
+        is_sparse: request.is_sparse,
+        repository: &request.repository,
+        threads: options.clone.threads.map_or(2, std::num::NonZeroUsize::get),
+    };
+    files.tracked = survey.tracked.check_out(&git, &checkout)?;
     files.warnings.extend(files.tracked.said.clone().map(AddWarning::Git));
     let CarriedFiles { carried, left, .. } = &mut files.untracked;
     if survey.may_show {
@@ -74,24 +82,21 @@ fn clone_files(
         report.changed.extend(take_notes(&mut part, &dependency.path, left));
         warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
     }
-    let (mut spares, mut spares_wanted) = (Vec::new(), report.spares_wanted);
-    for root in &survey.spare_roots {
-        let placed = spares::place(staged, donor, root, &survey.rules, &options.clone, left)?;
-        spares.extend(placed.used);
-        report.changed.extend(placed.changed);
-        spares_wanted |= placed.wanted;
-    }
     warnings.extend(report.warnings.iter().cloned().map(AddWarning::Engine));
-    Ok(AddedFiles {
+    let mut files = AddedFiles {
+        spares_wanted: report.spares_wanted,
         clone: report,
         tracked: TrackedCounts::default(),
         untracked,
-        spares,
-        spares_wanted,
+        spares: Vec::new(),
         uncommitted: survey.uncommitted,
         audit: AuditReport::default(),
         warnings,
-    })
+    };
+    for root in &survey.spare_roots {
+        spares::place(staged, donor, root, &survey.rules, &options.clone, &mut files)?;
+    }
+    Ok(files)
 }
 
 /// Removes worktrees of other repositories: each has a `.git` file, and the files beside it are that worktree.
@@ -110,26 +115,6 @@ fn remove_nested(
         }
     }
     Ok(())
-}
-
-fn check_out(
-    git: &Git,
-    files: &Path,
-    request: &AddRequest,
-    options: &AddOptions,
-    entry: &Registration,
-    tracked: TrackedFiles,
-) -> Result<TrackedCounts> {
-    let checkout = Checkout {
-        files,
-        index_path: &entry.index(),
-        commit: &request.target.oid,
-        is_sparse: request.is_sparse,
-        promisor: request.repository.promisor(),
-        fetching: &request.repository.git_to_fetch(),
-        threads: options.clone.threads.map_or(2, std::num::NonZeroUsize::get),
-    };
-    tracked.check_out(git, &checkout)
 }
 
 /// Returns the entries that the commit tracks although they are ignored.
@@ -167,15 +152,12 @@ fn audit(
 pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>, clone: &CloneOptions) -> AuditOptions {
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare && one.path != request.path);
     AuditOptions {
-        names: None,
         fix: Fix::Yes,
         below,
         others: others.map(|one| one.path.clone()).collect(),
-        will_be: None,
-        moved: FormerPathRule::Ignored,
-        tracked: None,
         threads: clone.threads,
         cancel: clone.cancel.clone(),
+        ..AuditOptions::default()
     }
 }
 
@@ -186,8 +168,7 @@ fn remove_shown(
     carried: &mut Vec<PathBuf>,
     left: &mut Vec<LeftEntry>,
 ) -> Result<()> {
-    for found in Status::read(git)?.untracked {
-        let path = crate::paths::path_of(&found.path);
+    for UntrackedEntry { path, .. } in Status::read(git)?.untracked {
         staged.remove(&path)?;
         carried.retain(|one| !one.starts_with(&path));
         left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });

@@ -14,38 +14,36 @@ use crate::git::Git;
 use crate::paths::path_of;
 use crate::remedy::Remedy;
 use crate::threads::joined;
+use crate::trust::programs::refused_filters;
 use crate::worktree::add::ignored::dependencies::{Choice, Dependency};
 use crate::worktree::add::ignored::dependency_names::dependency;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
-use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts};
+use crate::worktree::add::ignored::{self, CarryFacts};
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddOptions, AddWarning, IgnoredEntries, UncommittedChanges};
 use crate::worktree::add::report::CarriedFiles;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::spares;
-use crate::worktree::add::unfiltered::unfiltered;
 use crate::worktree::add::watched_donor::WatchedDonor;
-use crate::worktree::status::{GitPath, Status};
+use crate::worktree::status::{GitPath, Status, UntrackedEntry};
 use crate::worktree::tracked::TrackedFiles;
-use crate::worktree::tracked::conversion::conversions_if_asked;
+use crate::worktree::tracked::conversion::conversions;
 use crate::worktree::tracked::index::Index;
 
 pub(crate) struct Survey {
     pub(crate) tracked: TrackedFiles,
     pub(crate) plan: Arc<Selector>,
     pub(crate) rules: Rules,
-    pub(crate) roots: Vec<CarriedRoot>,
+    pub(crate) roots: Vec<UntrackedEntry>,
     /// The spares of the whole donor.
     pub(crate) spare: Option<SpareUse>,
     /// Those of the roots that a spare may be handed over for.
     pub(crate) spare_roots: Vec<PathBuf>,
-    /// The donor's files of variables that Calve made, which have its ports and databases: no roots.
-    pub(crate) env_files: Vec<PathBuf>,
-    pub(crate) left: Vec<LeftEntry>,
-    pub(crate) dependencies: Vec<Dependency>,
+    /// The donor's other entries: [`Survey::carried`] adds the roots.
+    pub(crate) untracked: CarriedFiles,
     /// A carried file may not be ignored in the new worktree.
     pub(crate) may_show: bool,
     /// How many changed and untracked files the donor keeps.
@@ -56,21 +54,16 @@ pub(crate) struct Survey {
 impl Survey {
     /// Returns the donor's untracked entries: which are carried, and which are not.
     pub(crate) fn carried(&self, donor: &Path) -> CarriedFiles {
-        let mut carried: Vec<PathBuf> = self.roots.iter().map(|root| root.path.clone()).collect();
-        carried.extend(self.dependencies.iter().filter(|one| one.from != donor).map(|one| one.path.clone()));
-        CarriedFiles {
-            carried,
-            env_files: self.env_files.clone(),
-            left: self.left.clone(),
-            dependencies: self.dependencies.clone(),
-        }
+        let foreign = self.untracked.dependencies.iter().filter(|one| one.from != donor).map(|one| &one.path);
+        let carried = self.roots.iter().map(|root| &root.path).chain(foreign).cloned().collect();
+        CarriedFiles { carried, ..self.untracked.clone() }
     }
 
     /// Limits all of it to some paths.
     pub(crate) fn limit(&mut self, only: Arc<InputPaths>) {
         self.tracked.leave_changed(|path| !only.may_have(&path_of(path), false));
         self.roots.retain(|root| only.may_have(&root.path, root.is_directory));
-        self.dependencies.retain(|one| only.may_have(&one.path, true));
+        self.untracked.dependencies.retain(|one| only.may_have(&one.path, true));
         if let Some(plan) = Arc::get_mut(&mut self.plan) {
             plan.limit(&only);
         }
@@ -150,9 +143,7 @@ pub(crate) fn survey(
         roots,
         spare,
         spare_roots,
-        env_files,
-        left,
-        dependencies,
+        untracked: CarriedFiles { carried: Vec::new(), env_files, left, dependencies },
         may_show,
         uncommitted,
         warnings,
@@ -183,7 +174,7 @@ fn compared(
     let look = || {
         let index = index()?;
         let donor_index = Index::read(&request.donor_index()?, repository.hash_bytes())?;
-        let conversions = conversions_if_asked(repository, git, &index, &donor_index)?;
+        let conversions = conversions(repository, git, &index, &donor_index)?;
         Ok::<_, Error>((index, donor_index, conversions))
     };
     let (status, found) = std::thread::scope(|scope| {
@@ -198,8 +189,8 @@ fn compared(
 /// Counts uncommitted entries, without the worktrees inside.
 fn uncommitted(status: &Status, nested: &HashSet<PathBuf>) -> u64 {
     let changed: HashSet<&GitPath> = status.changed.iter().chain(&status.staged).collect();
-    let is_own = |path: &GitPath| !nested.iter().any(|inside| inside.starts_with(path_of(path)));
-    let untracked = status.untracked.iter().filter(|found| is_own(&found.path)).count();
+    let is_own = |found: &&UntrackedEntry| !nested.iter().any(|inside| inside.starts_with(&found.path));
+    let untracked = status.untracked.iter().filter(is_own).count();
     (changed.len() + untracked) as u64
 }
 
@@ -246,7 +237,7 @@ fn nested(request: &AddRequest) -> HashSet<PathBuf> {
 fn replaced(
     donor: &Path,
     dependencies: &[Dependency],
-    roots: &mut Vec<CarriedRoot>,
+    roots: &mut Vec<UntrackedEntry>,
     left: &mut Vec<LeftEntry>,
 ) -> HashSet<PathBuf> {
     let foreign: Vec<&Dependency> = dependencies.iter().filter(|one| one.from != donor).collect();
@@ -272,10 +263,25 @@ fn replaced(
 
 /// Returns whether something ignored lies in a directory that is not tracked: what makes it ignored may be in there and stay behind.
 fn hidden_in_untracked(status: &Status) -> bool {
-    status.untracked.iter().any(|untracked| {
-        let is_rules = untracked.path == b".gitignore" || untracked.path.ends_with(b"/.gitignore");
-        let inside =
-            |path: &[u8]| path.strip_prefix(&untracked.path[..]).is_some_and(|rest| rest.first() == Some(&b'/'));
-        is_rules || untracked.is_directory && status.ignored.iter().any(|ignored| inside(&ignored.path))
+    status.untracked.iter().any(|UntrackedEntry { path, is_directory }| {
+        path.ends_with(".gitignore") || *is_directory && status.ignored.iter().any(|one| one.path.starts_with(path))
     })
+}
+
+/// Returns a warning for each filter that would run code of the tree, about the files in the index that stay as they are stored.
+fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<AddWarning>> {
+    let refused = refused_filters(&git.run(&["config", "-z", "--show-scope", "--list"])?);
+    if refused.is_empty() {
+        return Ok(Vec::new());
+    }
+    let said = git.fed(&["check-attr", "--cached", "-z", "--stdin", "filter"], index)?;
+    let mut fields = said.split(|&byte| byte == 0);
+    let mut counts = vec![0_u64; refused.len()];
+    while let (Some(_), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next()) {
+        if let Some(at) = refused.iter().position(|(filter, _)| filter.as_bytes() == value) {
+            counts[at] += 1;
+        }
+    }
+    let used = refused.into_iter().zip(counts).filter(|(_, count)| *count > 0);
+    Ok(used.map(|((filter, command), files)| AddWarning::Unfiltered { filter, command, files }).collect())
 }

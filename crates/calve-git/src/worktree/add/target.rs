@@ -8,6 +8,7 @@ use crate::repository::{Repository, Worktree};
 use crate::transfer_failure::TransferFailure;
 use crate::trust::{Provenance, note_fetch};
 use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers};
+use crate::worktree::add::options::AddOptions;
 use crate::worktree::add::revision::{commit, pull_request};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,29 +45,29 @@ impl AddTarget {
     }
 }
 
-pub(crate) struct TargetRequest<'a> {
-    pub(crate) branch: &'a str,
-    pub(crate) base: Option<&'a str>,
-    pub(crate) is_detached: bool,
-}
-
-pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Result<AddTarget> {
+/// Finds what is asked for by the name `asked`, as `options.branch` is to be read.
+pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions) -> Result<AddTarget> {
+    let base = options.base.as_deref();
     let git = repository.git();
     let head = head(repository, &git)?;
     if head.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
         return Err(Error::refused("the repository has no commit yet", Remedy::CommitFirst));
     }
-    if let Some(number) = pull_request(asked.branch) {
-        return from_pull_request(repository, &git, asked, number);
+    if let Some(number) = pull_request(asked) {
+        return from_pull_request(repository, &git, options, number);
     }
-    if asked.is_detached {
-        return detached(&git, asked);
+    if options.is_detached {
+        if base.is_some() {
+            let text = "a detached worktree has no new branch, so it takes no base";
+            return Err(Error::refused(text, Remedy::NameCommitAsBranch));
+        }
+        return Ok(AddTarget::at(commit(&git, asked)?.ok_or_else(|| no_commit(asked))?));
     }
-    if let Some(base) = asked.base {
-        return with_base(repository, &git, branch_name(asked.branch), base);
+    if let Some(base) = base {
+        return with_base(repository, &git, branch_name(asked), base);
     }
-    match Meaning::find(repository, &git, asked.branch)? {
-        Meaning::PullRequest(number) => from_pull_request(repository, &git, asked, number),
+    match Meaning::find(repository, &git, asked)? {
+        Meaning::PullRequest(number) => from_pull_request(repository, &git, options, number),
         Meaning::Local(branch, oid) => {
             check_free(&repository.worktrees, branch)?;
             Ok(AddTarget { branch: Some(branch.to_owned()), ..AddTarget::at(oid) })
@@ -103,14 +104,6 @@ fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Resu
 /// Returns the branch that [`resolve`] would take a name for, without a base. `None`: it is a tag or a commit.
 pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result<Option<&'n str>> {
     Ok(Meaning::find(repository, &repository.git(), name)?.branch(name))
-}
-
-fn detached(git: &Git, asked: &TargetRequest<'_>) -> Result<AddTarget> {
-    if asked.base.is_some() {
-        let text = "a detached worktree has no new branch, so it takes no base";
-        return Err(Error::refused(text, Remedy::NameCommitAsBranch));
-    }
-    Ok(AddTarget::at(commit(git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?))
 }
 
 /// Returns the commit that is checked out where the user asks from. The list of worktrees has it already, but for a bare repository.
@@ -172,8 +165,8 @@ pub(crate) fn provenance(repository: &Repository, target: &AddTarget) -> Result<
     repository.provenance_of(&target.oid, target.branch.as_deref())
 }
 
-fn from_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>, number: u64) -> Result<AddTarget> {
-    if asked.base.is_some() {
+fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, number: u64) -> Result<AddTarget> {
+    if options.base.is_some() {
         return Err(Error::refused("a pull request has its own head, so it takes no base", Remedy::DropBase));
     }
     let name = format!("pr/{number}");
@@ -185,7 +178,7 @@ fn from_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'
             Remedy::AddRemote,
         ));
     };
-    if !asked.is_detached {
+    if !options.is_detached {
         check_free(&repository.worktrees, &name)?;
     }
     // A reference of this process alone, for a moment: FETCH_HEAD is shared with other fetches.
@@ -204,21 +197,16 @@ fn from_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'
     note_fetch(&repository.common);
     let oid = commit(git, &kept)?.ok_or_else(|| no_commit(&kept))?;
     git.run(&["update-ref", "-d", &kept])?;
-    if asked.is_detached {
+    if options.is_detached {
         return Ok(AddTarget { pull_request: Some(number), ..AddTarget::at(oid) });
     }
     let local = repository.object_of("refs/heads/", &name);
     if let Some(local) = local
         && local != oid
     {
-        let refuse = || {
-            Error::refused(
-                format!("the branch `{name}` has commits that the pull request does not have"),
-                Remedy::RenameBranch(name.clone()),
-            )
-        };
         if !git.succeeds(&["merge-base", "--is-ancestor", local, &oid])? {
-            return Err(refuse());
+            let text = format!("the branch `{name}` has commits that the pull request does not have");
+            return Err(Error::refused(text, Remedy::RenameBranch(name)));
         }
         git.run(&["update-ref", "-m", "calve: fetched", &format!("refs/heads/{name}"), &oid, local])?;
     }

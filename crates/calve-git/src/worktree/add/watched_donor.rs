@@ -21,7 +21,7 @@ use crate::threads::joined;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::TrackedFiles;
-use crate::worktree::tracked::conversion::conversions_if_asked;
+use crate::worktree::tracked::conversion::conversions;
 use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
 
 /// A donor that a watcher knows, with an index that is just what its commit has.
@@ -77,7 +77,7 @@ impl WatchedDonor {
             let at_own = own.is_some().then(|| git.map(|git| git.clone().with("GIT_INDEX_FILE", &self.index_path)));
             let at_own = at_own.flatten();
             let index = own.map_or_else(index, Ok)?;
-            let conversions = conversions_if_asked(repository, at_own.as_ref().or(git), &index, &self.index)?;
+            let conversions = conversions(repository, at_own.as_ref().or(git), &index, &self.index)?;
             Ok::<_, Error>((index, conversions))
         };
         let (status, found) = std::thread::scope(|scope| {

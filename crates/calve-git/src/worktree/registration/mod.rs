@@ -7,55 +7,47 @@
 //!
 //! As long as its maker lives, the file `calve` in the entry is under flock(2). It names the new worktree, for the next run that cleans up.
 
-mod journal;
-
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
-use rustix::fs::{Access, AtFlags, CWD, FlockOperation};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, flock};
 
 use crate::error::{Error, Result};
-use crate::file_lock;
+use crate::file_lock::{lock, lock_directory};
 use crate::git::Git;
-use crate::paths::{if_there, path_of};
+use crate::paths::{if_there, is_missing, numbered, path_of, write_at_once};
 use crate::remedy::{Remedy, UnfinishedOperation};
 use crate::repository;
 use crate::repository::Repository;
-use crate::repository::entries::{self, DATA_SOURCE, GITDIR, NO_SOURCE};
+use crate::repository::entries::{self, DATA_SOURCE, GITDIR, NO_SOURCE, branch_in};
+use crate::repository::operation::holding;
 use crate::repository::references::BRANCH_MARK;
 use crate::repository::state::LinkedWorktree;
 use crate::trust::{self, Provenance};
-use crate::worktree::add::location;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::target::{AddTarget, check_free};
 use crate::worktree::agent_turn;
-use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
 use crate::worktree::unsaved::sweep_kept;
 
 const LOCKED: &str = "locked";
+/// The file in an entry that its maker holds under flock(2), and takes away as the last thing it does.
+const JOURNAL: &str = "calve";
 /// The reason that the file `locked` gives as long as an entry is being made.
 const BEING_MADE: &str = "calve: being made\n";
 /// How the names of entries begin that are being removed. git refuses to make such a name.
 const LEAVING: &str = ".calve-";
 
-/// The right to change the list of worktrees. Held for moments, and by git where that changes a reference: a clean-up after a
+/// Takes the right to change the list of worktrees. It is held for moments, and by git where that changes a reference: a clean-up after a
 /// killed run waits for the git that it has started.
 ///
 /// git does not wait for the lock of a configuration file, but fails; so making or deleting a branch takes a turn as well.
-pub(crate) struct RepositoryLock(File);
-
-impl RepositoryLock {
-    pub(crate) fn take(common: &Path) -> Result<RepositoryLock> {
-        // The directory itself: a lock file would have to stay for ever.
-        let directory = File::from(fs_err::File::open(common)?);
-        file_lock::lock(&directory, common, FlockOperation::LockExclusive)?;
-        Ok(RepositoryLock(directory))
-    }
+fn take_turn(common: &Path) -> Result<File> {
+    lock_directory(common)
 }
 
 /// An entry that git does not show yet. Dropped, it is gone, and so is a branch that was made for it.
@@ -70,29 +62,27 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
+    fn new(directory: PathBuf, worktree: PathBuf, request: &AddRequest) -> Registration {
+        let (common, of_commit) = (request.repository.common.clone(), request.of_commit);
+        Registration { directory, common, worktree, journal: None, made_branch: None, of_commit }
+    }
+
     /// Makes a worktree's entry, if no run, rebase or bisection has the branch. git called it free just before; [`Registration::seal`] asks again.
     pub(crate) fn begin(request: &AddRequest) -> Result<Registration> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
-        let _turn = RepositoryLock::take(common)?;
+        let _turn = take_turn(common)?;
         clean_up(common)?;
         check_branch(common, target.branch.as_deref())?;
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
-        let directory = new_directory(&all, &location::identifier(path))?;
-        let mut entry = Registration {
-            directory,
-            common: common.clone(),
-            worktree: path.to_path_buf(),
-            journal: None,
-            made_branch: None,
-            of_commit: request.of_commit,
-        };
+        let directory = new_directory(&all, &identifier(path))?;
+        let mut entry = Registration::new(directory, path.clone(), request);
         // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
-        write_at_once(&entry.directory, LOCKED, BEING_MADE.as_bytes())?;
+        write_at_once(&entry.directory.join(LOCKED), BEING_MADE.as_bytes())?;
         entry.note_provenance(request)?;
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
-        file_lock::lock(journal.file(), journal.path(), FlockOperation::NonBlockingLockExclusive)?;
+        lock(journal.file(), journal.path(), FlockOperation::NonBlockingLockExclusive)?;
         journal.write_all(path.as_os_str().as_bytes())?;
         journal.write_all(b"\n")?;
         entry.journal = Some(File::from(journal));
@@ -105,18 +95,11 @@ impl Registration {
     pub(crate) fn planned(request: &AddRequest, directory: PathBuf) -> Result<Registration> {
         let common = &request.repository.common;
         {
-            let _turn = RepositoryLock::take(common)?;
+            let _turn = take_turn(common)?;
             check_branch(common, request.target.branch.as_deref())?;
         }
         fs_err::create_dir(&directory)?;
-        let entry = Registration {
-            directory,
-            common: common.clone(),
-            worktree: PathBuf::new(),
-            journal: None,
-            made_branch: None,
-            of_commit: request.of_commit,
-        };
+        let entry = Registration::new(directory, PathBuf::new(), request);
         entry.note_provenance(request)?;
         entry.fill(request, common.as_os_str())?;
         Ok(entry)
@@ -156,13 +139,8 @@ impl Registration {
         }
         let to = self.directory.join("config.worktree");
         for name in ["core.worktree", "core.bare"] {
-            let arguments = [
-                OsStr::new("config"),
-                OsStr::new("--file"),
-                to.as_os_str(),
-                OsStr::new("--unset-all"),
-                OsStr::new(name),
-            ];
+            let arguments =
+                ["config".as_ref(), "--file".as_ref(), to.as_os_str(), "--unset-all".as_ref(), name.as_ref()];
             // It fails where there is no such setting.
             request.repository.git().output(&arguments)?;
         }
@@ -186,47 +164,34 @@ impl Registration {
 
     /// Makes the branch and points the worktree's `.git` here, as the last step before the worktree gets its name.
     pub(crate) fn seal(&mut self, repository: &Repository, target: &AddTarget, files: &Path) -> Result<()> {
-        let turn = RepositoryLock::take(&self.common)?;
+        let turn = take_turn(&self.common)?;
         if let Some(branch) = &target.branch {
             let git = repository.git();
-            if self.may_be_checked_out(branch)? {
+            if may_be_checked_out(&self.common, &self.directory, branch)? {
                 check_free(&repository::list(&git)?, branch)?;
             }
             if !target.is_new || may_be_there(&self.common, branch)? {
                 check_unmoved(&git, branch, target)?;
             }
             if target.is_new {
-                self.note_branch(branch, &target.oid)?;
+                if let Some(journal) = &mut self.journal {
+                    journal.write_all(format!("{branch}\n{}\n", target.oid).as_bytes())?;
+                }
                 // At the commit that the files are of: what it follows may have moved on since.
-                git.run_holding(&turn.0, &["branch", "--quiet", "--no-track", branch, &target.oid])?;
+                git.run_holding(&turn, &["branch", "--quiet", "--no-track", branch, &target.oid])?;
                 self.made_branch = Some((branch.clone(), target.oid.clone()));
                 if let Some(upstream) = &target.upstream {
                     let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
-                    git.run_holding(&turn.0, &["branch", "--quiet", &follow, branch])?;
+                    git.run_holding(&turn, &["branch", "--quiet", &follow, branch])?;
                 }
                 if self.of_commit.is_untrusted() {
-                    git.run_holding(&turn.0, &["config", &format!("branch.{branch}.{BRANCH_MARK}"), "true"])?;
+                    git.run_holding(&turn, &["config", &format!("branch.{branch}.{BRANCH_MARK}"), "true"])?;
                 }
             }
         }
-        let mut pointer = b"gitdir: ".to_vec();
-        pointer.extend_from_slice(self.directory.as_os_str().as_bytes());
-        pointer.push(b'\n');
+        let pointer = [b"gitdir: ", self.directory.as_os_str().as_bytes(), b"\n"].concat();
         let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(files.join(".git"))?;
-        file.write_all(&pointer)?;
-        Ok(())
-    }
-
-    /// Returns whether another worktree may have a branch checked out, by its `HEAD`: git, which knows, takes longer to start than to answer.
-    fn may_be_checked_out(&self, branch: &str) -> Result<bool> {
-        may_be_checked_out(&self.common, &self.directory, branch)
-    }
-
-    fn note_branch(&mut self, branch: &str, oid: &str) -> Result<()> {
-        if let Some(journal) = &mut self.journal {
-            journal.write_all(format!("{branch}\n{oid}\n").as_bytes())?;
-        }
-        Ok(())
+        Ok(file.write_all(&pointer)?)
     }
 
     /// Shows the worktree to git, because it has its name now.
@@ -245,7 +210,7 @@ impl Drop for Registration {
             return;
         }
         if let Some((branch, oid)) = self.made_branch.take() {
-            let turn = RepositoryLock::take(&self.common);
+            let turn = take_turn(&self.common);
             let _ = delete_branch(&self.common, &branch, &oid);
             drop(turn);
         }
@@ -254,45 +219,75 @@ impl Drop for Registration {
 }
 
 fn show(directory: &Path, worktree: &Path) -> Result<()> {
-    let mut path = worktree.join(".git").into_os_string().into_encoded_bytes();
-    path.push(b'\n');
-    write_at_once(directory, GITDIR, &path)?;
+    write_at_once(&directory.join(GITDIR), &[worktree.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
     for name in [LOCKED, JOURNAL] {
         if_there(fs_err::remove_file(directory.join(name)))?;
     }
     Ok(())
 }
 
-/// Writes a file of an entry that is never seen without its text.
-fn write_at_once(directory: &Path, name: &str, text: &[u8]) -> Result<()> {
-    let staged = directory.join(format!("{name}.calve"));
-    fs_err::write(&staged, text)?;
-    Ok(fs_err::rename(&staged, directory.join(name))?)
+/// Returns the name of git's own directory for a worktree, as git makes it: a character that a reference may not have becomes a dash.
+fn identifier(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut id: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect();
+    while id.contains("..") {
+        id = id.replace("..", ".-");
+    }
+    if id.starts_with('.') {
+        id.replace_range(..1, "-");
+    }
+    if id.ends_with(".lock") || id.ends_with('.') {
+        id.push('-');
+    }
+    if id.is_empty() { "worktree".to_owned() } else { id }
 }
 
 /// Makes a directory with a new name; git, too, adds numbers.
 fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
-    let mut number = 0;
-    loop {
-        let name = if number == 0 { id.to_owned() } else { format!("{id}{number}") };
-        match fs_err::create_dir(all.join(&name)) {
-            Ok(()) => return Ok(all.join(name)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 10_000 => number += 1,
-            Err(error) => return Err(error.into()),
-        }
-    }
+    Ok(numbered(|number| {
+        let directory = all.join(if number == 0 { id.to_owned() } else { format!("{id}{number}") });
+        fs_err::create_dir(&directory).map(|()| directory)
+    })?)
 }
 
-/// Lists the entries that are being made, or were, with their journal where their maker is gone.
-fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
+/// How the maker of an entry is, going by the journal of it that was opened.
+#[derive(Debug, PartialEq, Eq)]
+enum MakerState {
+    Alive,
+    /// Gone, and the entry is as it was then.
+    Left,
+    /// Gone, and it had come to its end: between opening its journal and trying the lock it took the journal away.
+    Finished,
+}
+
+/// Looks at a journal that was opened. Where the maker is gone, the lock is this process's from now on.
+fn state(journal: &File) -> Result<MakerState> {
+    if flock(journal, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(MakerState::Alive);
+    }
+    // Only who holds the lock takes a journal away, and that is this process now.
+    let links = rustix::fs::fstat(journal).map_err(std::io::Error::from)?.st_nlink;
+    Ok(if links == 0 { MakerState::Finished } else { MakerState::Left })
+}
+
+/// The text of a journal, and its lock.
+type LeftJournal = (Vec<u8>, File);
+
+/// Lists the entries that are being made, or were: with their journal where their maker is gone.
+fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     let mut found = Vec::new();
     for directory in entries::all(common)? {
         let Ok(journal) = fs_err::File::open(directory.join(JOURNAL)) else { continue };
-        let journal = File::from(journal);
+        let mut journal = File::from(journal);
         match state(&journal)? {
             MakerState::Finished => {}
             MakerState::Alive => found.push((directory, None)),
-            MakerState::Left => found.push((directory, Some(journal))),
+            MakerState::Left => {
+                let mut text = Vec::new();
+                journal.read_to_end(&mut text)?;
+                found.push((directory, Some((text, journal))));
+            }
         }
     }
     Ok(found)
@@ -300,52 +295,27 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
 
 fn check_branch(common: &Path, branch: Option<&str>) -> Result<()> {
     let Some(branch) = branch else { return Ok(()) };
-    check_unclaimed(common, branch)?;
-    check_at_rest(common, branch)
-}
-
-fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
-    let head = format!("ref: refs/heads/{branch}");
     for (directory, journal) in unfinished(common)? {
-        if let Some(mut journal) = journal {
-            let mut text = Vec::new();
-            journal.read_to_end(&mut text)?;
-            // The next run removes it.
-            if !is_complete(&directory, &worktree_in(&text)) {
-                continue;
-            }
-        }
-        if fs_err::read_to_string(directory.join("HEAD")).is_ok_and(|text| text.trim_end() == head) {
+        // The next run removes one that is not complete.
+        let stays = journal.is_none_or(|(text, _)| is_complete(&directory, &worktree_in(&text)));
+        if stays && branch_in(&directory).as_deref() == Some(branch) {
             return Err(Error::refused(
                 format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
                 Remedy::WaitOrChooseAnotherBranch,
             ));
         }
     }
-    Ok(())
-}
-
-/// Refuses a branch that is being rebased or bisected: both detach HEAD, and come back to their branch. git, too, keeps it for them.
-fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
-    let full = format!("refs/heads/{branch}");
-    for directory in entries::all(common)?.into_iter().chain([common.to_path_buf()]) {
-        let says = |file: &str, what: &str| {
-            fs_err::read_to_string(directory.join(file)).is_ok_and(|text| text.trim_end() == what)
-        };
-        let is_rebased = says("rebase-merge/head-name", &full) || says("rebase-apply/head-name", &full);
-        if is_rebased || says("BISECT_START", branch) {
-            let (work, operation) = if is_rebased {
-                ("rebased", UnfinishedOperation::Rebase)
-            } else {
-                ("bisected", UnfinishedOperation::Bisect)
-            };
-            return Err(Error::refused(
-                format!("the branch `{}` is being {work} in another worktree", ShownPath(branch)),
-                Remedy::FinishElsewhere(operation),
-            ));
+    // Both detach HEAD, and come back to their branch. git, too, keeps it for them.
+    let names = HashSet::from([format!("refs/heads/{branch}")]);
+    let mut all = entries::all(common)?.into_iter().chain([common.to_path_buf()]);
+    match all.find_map(|directory| holding(&directory, &names)) {
+        None => Ok(()),
+        Some(operation) => {
+            let work = if operation == UnfinishedOperation::Bisect { "bisected" } else { "rebased" };
+            let text = format!("the branch `{}` is being {work} in another worktree", ShownPath(branch));
+            Err(Error::refused(text, Remedy::FinishElsewhere(operation)))
         }
     }
-    Ok(())
 }
 
 /// Returns whether there may be a branch of this name: references are kept as files, each in its own or all in one.
@@ -377,9 +347,7 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
     }
     let mut places = Vec::new();
     for (directory, journal) in unfinished(common)? {
-        let Some(mut journal) = journal else { continue };
-        let mut text = Vec::new();
-        journal.read_to_end(&mut text)?;
+        let Some((text, _lock)) = journal else { continue };
         let worktree = worktree_in(&text);
         let mut lines = text.split(|&byte| byte == b'\n').skip(1);
         let branch = lines.next().zip(lines.next()).filter(|(branch, oid)| !branch.is_empty() && !oid.is_empty());
@@ -414,17 +382,22 @@ fn is_complete(directory: &Path, worktree: &Path) -> bool {
 
 /// Returns true for an entry whose maker was killed before it had a journal. A living maker holds the repository's lock until it has one.
 fn was_left_before_its_journal(directory: &Path) -> bool {
-    let is_missing = |name| fs_err::symlink_metadata(directory.join(name)).is_err();
-    is_missing(JOURNAL)
-        && is_missing(GITDIR)
+    [JOURNAL, GITDIR].iter().all(|name| is_missing(&directory.join(name)))
         && fs_err::read(directory.join(LOCKED)).is_ok_and(|reason| reason == BEING_MADE.as_bytes())
+}
+
+/// Opens the repository without what killed runs left in it.
+pub(crate) fn open_swept(start: &Path) -> Result<Repository> {
+    let repository = Repository::open(start)?;
+    // Before anything is looked up: a branch that a killed run made goes with what else it left.
+    if sweep(&repository.common)?.places.is_empty() { Ok(repository) } else { Repository::open(start) }
 }
 
 /// Runs [`clean_up`], and removes the staged trees of killed runs beside the places concerned, and what removals moved aside long ago.
 pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
     sweep_kept(common);
     let places = {
-        let _turn = RepositoryLock::take(common)?;
+        let _turn = take_turn(common)?;
         clean_up(common)?
     };
     let mut swept = SweepReport { places, trees: Vec::new() };
@@ -462,7 +435,7 @@ pub(crate) fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Res
 
 /// Deletes a branch in turn with others, as long as it is where it was made. Says whether it did.
 pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<bool> {
-    let _turn = RepositoryLock::take(common)?;
+    let _turn = take_turn(common)?;
     delete_branch(common, branch, oid)
 }
 
@@ -510,35 +483,62 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
         if_there(fs_err::remove_file(directory.join(name)))?;
     }
     let (Some(all), Some(id)) = (directory.parent(), directory.file_name()) else { return Ok(()) };
-    let mut number = 0;
-    let leaving = loop {
+    let leaving = numbered(|number| {
         let mut name = OsString::from(format!("{LEAVING}{number}-"));
         name.push(id);
         let leaving = all.join(name);
-        match fs_err::rename(directory, &leaving) {
-            Ok(()) => break leaving,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            // XFS says that there is something, and others that it is not empty.
-            Err(error) if matches!(error.kind(), AlreadyExists | DirectoryNotEmpty) && number < 10_000 => number += 1,
-            Err(error) => return Err(error.into()),
-        }
-    };
-    if_there(fs_err::remove_dir_all(leaving))?;
+        fs_err::rename(directory, &leaving).map(|()| leaving)
+    });
+    if let Some(leaving) = if_there(leaving)? {
+        if_there(fs_err::remove_dir_all(leaving))?;
+    }
     Ok(())
 }
 
 /// Removes entries half removed by a killed run, and, if `may_go`, those with neither `gitdir` nor `locked`, as `git worktree prune` does.
 pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool) -> Result<()> {
-    let _turn = RepositoryLock::take(common)?;
+    let _turn = take_turn(common)?;
     for directory in entries::all(common)? {
         let is_leaving = directory.file_name().is_some_and(|name| name.as_bytes().starts_with(LEAVING.as_bytes()));
         if is_leaving {
             if_there(fs_err::remove_dir_all(directory))?;
-        } else if [GITDIR, LOCKED, JOURNAL].iter().all(|name| fs_err::symlink_metadata(directory.join(name)).is_err())
-            && may_go(&directory)
-        {
+        } else if [GITDIR, LOCKED, JOURNAL].iter().all(|name| is_missing(&directory.join(name))) && may_go(&directory) {
             remove(&directory)?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_names_of_references() {
+        for (path, id) in [
+            ("/a/b.x", "b.x"),
+            ("/a/.hidden", "-hidden"),
+            ("/a/x y\u{e9}", "x-y-"),
+            ("/a/..", "worktree"),
+            ("/a/q.lock", "q.lock-"),
+        ] {
+            assert_eq!(identifier(Path::new(path)), id);
+        }
+    }
+
+    #[test]
+    fn a_journal_that_goes_while_it_is_looked_at_is_of_an_entry_that_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(JOURNAL);
+        let mine = File::from(fs_err::File::create(&path).unwrap());
+        flock(&mine, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let theirs = File::from(fs_err::File::open(&path).unwrap());
+        assert_eq!(state(&theirs).unwrap(), MakerState::Alive);
+        fs_err::remove_file(&path).unwrap();
+        // A process that another test has just forked has it open too.
+        flock(&mine, FlockOperation::Unlock).unwrap();
+        assert_eq!(state(&theirs).unwrap(), MakerState::Finished);
+        fs_err::write(&path, "").unwrap();
+        assert_eq!(state(&File::from(fs_err::File::open(&path).unwrap())).unwrap(), MakerState::Left);
+    }
 }

@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::repository::Repository;
 use crate::worktree::tracked::index::Index;
-use crate::worktree::tracked::lfs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conversion {
@@ -30,22 +29,16 @@ struct Attributes {
     is_in_lfs: bool,
 }
 
-/// Returns how git converts each file, or that it converts none if there is no git to ask.
-pub(crate) fn conversions_if_asked(
+/// Asks how git converts each file; without a git to ask, it converts none. `git` must use the index that is asked about. Asks only about files that
+/// `donor` may have: git writes the others anyway, and in a partial clone each question about one of those would bring it, and each by a request of
+/// its own.
+pub(crate) fn conversions(
     repository: &Repository,
     git: Option<&Git>,
     index: &Index,
     donor: &Index,
 ) -> Result<Vec<Conversion>> {
-    match git {
-        Some(git) => conversions(repository, git, index, donor),
-        None => Ok(vec![Conversion::None; index.entries.len()]),
-    }
-}
-
-/// Asks how git converts each file. `git` must use the index that is asked about. Asks only about files that `donor` may have: git writes
-/// the others anyway, and in a partial clone each question about one of those would bring it, and each by a request of its own.
-fn conversions(repository: &Repository, git: &Git, index: &Index, donor: &Index) -> Result<Vec<Conversion>> {
+    let Some(git) = git else { return Ok(vec![Conversion::None; index.entries.len()]) };
     let in_donor = index.also_in(donor);
     let mut paths = Vec::new();
     for (entry, _) in index.entries.iter().zip(&in_donor).filter(|(_, in_donor)| **in_donor) {
@@ -82,8 +75,12 @@ fn conversions(repository: &Repository, git: &Git, index: &Index, donor: &Index)
         }
         found.push(settings.conversion(attributes));
     }
-    add_sizes(git, index, &mut found)?;
-    for (at, size) in lfs::sizes(git, index, &pointers)? {
+    let sized: Vec<usize> = (0..found.len()).filter(|&at| matches!(found[at], Conversion::Size(_))).collect();
+    let oids: Vec<String> = sized.iter().map(|&at| index.entries[at].hex()).collect();
+    for (at, size) in sized.into_iter().zip(git.sizes(&oids)?) {
+        found[at] = size.map_or(Conversion::ByGit, Conversion::Size);
+    }
+    for (at, size) in sizes_in_lfs(git, index, &pointers)? {
         found[at] = Conversion::Size(size);
     }
     Ok(found)
@@ -125,22 +122,37 @@ impl Settings {
     }
 }
 
-/// Asks for the sizes of the blobs for which they matter.
-fn add_sizes(git: &Git, index: &Index, found: &mut [Conversion]) -> Result<()> {
-    let wanted: Vec<usize> = (0..found.len()).filter(|&at| matches!(found[at], Conversion::Size(_))).collect();
-    if wanted.is_empty() {
-        return Ok(());
+/// A pointer of Git LFS (git-lfs/docs/spec.md) is smaller than this; so a large file that was committed itself is not read.
+const POINTER_BYTES: u64 = 1024;
+
+/// Returns the sizes, in bytes, of the large files that these entries of an index point to; entries that are no pointers are left out.
+fn sizes_in_lfs(git: &Git, index: &Index, wanted: &[usize]) -> Result<Vec<(usize, u64)>> {
+    let oids: Vec<String> = wanted.iter().map(|&at| index.entries[at].hex()).collect();
+    let found = wanted.iter().zip(git.blobs(&oids, POINTER_BYTES - 1)?).filter_map(|(&at, pointer)| {
+        let pointer = pointer?;
+        // Where the worktree has the pointer itself, its size must not pass for that of the file.
+        Some((at, pointed_to(&pointer).filter(|size| *size != pointer.len() as u64)?))
+    });
+    Ok(found.collect())
+}
+
+fn pointed_to(pointer: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(pointer).ok()?;
+    let mut lines = text.lines();
+    lines.next().filter(|line| line.starts_with("version https://git-lfs.github.com/spec/"))?;
+    lines.find_map(|line| line.strip_prefix("size "))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_tells_the_size_and_nothing_else_does() {
+        let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+        assert_eq!(pointed_to(pointer.as_bytes()), Some(12345));
+        for other in ["", "size 5\n", "version 1\nsize 5\n", &pointer.replace("12345", "x"), "\u{0}\nsize 1"] {
+            assert_eq!(pointed_to(other.as_bytes()), None, "{other}");
+        }
     }
-    let mut names = String::new();
-    for &at in &wanted {
-        names.push_str(&index.entries[at].hex());
-        names.push('\n');
-    }
-    let said = git.fed(&["cat-file", "--batch-check=%(objectsize)"], names.as_bytes())?;
-    // "HASH missing", as for the commits of submodules, is no number.
-    let sizes = said.split(|&byte| byte == b'\n').map(|line| std::str::from_utf8(line).ok()?.parse().ok());
-    for (at, size) in wanted.into_iter().zip(sizes) {
-        found[at] = size.map_or(Conversion::ByGit, Conversion::Size);
-    }
-    Ok(())
 }

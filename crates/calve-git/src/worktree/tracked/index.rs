@@ -12,7 +12,7 @@ use rustix::fs::Stat;
 use sha1::{Digest as _, Sha1};
 
 use crate::error::{Error, Result};
-use crate::paths::if_there;
+use crate::paths::{if_there, write_at_once};
 use crate::remedy::Remedy;
 
 /// Settings under which git writes an index in one file, with an entry for each file, and starts no daemon for a place to be renamed.
@@ -140,7 +140,7 @@ impl Index {
             bytes[entry.at..entry.at + 24].fill(0);
             bytes[entry.at + 28..entry.at + FIXED_BYTES].fill(0);
         }
-        bytes.extend_from_slice(tree_extension(self.bytes.get(..end)?, self.entries_end)?);
+        bytes.extend_from_slice(tree_in(&extensions(self.bytes.get(..end)?, self.entries_end)?)?);
         // The checksum is written when the index is saved, unless it is all zero.
         bytes.extend_from_slice(&self.bytes[end..]);
         let entries = self.entries.iter().map(|entry| IndexEntry { mtime: (0, 0), size: 0, ..entry.clone() });
@@ -202,15 +202,10 @@ impl Index {
             entries.push(entry);
             at = next;
         }
-        let entries_end = at;
-        let mut is_partial = false;
-        while at < end {
-            let signature = body.get(at..at + 4)?;
-            is_partial |= signature == b"link";
-            at = at.checked_add(8)?.checked_add(number(body, at + 4)? as usize)?;
-        }
-        let tree = tree_extension(body, entries_end).and_then(|bytes| whole_tree(bytes, count, hash_bytes));
-        Some(Index { bytes, hash_bytes, entries, is_partial, tree, entries_end, written: (0, 0) })
+        let extensions = extensions(body, at)?;
+        let is_partial = extensions.iter().any(|extension| extension.starts_with(b"link"));
+        let tree = tree_in(&extensions).and_then(|bytes| whole_tree(bytes, count, hash_bytes));
+        Some(Index { bytes, hash_bytes, entries, is_partial, tree, entries_end: at, written: (0, 0) })
     }
 
     /// Writes down what a file is like now, so that git need not read it to know that it is unchanged.
@@ -236,9 +231,7 @@ impl Index {
     /// Writes the index to its file in one step. Returns false, and writes nothing, where its checksum is not SHA-1.
     pub(crate) fn save(self, path: &Path) -> Result<bool> {
         let Some(bytes) = self.into_bytes() else { return Ok(false) };
-        let staged = path.with_extension("calve");
-        fs_err::write(&staged, bytes)?;
-        fs_err::rename(&staged, path)?;
+        write_at_once(path, &bytes)?;
         Ok(true)
     }
 
@@ -292,16 +285,20 @@ fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8])
     Some((entry, next))
 }
 
-/// Returns the extension in which git has the trees that the entries are.
-fn tree_extension(body: &[u8], mut at: usize) -> Option<&[u8]> {
+/// Returns the extensions behind the entries, each with its name and its length before it.
+fn extensions(body: &[u8], mut at: usize) -> Option<Vec<&[u8]>> {
+    let mut found = Vec::new();
     while at < body.len() {
         let next = at.checked_add(8)?.checked_add(number(body, at + 4)? as usize)?;
-        if body.get(at..at + 4)? == b"TREE" {
-            return body.get(at..next);
-        }
+        found.push(body.get(at..next)?);
         at = next;
     }
-    None
+    Some(found)
+}
+
+/// Returns the extension in which git has the trees that the entries are.
+fn tree_in<'b>(extensions: &[&'b [u8]]) -> Option<&'b [u8]> {
+    extensions.iter().copied().find(|extension| extension.starts_with(b"TREE"))
 }
 
 /// Returns the name of the root's tree, if it has all entries: a NUL, the number of entries, a space, that of subtrees, a line feed, the name.

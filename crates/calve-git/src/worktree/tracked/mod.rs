@@ -2,18 +2,19 @@
 
 pub(crate) mod conversion;
 pub(crate) mod index;
-mod lfs;
-mod partial;
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use calve_core::internal::ShownPath;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use strum::IntoStaticStr;
 
-use crate::error::{Error, Result};
+use crate::directory::open_directory;
+use crate::error::{Error, Result, failed};
 use crate::git::Git;
+use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::conversion::Conversion;
@@ -22,8 +23,8 @@ use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, PLAIN, SYMLINK
 /// The files of the commit, each with the way to make it.
 pub(crate) struct TrackedFiles {
     pub(crate) index: Index,
-    /// Entries that are cloned, with the donor's record of each.
-    clean: Vec<(usize, FileRecord)>,
+    /// Entries that are cloned. Each has the donor's record of its file.
+    clean: Vec<usize>,
     /// Entries that git writes, and why.
     by_git: Vec<(usize, NotClonedReason)>,
     /// The donor's ignore rules are not those of the commit.
@@ -31,7 +32,6 @@ pub(crate) struct TrackedFiles {
     pub(crate) has_submodules: bool,
     /// Entries that a sparse checkout leaves out in the donor, and so in the new worktree.
     left_out: u64,
-    keeps_modes: bool,
 }
 
 /// Why git writes a tracked file instead of Calve cloning it.
@@ -52,12 +52,6 @@ pub enum NotClonedReason {
     StaleIndex,
 }
 
-impl NotClonedReason {
-    pub fn code(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// How many tracked files were cloned, and how many git wrote for each reason.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -76,17 +70,8 @@ pub(crate) struct Checkout<'a> {
     pub(crate) commit: &'a str,
     /// Only a part of the commit is to be there.
     pub(crate) is_sparse: bool,
-    /// The remote that has the objects which are missing here.
-    pub(crate) promisor: Option<&'a str>,
-    pub(crate) fetching: &'a Git,
+    pub(crate) repository: &'a Repository,
     pub(crate) threads: usize,
-}
-
-/// The entry of a file in the donor's index.
-#[derive(Clone, Copy)]
-struct FileRecord {
-    mtime: (u32, u32),
-    size: u32,
 }
 
 impl TrackedFiles {
@@ -105,13 +90,12 @@ impl TrackedFiles {
             ignores_otherwise: false,
             left_out: 0,
             has_submodules: index.entries.iter().any(|entry| entry.mode == GITLINK),
-            keeps_modes: repository.setting("core.filemode") != Some("false"),
             index,
         };
         // Both are in the order of paths.
         let mut theirs = if donor.is_partial { &[][..] } else { donor.entries.as_slice() };
         let (mut in_both, mut left_out) = (0, 0);
-        for (at, entry) in tracked.index.entries.iter().enumerate() {
+        for (at, entry) in tracked.index.entries.iter_mut().enumerate() {
             theirs = &theirs[theirs.iter().take_while(|their| their.path < entry.path).count()..];
             let same = theirs.iter().take_while(|their| their.path == entry.path).last();
             if let Some(donor) = same {
@@ -139,7 +123,10 @@ impl TrackedFiles {
                 Some(donor) => Ok(donor),
             };
             match cloned {
-                Ok(donor) => tracked.clean.push((at, FileRecord { mtime: donor.mtime, size: donor.size })),
+                Ok(donor) => {
+                    (entry.mtime, entry.size) = (donor.mtime, donor.size);
+                    tracked.clean.push(at);
+                }
                 Err(why) => {
                     tracked.ignores_otherwise |= is_ignore_file(&entry.path);
                     tracked.by_git.push((at, why));
@@ -158,7 +145,7 @@ impl TrackedFiles {
     }
 
     pub(crate) fn cloned(&self) -> impl Iterator<Item = &GitPath> {
-        self.clean.iter().map(|(at, _)| &self.index.entries[*at].path)
+        self.clean.iter().map(|at| &self.index.entries[*at].path)
     }
 
     pub(crate) fn has(&self, path: &[u8]) -> bool {
@@ -176,7 +163,7 @@ impl TrackedFiles {
     }
 
     pub(crate) fn is_cloned(&self, path: &[u8]) -> bool {
-        self.index_of(path).is_some_and(|at| self.clean.binary_search_by_key(&at, |(clean, _)| *clean).is_ok())
+        self.index_of(path).is_some_and(|at| self.clean.binary_search(&at).is_ok())
     }
 
     /// Returns where the index, which is in the order of paths, has a path.
@@ -187,28 +174,30 @@ impl TrackedFiles {
     /// Takes files out of all of this: they come from the donor as they are there, and git is to find them changed.
     pub(crate) fn leave_changed(&mut self, is_changed: impl Fn(&GitPath) -> bool) {
         let entries = &self.index.entries;
-        self.clean.retain(|(at, _)| !is_changed(&entries[*at].path));
+        self.clean.retain(|at| !is_changed(&entries[*at].path));
         self.by_git.retain(|(at, _)| !is_changed(&entries[*at].path));
     }
 
     /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index.
     pub(crate) fn check_out(mut self, git: &Git, at: &Checkout<'_>) -> Result<TrackedCounts> {
-        let Checkout { files, index_path, commit, is_sparse, promisor, fetching, threads } = *at;
+        let Checkout { files, index_path, commit, is_sparse, repository, threads } = *at;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
         let created = CreatedModes::read(index_path)?;
+        let keeps_modes = repository.setting("core.filemode") != Some("false");
         let paths: Vec<&[u8]> = self.cloned().map(Vec::as_slice).collect();
         let mut stats = stat_all(root.as_fd(), &paths, threads);
-        for ((at, _), stat) in self.clean.iter().zip(&mut stats) {
+        for (at, stat) in self.clean.iter().zip(&mut stats) {
             let entry = &self.index.entries[*at];
-            created.correct_file(root.as_fd(), &entry.path, entry.mode, stat, self.keeps_modes);
+            created.correct_file(root.as_fd(), &entry.path, entry.mode, stat, keeps_modes);
         }
         created.limit_directories(root.as_fd(), &paths);
         let clean = std::mem::take(&mut self.clean);
         let mut cloned = 0;
-        for ((at, seen), stat) in clean.into_iter().zip(stats) {
-            let is_link = self.index.entries[at].mode == SYMLINK;
-            match stat.filter(|stat| seen.is_of(stat) && is_kind(stat, is_link)) {
+        for (at, stat) in clean.into_iter().zip(stats) {
+            let entry = &self.index.entries[at];
+            let kind = if entry.mode == SYMLINK { FileType::Symlink } else { FileType::RegularFile };
+            match stat.filter(|stat| entry.is_of(stat) && FileType::from_raw_mode(stat.st_mode) == kind) {
                 Some(stat) => {
                     self.index.set_stat(at, &stat);
                     cloned += 1;
@@ -235,9 +224,9 @@ impl TrackedFiles {
         }
         if !by_git.is_empty() {
             let mut missing = None;
-            if let Some(remote) = promisor {
+            if let Some(remote) = repository.promisor() {
                 let wanted = by_git.iter().map(|(_, oid, _)| oid.as_str()).collect();
-                missing = partial::fetch_missing(fetching, remote, commit, wanted)?;
+                missing = fetch_missing(&repository.git_to_fetch(), remote, commit, wanted)?;
             }
             let mut list = Vec::new();
             for (path, ..) in &by_git {
@@ -247,7 +236,7 @@ impl TrackedFiles {
             // A filter that fails and is not required says so, and its files are as stored.
             let written = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
             let (_, heard) = match (written, missing) {
-                (Err(Error::Git { .. }), Some(missing)) => return Err(missing.error()),
+                (Err(Error::Git { .. }), Some(missing)) => return Err(missing),
                 (written, _) => written?,
             };
             said = Some(heard).filter(|heard| !heard.is_empty());
@@ -268,21 +257,6 @@ impl TrackedFiles {
 
 pub(crate) fn is_ignore_file(path: &[u8]) -> bool {
     path == b".gitignore" || path.ends_with(b"/.gitignore")
-}
-
-impl FileRecord {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the index keeps 32 bits")]
-    fn is_of(&self, stat: &Stat) -> bool {
-        let nanoseconds = stat.st_mtime_nsec as u32;
-        self.mtime.0 == stat.st_mtime as u32
-            && (self.mtime.1 == 0 || self.mtime.1 == nanoseconds)
-            && self.size == stat.st_size as u32
-    }
-}
-
-fn is_kind(stat: &Stat, is_link: bool) -> bool {
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    kind == if is_link { FileType::Symlink } else { FileType::RegularFile }
 }
 
 /// The permission bits that the umask leaves to what git's checkout makes.
@@ -336,15 +310,13 @@ impl CreatedModes {
                     continue;
                 }
                 // Below, a checkout by git makes its own; an entry that is no directory any more cannot be closed.
-                if let Ok(directory) = rustix::fs::openat(root, path, DIRECTORY, Mode::empty()) {
+                if let Ok(directory) = open_directory(root, path) {
                     let _ = limit_mode(directory.as_fd(), self.directory);
                 }
             }
         }
     }
 }
-
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Takes the permissions that are not in `permitted` from an open directory.
 fn limit_mode(directory: BorrowedFd<'_>, permitted: u32) -> rustix::io::Result<()> {
@@ -364,16 +336,8 @@ fn limited(mode: rustix::fs::RawMode, permitted: u32) -> Option<Mode> {
 /// Takes what the umask takes from the root of a new worktree, which has the donor's mode.
 pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
     let permitted = CreatedModes::read(index_path)?.directory;
-    let opened = rustix::fs::openat(CWD, worktree, DIRECTORY, Mode::empty());
-    let limited = opened.and_then(|directory| limit_mode(directory.as_fd(), permitted));
-    limited.map_err(|errno| {
-        let error = std::io::Error::from(errno);
-        std::io::Error::new(
-            error.kind(),
-            format!("failed to set the mode of `{}`: {error}", calve_core::internal::ShownPath(worktree)),
-        )
-        .into()
-    })
+    let limited = open_directory(CWD, worktree).and_then(|directory| limit_mode(directory.as_fd(), permitted));
+    Ok(limited.map_err(|errno| failed("failed to set the mode of", worktree, errno))?)
 }
 
 /// Returns the state of each of these files, `None` for a missing one.
@@ -403,4 +367,43 @@ fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> 
         });
     }
     stats
+}
+
+/// Fetches the objects that a partial clone lacks in one request, as `git checkout` does (git's promisor-remote.c). `git checkout-index` would open a
+/// connection for each. Returns the error about objects that the remote did not send.
+fn fetch_missing(git: &Git, remote: &str, commit: &str, wanted: HashSet<&str>) -> Result<Option<Error>> {
+    let objects = git.run(&["rev-list", "--objects", "--no-object-names", "--missing=print", "--no-walk", commit])?;
+    let (mut list, mut files) = (Vec::new(), 0);
+    for oid in objects.split(|&byte| byte == b'\n').filter_map(|line| line.strip_prefix(b"?")) {
+        if std::str::from_utf8(oid).is_ok_and(|oid| wanted.contains(oid)) {
+            list.extend_from_slice(oid);
+            list.push(b'\n');
+            files += 1;
+        }
+    }
+    if !list.is_empty() {
+        let fetch = [
+            &["-c", "fetch.negotiationAlgorithm=noop", "fetch", remote][..],
+            &[
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--recurse-submodules=no",
+                "--filter=blob:none",
+                "--stdin",
+            ],
+        ];
+        match git.fed(&fetch.concat(), &list) {
+            // Another remote may have them: `checkout-index` goes on from here, and says what it does not get.
+            Ok(_) => {}
+            Err(Error::Git { said, .. }) => {
+                let (remote, said) = (ShownPath(remote), said.trim());
+                let of = if files == 1 { "1 file are" } else { &format!("{files} files are") };
+                let text = format!("the contents of {of} still on `{remote}`, which did not send them: {said}");
+                return Ok(Some(Error::refused(text, Remedy::GoOnline)));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(None)
 }

@@ -43,7 +43,7 @@ pub(super) fn find(git: &Git, path: &Path, is_kept: &dyn Fn(&Path, &[u8]) -> boo
         }
         let Some(tag) = tag else { continue };
         let is_lost = if found.is_dir() {
-            in_place_of(git, std::iter::once(listed))?.iter().any(|entry| !is_kept(&path_of(&entry.path)))
+            in_place_of(git, std::iter::once(listed))?.iter().any(|entry| !is_kept(&entry.path))
         } else if !found.is_file() && !found.is_symlink() {
             // git would wait for a FIFO, and fails for a socket.
             true

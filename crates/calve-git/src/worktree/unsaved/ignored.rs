@@ -27,27 +27,16 @@ pub(super) struct IgnoredSearch<'w> {
     unread: BTreeMap<PathBuf, String>,
 }
 
-/// A directory name that both tools and people use.
-struct PlainName {
-    name: &'static str,
-    /// Entries inside the directory, or beside it, that show that a tool made it.
-    inside: &'static [&'static str],
-    beside: &'static [&'static str],
-}
-
-const fn plain_name(name: &'static str, inside: &'static [&'static str], beside: &'static [&'static str]) -> PlainName {
-    PlainName { name, inside, beside }
-}
-
-const PLAIN_NAMES: &[PlainName] = &[
-    plain_name("bin", &[], BUILT_BESIDE),
-    plain_name("build", &[], BUILT_BESIDE),
-    plain_name("coverage", &["lcov.info", "coverage-final.json", "clover.xml"], &[]),
-    plain_name("dist", &[], &["package.json", "pyproject.toml", "setup.py"]),
-    plain_name("obj", &["project.assets.json"], &[]),
-    plain_name("out", &[], BUILT_BESIDE),
-    plain_name("target", &[], &["Cargo.toml", "pom.xml", "build.sbt"]),
-    plain_name("vendor", &["autoload.php", "modules.txt"], &["composer.json", "go.mod", "Gemfile", "Cargo.toml"]),
+/// Directory names that both tools and people use, each with entries inside the directory, or beside it, that show that a tool made it.
+const PLAIN_NAMES: &[(&str, &[&str], &[&str])] = &[
+    ("bin", &[], BUILT_BESIDE),
+    ("build", &[], BUILT_BESIDE),
+    ("coverage", &["lcov.info", "coverage-final.json", "clover.xml"], &[]),
+    ("dist", &[], &["package.json", "pyproject.toml", "setup.py"]),
+    ("obj", &["project.assets.json"], &[]),
+    ("out", &[], BUILT_BESIDE),
+    ("target", &[], &["Cargo.toml", "pom.xml", "build.sbt"]),
+    ("vendor", &["autoload.php", "modules.txt"], &["composer.json", "go.mod", "Gemfile", "Cargo.toml"]),
 ];
 
 const BUILT_BESIDE: &[&str] = &[
@@ -72,7 +61,7 @@ impl<'w> IgnoredSearch<'w> {
     /// Adds the files of these entries, which are relative to `below`.
     pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) {
         for entry in entries {
-            let path = below.join(path_of(&entry.path));
+            let path = below.join(&entry.path);
             // Of a directory in which git does not ignore everything, it lists what it ignores.
             let mut above = path.ancestors();
             if !above.any(|above| self.is_made_again(above, above != path || entry.is_directory, above == path)) {
@@ -115,24 +104,23 @@ impl<'w> IgnoredSearch<'w> {
         if !rules::is_made_again(path, is_directory) {
             return false;
         }
-        let plain = PLAIN_NAMES.iter().find(|plain| path.file_name() == Some(plain.name.as_ref()));
-        let Some(plain) = plain.filter(|_| is_directory) else { return true };
+        let plain = PLAIN_NAMES.iter().find(|(name, ..)| path.file_name() == Some(name.as_ref()));
+        let Some((_, marks_inside, marks_beside)) = plain.filter(|_| is_directory) else { return true };
         let (there, beside) = (self.root.join(path), path.parent().map(|above| self.root.join(above)));
         let has = |directory: &Path, names: &[&str]| {
             names.iter().any(|name| fs_err::symlink_metadata(directory.join(name)).is_ok())
         };
         (is_whole && (0..self.donors.len()).any(|donor| self.is_really_in(donor, path)))
             || has(&there, BUILT_INSIDE)
-            || has(&there, plain.inside)
-            || beside.is_some_and(|beside| has(&beside, plain.beside))
+            || has(&there, marks_inside)
+            || beside.is_some_and(|beside| has(&beside, marks_beside))
     }
 
     fn add(&mut self, path: PathBuf) {
-        match self.looked_at(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                self.unread.entry(path).or_insert_with(|| error.to_string());
-            }
-            _ => {}
+        if let Err(error) = self.looked_at(&path)
+            && error.kind() != ErrorKind::NotFound
+        {
+            self.unread.entry(path).or_insert_with(|| error.to_string());
         }
     }
 

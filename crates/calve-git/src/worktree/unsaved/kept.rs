@@ -7,21 +7,21 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use calve_core::internal::ShownPath;
 use calve_core::options::Decision;
 use calve_core::report::Warning;
 use calve_core::{CloneOptions, Selection, clone_tree};
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
-use crate::error::{Error, Result};
+use crate::directory::open_directory;
+use crate::error::{Result, failed};
+use crate::paths::numbered;
 use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{IgnoredFile, bytes};
 
 /// How long they stay.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PRIVATE: Mode = Mode::RWXU;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct KeptFiles {
 
 /// Files that have a second name now, or a clone.
 pub(crate) struct Keeping<'w> {
-    kept: KeptFiles,
+    pub(crate) kept: KeptFiles,
     root: BorrowedFd<'w>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn keep<'w>(
     if files.is_empty() {
         return Ok(None);
     }
-    let directory = new_directory(&place(common), linked.path())?;
+    let directory = new_directory(&place(common), &linked.path)?;
     let kept = KeptFiles { directory, files: Vec::new(), bytes: bytes(files), losses: Vec::new() };
     let mut keeping = Keeping { kept, root: linked.root() };
     match keeping
@@ -76,7 +76,7 @@ impl Keeping<'_> {
                 Err(Errno::NOENT) => {}
                 // Another file system or subvolume, one without hard links, or another user's file.
                 Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::ACCESS) => return Ok(false),
-                Err(errno) => return Err(failed("keep", &self.kept.directory.join(path), errno)),
+                Err(errno) => return Err(failed("cannot keep", &self.kept.directory.join(path), errno).into()),
             }
         }
         Ok(true)
@@ -87,7 +87,7 @@ impl Keeping<'_> {
         let directory = &self.kept.directory;
         self.kept.files.clear();
         fs_err::remove_dir_all(directory)?;
-        rustix::fs::mkdir(directory, PRIVATE).map_err(|errno| failed("make", directory, errno))?;
+        rustix::fs::mkdir(directory, PRIVATE).map_err(|errno| failed("cannot make", directory, errno))?;
         // Each entry of the root by itself: the directory stays closed to others.
         let mut entries: BTreeMap<&Path, HashSet<PathBuf>> = BTreeMap::new();
         for IgnoredFile { path, .. } in files {
@@ -102,7 +102,7 @@ impl Keeping<'_> {
                 let takes = move |path: &Path, _| if below.contains(path) { Decision::Take } else { Decision::Leave };
                 options.select = Some(Selection::new(takes));
             }
-            match clone_tree(&linked.path().join(entry), &directory.join(entry), &options) {
+            match clone_tree(&linked.path.join(entry), &directory.join(entry), &options) {
                 Ok(report) => {
                     self.kept.losses.extend(report.warnings.into_iter().filter(|warning| warning.code.is_loss()))
                 }
@@ -114,16 +114,11 @@ impl Keeping<'_> {
             let is_in = |root: &Path| fs_err::symlink_metadata(root.join(path)).is_ok();
             if is_in(directory) {
                 self.kept.files.push(path.clone());
-            } else if is_in(linked.path()) {
-                return Err(failed("keep", &directory.join(path), Errno::NOENT));
+            } else if is_in(&linked.path) {
+                return Err(failed("cannot keep", &directory.join(path), Errno::NOENT).into());
             }
         }
         Ok(())
-    }
-
-    /// Leaves them there, because the worktree is gone.
-    pub(crate) fn finish(self) -> KeptFiles {
-        self.kept
     }
 
     /// Removes the second names, if all files still have their first.
@@ -159,7 +154,7 @@ pub(crate) fn check_place(common: &Path) -> Result<()> {
     match rustix::fs::accessat(CWD, there.join("."), Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
         // Systems before Linux 5.8 cannot ask for the effective user.
         Ok(()) | Err(Errno::NOSYS) => Ok(()),
-        Err(errno) => Err(failed("make", &place, errno)),
+        Err(errno) => Err(failed("cannot make", &place, errno).into()),
     }
 }
 
@@ -167,37 +162,27 @@ pub(crate) fn check_place(common: &Path) -> Result<()> {
 fn new_directory(place: &Path, name: &Path) -> Result<PathBuf> {
     fs_err::create_dir_all(place)?;
     let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let mut number = seconds;
-    loop {
+    Ok(numbered(|number| {
         let mut own = name.file_name().unwrap_or_default().to_os_string();
-        own.push(format!("-{number}"));
+        own.push(format!("-{}", seconds + number));
         let directory = place.join(own);
-        match rustix::fs::mkdir(&directory, PRIVATE) {
-            Ok(()) => return Ok(directory),
-            Err(Errno::EXIST) if number < seconds + 10_000 => number += 1,
-            Err(errno) => return Err(failed("make", &directory, errno)),
-        }
-    }
+        rustix::fs::mkdir(&directory, PRIVATE).map_err(|errno| failed("cannot make", &directory, errno))?;
+        Ok(directory)
+    })?)
 }
 
 /// Gives one file a second name. Follows no link, neither in the worktree, which others may be changing, nor here.
 fn link(root: BorrowedFd<'_>, directory: &Path, path: &Path) -> std::result::Result<(), Errno> {
-    let mut from = root.try_clone_to_owned().map_err(|_| Errno::MFILE)?;
-    let mut to = rustix::fs::openat(CWD, directory, DIRECTORY, Mode::empty())?;
+    let mut from = open_directory(root, c".")?;
+    let mut to = open_directory(CWD, directory)?;
     for above in path.parent().unwrap_or(Path::new("")).components() {
-        from = rustix::fs::openat(&from, above.as_os_str(), DIRECTORY, Mode::empty())?;
+        from = open_directory(&from, above.as_os_str())?;
         match rustix::fs::mkdirat(&to, above.as_os_str(), PRIVATE) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
-        to = rustix::fs::openat(&to, above.as_os_str(), DIRECTORY, Mode::empty())?;
+        to = open_directory(&to, above.as_os_str())?;
     }
     let name = Path::new(path.file_name().unwrap_or_default());
     rustix::fs::linkat(&from, name, &to, name, AtFlags::empty())
-}
-
-fn failed(operation: &str, path: &Path, errno: Errno) -> Error {
-    let error = std::io::Error::from(errno);
-    let text = format!("cannot {operation} `{}`: {error}", ShownPath(path));
-    Error::Io(std::io::Error::new(error.kind(), text))
 }

@@ -77,8 +77,8 @@ pub(crate) fn of_worktree(
     linked: &LinkedWorktree,
     cancel: &CancelToken,
 ) -> Listing {
-    let git = Git::at(linked.path());
-    let root = real(linked.path());
+    let git = Git::at(&linked.path);
+    let root = real(&linked.path);
     let others: Vec<PathBuf> = repository
         .worktrees
         .iter()
@@ -88,8 +88,8 @@ pub(crate) fn of_worktree(
         .collect();
     // git takes longer to start than to answer, and the disk is waited for.
     let (entry, hidden, status, nested) = std::thread::scope(|scope| {
-        let entry = scope.spawn(|| entry::find(repository, worktree, linked.entry()));
-        let hidden = scope.spawn(|| hidden::find(&git, linked.path(), &|_, _| false));
+        let entry = scope.spawn(|| entry::find(repository, worktree, &linked.entry));
+        let hidden = scope.spawn(|| hidden::find(&git, &linked.path, &|_, _| false));
         let nested = scope.spawn(|| Nested::find(linked, &root, &others, cancel));
         let status = Status::with_submodules(&git);
         (joined(entry), joined(hidden), status, joined(nested))
@@ -103,7 +103,7 @@ pub(crate) fn of_worktree(
     items.extend(listing.take(hidden));
     items.append(&mut nested.items);
     items.extend(misplaced(repository, worktree));
-    let donors = [repository.main().map(Path::to_path_buf), donor_of(linked.entry())];
+    let donors = [repository.main().map(Path::to_path_buf), donor_of(&linked.entry)];
     let donors =
         donors.into_iter().flatten().map(|donor| real(&donor)).filter(|donor| others.contains(donor)).collect();
     let mut search = IgnoredSearch::new(&root, donors, worktree.made());

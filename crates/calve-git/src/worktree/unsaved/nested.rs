@@ -86,10 +86,10 @@ impl Nested {
     ) -> Result<Nested> {
         let mut options = ScanOptions::default();
         options.cancel = cancel.clone();
-        let scanned = scan_tree(linked.path(), &options, Finder::default)?;
+        let scanned = scan_tree(&linked.path, &options, Finder::default)?;
         let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
         found.sort();
-        let outer = OuterWorktree { root, entry: real(linked.entry()), others };
+        let outer = OuterWorktree { root, entry: real(&linked.entry), others };
         let mut nested = Nested { items: Vec::new(), ignored: Vec::new(), unread: scanned.skipped };
         for finding in found {
             let (path, items) = match finding {

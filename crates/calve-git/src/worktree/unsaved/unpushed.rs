@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::paths::is_missing;
 use crate::unsaved_item::LooseCommits;
 use crate::worktree::unsaved::reflog::{is_oid, made_here};
 
@@ -62,9 +63,8 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
 pub(super) fn without_kept(git: &Git, commits: LooseCommits, others: &[PathBuf]) -> Result<Option<LooseCommits>> {
     let plain = |git: &Git| git.clone().with("GIT_NO_REPLACE_OBJECTS", "1").with("GIT_GRAFT_FILE", "/dev/null");
     let ours = plain(git);
-    let others: Vec<Git> =
-        others.iter().filter(|other| is_whole(other)).filter_map(|other| careful(other, other).ok()).collect();
-    let others: Vec<Git> = others.iter().map(plain).collect();
+    let others = others.iter().filter(|other| is_whole(other)).filter_map(|other| careful(other, other).ok());
+    let others: Vec<Git> = others.map(|other| plain(&other)).collect();
     if others.is_empty() {
         return Ok(Some(commits));
     }
@@ -117,10 +117,6 @@ const PLAIN: [&str; 2] = ["-c", "core.commitGraph=false"];
 
 /// Returns whether a repository has its objects itself, and none of them cut off or left with a remote.
 fn is_whole(repository: &Path) -> bool {
-    let is_absent = |name: &str| {
-        let found = fs_err::symlink_metadata(repository.join(name));
-        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    };
     let is_partial = || {
         let settings = Git::at(repository).with("GIT_DIR", repository).output(&["config", "--name-only", "--list"]);
         settings.map_or(true, |found| {
@@ -131,7 +127,7 @@ fn is_whole(repository: &Path) -> bool {
     };
     ["objects/info/alternates", "objects/info/http-alternates", "shallow", "commondir"]
         .iter()
-        .all(|name| is_absent(name))
+        .all(|name| is_missing(&repository.join(name)))
         && !is_partial()
         && ["HEAD", "packed-refs", "objects", "refs"].iter().all(|name| has_no_link(&repository.join(name)))
 }
@@ -142,7 +138,7 @@ fn has_no_link(path: &Path) -> bool {
         Ok(found) if found.is_dir() => fs_err::read_dir(path)
             .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| has_no_link(&entry.path())))),
         Ok(found) => found.is_file(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        Err(_) => is_missing(path),
     }
 }
 

@@ -51,7 +51,7 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
     };
     let mut state = Vec::new();
     if worktree.standing != WorktreeState::Intact {
-        state.push(worktree.standing.name().to_owned());
+        state.push(<&str>::from(&worktree.standing).to_owned());
     }
     if worktree.is_unfinished {
         state.push("unfinished".to_owned());
@@ -103,7 +103,7 @@ fn listed_receipt(listed: &WorktreeInfo, ports: &[LeasedPort], services: Vec<Ser
         locked: worktree.locked.clone(),
         gone: worktree.is_gone,
         untrusted: listed.worktree.provenance.is_untrusted(),
-        standing: worktree.standing.name(),
+        standing: (&worktree.standing).into(),
         dirty: listed.is_dirty,
         ahead: listed.ahead,
         behind: listed.behind,

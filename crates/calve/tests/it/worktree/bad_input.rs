@@ -53,6 +53,10 @@ fn a_branch_that_is_being_rebased_or_bisected_is_refused() {
     repo.git(["switch", "-q", "topic"]);
     assert!(!try_git(&repo.path, ["rebase", "main"]).status.success());
     refused(&repo, &["topic"], &["is being rebased"]);
+    // As `git rebase --update-refs` notes the branches that it moves along.
+    repo.git(["branch", "lower", "main"]);
+    repo.write(".git/rebase-merge/update-refs", &format!("refs/heads/lower\n{0}\n{0}\n", "0".repeat(40)));
+    refused(&repo, &["lower"], &["is being rebased"]);
     repo.git(["rebase", "--abort"]);
     repo.git(["bisect", "start", "topic", "main"]);
     refused(&repo, &["topic"], &["is being bisected"]);

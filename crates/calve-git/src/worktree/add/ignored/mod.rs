@@ -14,19 +14,12 @@ use calve_core::Patterns;
 use crate::config::{Author, read_bytes};
 use crate::environment::is_own_env_file;
 use crate::error::Result;
-use crate::paths::path_of;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::status::UntrackedEntry;
 
 /// The file by which a project says which ignored files a new worktree needs.
 pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CarriedRoot {
-    pub(crate) path: PathBuf,
-    pub(crate) is_directory: bool,
-}
 
 pub(crate) struct CarryFacts<'a> {
     pub(crate) donor: &'a Path,
@@ -41,13 +34,11 @@ pub(crate) struct CarryFacts<'a> {
 
 impl CarryFacts<'_> {
     /// Returns the roots to carry, in the order in which git lists them.
-    pub(crate) fn ignored(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Result<Vec<CarriedRoot>> {
+    pub(crate) fn ignored(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Result<Vec<UntrackedEntry>> {
         let mut roots = Vec::new();
-        for found in found {
-            let root = CarriedRoot { path: path_of(&found.path), is_directory: found.is_directory };
-            let wanted = self.include.is_none_or(|include| include.covers(&root.path, root.is_directory));
-            if wanted {
-                self.add(root, &mut roots, left);
+        for root in found {
+            if self.include.is_none_or(|include| include.covers(&root.path, root.is_directory)) {
+                self.add(root.clone(), &mut roots, left);
             } else if let Some(include) = self.include.filter(|_| root.is_directory) {
                 self.search(&root.path, include, &mut roots, left)?;
             }
@@ -56,15 +47,13 @@ impl CarryFacts<'_> {
     }
 
     /// Returns the entries that are neither tracked nor ignored.
-    pub(crate) fn untracked(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Vec<CarriedRoot> {
+    pub(crate) fn untracked(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Vec<UntrackedEntry> {
         let mut roots = Vec::new();
-        for found in found {
-            self.add(CarriedRoot { path: path_of(&found.path), is_directory: found.is_directory }, &mut roots, left);
-        }
+        found.iter().for_each(|root| self.add(root.clone(), &mut roots, left));
         roots
     }
 
-    fn add(&self, root: CarriedRoot, roots: &mut Vec<CarriedRoot>, left: &mut Vec<LeftEntry>) {
+    fn add(&self, root: UntrackedEntry, roots: &mut Vec<UntrackedEntry>, left: &mut Vec<LeftEntry>) {
         let reason = if self.nested.contains(&root.path) {
             Some(LeftBehindReason::NestedWorktree)
         } else if (self.collides)(&root.path) {
@@ -86,7 +75,7 @@ impl CarryFacts<'_> {
         &self,
         directory: &Path,
         include: &Patterns,
-        roots: &mut Vec<CarriedRoot>,
+        roots: &mut Vec<UntrackedEntry>,
         left: &mut Vec<LeftEntry>,
     ) -> Result<()> {
         if !include.reach_into(directory) || self.nested.contains(directory) {
@@ -98,7 +87,7 @@ impl CarryFacts<'_> {
             let path = directory.join(entry.file_name());
             let is_directory = entry.file_type()?.is_dir();
             if include.matches(&path, is_directory) {
-                self.add(CarriedRoot { path, is_directory }, roots, left);
+                self.add(UntrackedEntry { path, is_directory }, roots, left);
             } else if is_directory {
                 self.search(&path, include, roots, left)?;
             }
@@ -116,11 +105,7 @@ pub(crate) fn included(worktree: Option<&Path>, listed: &[String]) -> Result<Opt
     if text.is_none() && listed.is_empty() {
         return Ok(None);
     }
-    let mut lines: Vec<String> = Vec::new();
-    if let Some(text) = text {
-        // A pattern that is no UTF-8 can match no file that this reads.
-        lines.extend(String::from_utf8_lossy(&text).lines().map(str::to_owned));
-    }
-    lines.extend(listed.iter().cloned());
-    Ok(Some(Patterns::new(lines)?))
+    // A pattern that is no UTF-8 can match no file that this reads.
+    let text = String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned();
+    Ok(Some(Patterns::new(text.lines().chain(listed.iter().map(String::as_str)))?))
 }

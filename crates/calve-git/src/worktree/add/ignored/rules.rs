@@ -135,16 +135,13 @@ pub(crate) fn is_made_again(path: &Path, is_directory: bool) -> bool {
     let Some(name) = path.file_name() else { return false };
     let is_in = |table: &[&str]| table.iter().any(|known| OsStr::new(known) == name);
     let bytes = name.as_bytes();
-    let is_output = || BUILD_OUTPUT_ENDINGS.iter().any(|ending| bytes.ends_with(ending.as_bytes()));
+    let ends_with = |ending: &str| bytes.ends_with(ending.as_bytes());
+    let is_output = || BUILD_OUTPUT_ENDINGS.iter().any(|ending| ends_with(ending));
     match is_directory {
         true => is_in(&DEPENDENCIES) || is_in(&BUILD_OUTPUTS) || bytes.starts_with(b"cmake-build-") || is_output(),
-        false => is_output() || is_state(bytes),
+        // An editor's swap file may have the only copy of an edit.
+        false => is_output() || is_runtime(bytes) && ![".swp", ".swo"].iter().any(|ending| ends_with(ending)),
     }
-}
-
-/// Returns whether it is of no use once the program has ended. An editor's swap file is: it may have the only copy of an edit.
-fn is_state(name: &[u8]) -> bool {
-    is_runtime(name) && ![".swp", ".swo"].iter().any(|ending| name.ends_with(ending.as_bytes()))
 }
 
 fn is_runtime(name: &[u8]) -> bool {

@@ -187,7 +187,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
     let AddedEnvironment { report, own } = added;
     let AddReport { worktree: added, files, .. } = report;
     let not_cloned = files.tracked.written.iter();
-    let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.code(), files: *files });
+    let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.into(), files: *files });
     Ok(WorktreeAddReceipt {
         path: path(&added.path),
         branch: added.branch.clone(),

@@ -19,9 +19,8 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
 use crate::repository::Worktree;
-use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::dependency_names::dependency;
-use crate::worktree::status::{GitPath, Status};
+use crate::worktree::status::{GitPath, Status, UntrackedEntry};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
 use fit::{Fit, Judge};
@@ -98,7 +97,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) tracked: &'a TrackedFiles,
     pub(crate) donor: &'a Path,
     /// The ignored entries that the donor has to give.
-    pub(crate) roots: &'a [CarriedRoot],
+    pub(crate) roots: &'a [UntrackedEntry],
     pub(crate) worktrees: &'a [Worktree],
     /// Tells if a directory of dependencies is to be carried at all.
     pub(crate) wanted: &'a dyn Fn(&Path) -> bool,
@@ -111,7 +110,7 @@ impl<'a> Choice<'a> {
     pub(crate) fn dependencies(&self) -> Result<Vec<Dependency>> {
         let groups = lockfiles(&self.tracked.index);
         let mut present: BTreeMap<&GroupKey, Vec<PathBuf>> = groups.keys().map(|key| (key, Vec::new())).collect();
-        for found in dependencies(self.roots.iter().map(|root| root.path.as_path())) {
+        for found in dependencies(self.roots) {
             if let Some(of_group) = governing(&found, &groups).and_then(|key| present.get_mut(key)) {
                 of_group.push(found);
             }
@@ -124,9 +123,7 @@ impl<'a> Choice<'a> {
                 present
             } else {
                 if !ignored.contains_key(best.path) {
-                    let status = Status::read(&Git::at(best.path))?;
-                    let paths: Vec<PathBuf> = status.ignored.iter().map(|found| path_of(&found.path)).collect();
-                    ignored.insert(best.path, dependencies(paths.iter().map(PathBuf::as_path)));
+                    ignored.insert(best.path, dependencies(&Status::read(&Git::at(best.path))?.ignored));
                 }
                 let all = ignored.get(best.path).into_iter().flatten();
                 all.filter(|path| governing(path, &groups) == Some(key) && (self.wanted)(path)).cloned().collect()
@@ -318,9 +315,9 @@ fn lockfiles(target: &Index) -> BTreeMap<GroupKey, Group<'_>> {
     groups
 }
 
-/// Returns the outermost directories of dependencies among these paths and above them.
-fn dependencies<'p>(paths: impl Iterator<Item = &'p Path>) -> HashSet<PathBuf> {
-    paths.filter_map(dependency).map(Path::to_path_buf).collect()
+/// Returns the outermost directories of dependencies among these entries and above them.
+fn dependencies(entries: &[UntrackedEntry]) -> HashSet<PathBuf> {
+    entries.iter().filter_map(|entry| dependency(&entry.path)).map(Path::to_path_buf).collect()
 }
 
 /// Finds the nearest lockfiles beside a directory of dependencies, or above it.
