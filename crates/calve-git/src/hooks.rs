@@ -5,8 +5,7 @@
 //! own directory, so another one at the same path has to be approved anew, and a moved one has not.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,7 +16,7 @@ use crate::error::Result;
 use crate::foreign_variables::configured_variables;
 use crate::git::OF_ONE_REPOSITORY;
 use crate::identity::{give_word, new_word, read_word};
-use crate::paths::if_there;
+use crate::paths::{if_there, make_private};
 
 const WORD: &str = "calve-repository";
 
@@ -63,18 +62,12 @@ impl Approvals {
     }
 
     pub fn add(&self, repository: &Path, hook: Hook, text: &str) -> Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|error| {
-            io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))
-        })?;
+        make_private(&self.directory)?;
         let file = self.file(&word_of(repository)?, hook, text);
         // Its contents are for people; the name is what counts.
         let mut options = fs_err::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let mut opened = options.open(&file)?;
-        let heading = format!("{} of {}\n", hook.name(), repository.display());
-        io::Write::write_all(&mut opened, heading.as_bytes())?;
-        io::Write::write_all(&mut opened, text.as_bytes())?;
-        Ok(())
+        Ok(write!(options.open(&file)?, "{} of {}\n{text}", hook.name(), repository.display())?)
     }
 
     /// Takes the approval back. It is no error if there was none.
@@ -137,15 +130,12 @@ pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Comman
     let HookEnvironment { worktree, main, source, branch, commit, variables } = surroundings;
     let mut command = Command::new("sh");
     command.arg("-c").arg(text).arg(hook.name()).current_dir(worktree).stdin(Stdio::null());
-    // The hook's git is to find the repository by where it runs.
-    OF_ONE_REPOSITORY.iter().for_each(|name| {
-        command.env_remove(name);
-    });
-    // Nor does it inherit what leads to the services of the worktree that the user's shell is for.
     let roots = std::iter::once(worktree).chain(source).map(|path| path.as_path());
-    configured_variables(roots).iter().for_each(|name| {
+    // The hook's git is to find the repository by where it runs. Nor does it inherit what leads to the services of the worktree that the user's
+    // shell is for.
+    for name in configured_variables(roots).iter().map(String::as_str).chain(OF_ONE_REPOSITORY.iter().copied()) {
         command.env_remove(name);
-    });
+    }
     command.env("CALVE_HOOK", hook.name()).env("CALVE_WORKTREE", worktree);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     let optional = [

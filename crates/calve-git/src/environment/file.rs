@@ -6,13 +6,13 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use calve_core::internal::{ReplacedFile, ShownPath};
+use calve_core::internal::ReplacedFile;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use {rustix::fs::linkat, std::os::fd::AsRawFd as _};
 
-use crate::error::Result;
+use crate::error::{Result, failed};
 use crate::git::Git;
 use crate::paths::path_of;
 
@@ -104,7 +104,7 @@ pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBu
     let mut removed = Vec::new();
     for path in paths.iter().filter(|path| is_own_env_file(root, path)) {
         let place = EnvFilePlace::open(root, path)?;
-        unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?;
+        unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(|errno| place.error("remove", errno))?;
         removed.push(path.clone());
     }
     Ok(removed)
@@ -126,7 +126,7 @@ fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, S
         PresentFile::Foreign => return Ok(EnvFile::Foreign),
         PresentFile::Own(_) => {
             let replaced = place.replaced()?;
-            unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?;
+            unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(|errno| place.error("remove", errno))?;
             replaced
         }
         PresentFile::Nothing => match donor.map(|donor| EnvFilePlace::open(donor, path)) {
@@ -135,9 +135,7 @@ fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, S
             Some(Err(_)) | None => None,
         },
     };
-    let file = NewFile::create(&place, replaced.as_ref()).map_err(|error| place.error("create", &error))?;
-    let text = env_file_text(&place.name, variables);
-    file.write(&place, replaced.as_ref(), &text).map_err(|error| place.error("write", &error))?;
+    place.fill(replaced.as_ref(), &env_file_text(&place.name, variables))?;
     Ok(if is_ignored(&git, path)? { EnvFile::Written } else { EnvFile::WrittenUnignored })
 }
 
@@ -163,56 +161,8 @@ pub(crate) fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
 
 const MODE: u32 = 0o644;
 
-enum NewFile {
-    #[cfg(target_os = "linux")]
-    Unnamed(File),
-    Named(File),
-}
-
-impl NewFile {
-    /// Makes an empty file, with the permissions of the one that it replaces.
-    fn create(place: &EnvFilePlace, replaced: Option<&ReplacedFile>) -> io::Result<Self> {
-        #[cfg(target_os = "linux")]
-        if let Ok(file) =
-            openat(&place.directory, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode(replaced))
-        {
-            keep(replaced, &file)?;
-            return Ok(Self::Unnamed(file.into()));
-        }
-        Self::named(place, replaced)
-    }
-
-    fn named(place: &EnvFilePlace, replaced: Option<&ReplacedFile>) -> io::Result<Self> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&place.directory, &place.name, flags, mode(replaced))?;
-        keep(replaced, &file)?;
-        Ok(Self::Named(file.into()))
-    }
-
-    #[cfg_attr(not(target_os = "linux"), allow(unused_variables, reason = "the file has its name already"))]
-    fn write(self, place: &EnvFilePlace, replaced: Option<&ReplacedFile>, text: &str) -> io::Result<()> {
-        match self {
-            Self::Named(mut file) => file.write_all(text.as_bytes()),
-            #[cfg(target_os = "linux")]
-            Self::Unnamed(mut file) => {
-                file.write_all(text.as_bytes())?;
-                let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-                match linkat(CWD, own, &place.directory, &place.name, AtFlags::SYMLINK_FOLLOW) {
-                    // Nothing is mounted at `/proc`.
-                    Err(Errno::NOENT) => Self::named(place, replaced)?.write(place, replaced, text),
-                    other => Ok(other?),
-                }
-            }
-        }
-    }
-}
-
 fn mode(replaced: Option<&ReplacedFile>) -> Mode {
     Mode::from_raw_mode(replaced.map_or(MODE, |_| ReplacedFile::NEW_MODE) as _)
-}
-
-fn keep(replaced: Option<&ReplacedFile>, file: &OwnedFd) -> io::Result<()> {
-    replaced.map_or(Ok(()), |replaced| replaced.keep_in(file.as_fd()).map(drop))
 }
 
 enum PresentFile {
@@ -236,7 +186,7 @@ impl EnvFilePlace {
             EnvFilePlace { directory: openat(CWD, root, flags, Mode::empty())?, name: PathBuf::new(), path: whole };
         for directory in path.parent().into_iter().flatten() {
             let opened = openat(&place.directory, directory, flags | OFlags::NOFOLLOW, Mode::empty());
-            place.directory = opened.map_err(place.failed("open the directory of"))?;
+            place.directory = opened.map_err(|errno| place.error("open the directory of", errno))?;
         }
         place.name = path.file_name().unwrap_or_default().into();
         Ok(place)
@@ -250,26 +200,49 @@ impl EnvFilePlace {
             Err(Errno::NOENT) => return Ok(PresentFile::Nothing),
             // A symlink, a socket, a file that only others may read: nothing of Calve's.
             Err(Errno::LOOP | Errno::NXIO | Errno::ACCESS) => return Ok(PresentFile::Foreign),
-            Err(error) => return Err(self.failed("open")(error)),
+            Err(errno) => return Err(self.error("open", errno)),
         };
         if !file.metadata().is_ok_and(|found| found.is_file()) {
             return Ok(PresentFile::Foreign);
         }
         let mut text = Vec::new();
-        file.take(LARGEST_BYTES).read_to_end(&mut text).map_err(|error| self.error("read", &error))?;
+        file.take(LARGEST_BYTES).read_to_end(&mut text).map_err(|error| self.error("read", error))?;
         Ok(if is_own(&text) { PresentFile::Own(text) } else { PresentFile::Foreign })
     }
 
     fn replaced(&self) -> io::Result<Option<ReplacedFile>> {
         let found = ReplacedFile::find(self.directory.as_fd(), self.name.as_os_str());
-        found.map_err(|error| self.error("look at", &error))
+        found.map_err(|error| self.error("look at", error))
     }
 
-    fn failed(&self, what: &'static str) -> impl Fn(Errno) -> io::Error {
-        move |error| self.error(what, &error.into())
+    /// Makes the file, with the permissions of the one that it replaces. It has its name when it has its text, where the system can do that.
+    fn fill(&self, replaced: Option<&ReplacedFile>, text: &str) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if let Ok(file) =
+            openat(&self.directory, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode(replaced))
+        {
+            let file = self.write(file, replaced, text)?;
+            let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+            match linkat(CWD, own, &self.directory, &self.name, AtFlags::SYMLINK_FOLLOW) {
+                // Nothing is mounted at `/proc`.
+                Err(Errno::NOENT) => {}
+                linked => return linked.map_err(|errno| self.error("write", errno)),
+            }
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.directory, &self.name, flags, mode(replaced));
+        self.write(file.map_err(|errno| self.error("create", errno))?, replaced, text).map(drop)
     }
 
-    fn error(&self, what: &str, error: &io::Error) -> io::Error {
-        io::Error::new(error.kind(), format!("failed to {what} `{}`: {error}", ShownPath(&self.path)))
+    fn write(&self, file: OwnedFd, replaced: Option<&ReplacedFile>, text: &str) -> io::Result<File> {
+        let kept = replaced.map_or(Ok(()), |replaced| replaced.keep_in(file.as_fd()).map(drop));
+        kept.map_err(|error| self.error("create", error))?;
+        let mut file = File::from(file);
+        file.write_all(text.as_bytes()).map_err(|error| self.error("write", error))?;
+        Ok(file)
+    }
+
+    fn error(&self, what: &str, error: impl Into<io::Error>) -> io::Error {
+        failed(&format!("failed to {what}"), &self.path, error)
     }
 }

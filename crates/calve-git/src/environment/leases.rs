@@ -1,21 +1,18 @@
 //! Which worktree has which port: one file of the user's, replaced as a whole under a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use rustix::fs::FlockOperation;
 
 use crate::environment::{Identity, LeasedPort, LeasingWorktree, Presence, presence};
 use crate::error::{Error, Result};
-use crate::file_lock;
-use crate::paths::{if_there, path_of, real};
+use crate::file_lock::lock_directory;
+use crate::paths::{if_there, make_private, path_of, real};
 use crate::remedy::Remedy;
 use crate::repository::Worktree;
 
@@ -90,14 +87,13 @@ impl Leases {
         worktree: &LeasingWorktree,
         wanted: &BTreeMap<String, u16>,
     ) -> Result<(Vec<LeasedPort>, Vec<LeasedPort>)> {
-        let mut former = Vec::new();
-        let ports = self.change(|all| {
+        self.change(|all| {
             follow_moved(all, Some(worktree));
-            former = held(all, worktree, wanted);
+            let former = held(all, worktree, wanted);
             all.retain(|lease| !lease.is_of(worktree));
-            fill(all, worktree, wanted, &former.iter().map(|port| port.number).collect())
-        })?;
-        Ok((former, ports))
+            let ports = fill(all, worktree, wanted, &former.iter().map(|port| port.number).collect())?;
+            Ok((former, ports))
+        })
     }
 
     /// Lets a main worktree keep its ports that has a new directory in place of the former one at the same path.
@@ -108,20 +104,20 @@ impl Leases {
         }
         self.change(|all| {
             all.iter_mut().filter(|lease| lease.is_of(former)).for_each(|lease| lease.identity = now.identity);
-            Ok(Vec::new())
+            Ok(())
         })
-        .map(drop)
     }
 
     /// Changes the file under the lock. Nothing is written if that fails.
-    fn change(&self, change: impl FnOnce(&mut Vec<Lease>) -> Result<Vec<LeasedPort>>) -> Result<Vec<LeasedPort>> {
-        let turn = self.lock()?;
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Lease>) -> Result<T>) -> Result<T> {
+        make_private(&self.directory)?;
+        let turn = lock_directory(&self.directory)?;
         let mut all = self.read()?;
-        let ports = change(&mut all)?;
+        let changed = change(&mut all)?;
         self.write(&all)?;
         // After a crash of the machine, too, no other worktree is to get them.
         turn.sync_all()?;
-        Ok(ports)
+        Ok(changed)
     }
 
     /// Returns what each of these worktrees has, whatever its configuration wants now.
@@ -141,16 +137,6 @@ impl Leases {
             own
         };
         Ok(worktrees.into_iter().map(ports).collect())
-    }
-
-    fn lock(&self) -> Result<File> {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
-        made.map_err(|error| {
-            io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))
-        })?;
-        let directory = File::from(fs_err::File::open(&self.directory)?);
-        file_lock::lock(&directory, &self.directory, FlockOperation::LockExclusive)?;
-        Ok(directory)
     }
 
     fn file(&self) -> PathBuf {
@@ -231,7 +217,24 @@ fn fill(
             continue;
         }
         all.retain(|lease| lease.entry != worktree.entry || lease.name != *name);
-        let number = free(all, worktree, first, wanted, except).ok_or_else(|| {
+        let free = |all: &[Lease]| {
+            let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).chain(except.iter().copied()).collect();
+            // The program that listens there is most probably this worktree's own server.
+            if !worktree.is_linked && !taken.contains(&first) {
+                return Some(first);
+            }
+            // These are for the main worktree.
+            taken.extend(wanted.values());
+            (first..=last(first)).find(|&number| !taken.contains(&number) && !is_in_use(number))
+        };
+        let mut number = free(all);
+        if number.is_none() {
+            // Worktrees that are away lose theirs.
+            let is_wanted = |lease: &Lease| (first..=last(first)).contains(&lease.number);
+            all.retain(|lease| !is_wanted(lease) || lease.presence() != Presence::Away);
+            number = free(all);
+        }
+        let number = number.ok_or_else(|| {
             let last = last(first);
             let reason = format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
             Error::refused(reason, Remedy::FreePorts)
@@ -274,39 +277,6 @@ fn beside(lease: &Lease) -> Option<(PathBuf, PathBuf)> {
     let others = others.map(|other| other.path().join(name));
     let mut found = others.filter(|other| lease.identity.is_at(other));
     Some((lease.entry.clone(), found.next()?))
-}
-
-/// Returns the first number that can be leased. If all are taken, worktrees that are away lose theirs.
-fn free(
-    all: &mut Vec<Lease>,
-    worktree: &LeasingWorktree,
-    first: u16,
-    wanted: &BTreeMap<String, u16>,
-    except: &BTreeSet<u16>,
-) -> Option<u16> {
-    if let Some(number) = next(all, worktree, first, wanted, except) {
-        return Some(number);
-    }
-    let (before, range) = (all.len(), first..=last(first));
-    all.retain(|lease| !range.contains(&lease.number) || lease.presence() != Presence::Away);
-    if all.len() < before { next(all, worktree, first, wanted, except) } else { None }
-}
-
-fn next(
-    all: &[Lease],
-    worktree: &LeasingWorktree,
-    first: u16,
-    wanted: &BTreeMap<String, u16>,
-    except: &BTreeSet<u16>,
-) -> Option<u16> {
-    let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).chain(except.iter().copied()).collect();
-    // The program that listens there is most probably this worktree's own server.
-    if !worktree.is_linked && !taken.contains(&first) {
-        return Some(first);
-    }
-    // These are for the main worktree.
-    taken.extend(wanted.values());
-    (first..=last(first)).find(|&number| !taken.contains(&number) && !is_in_use(number))
 }
 
 /// Returns whether a program listens on the port at any usual address.

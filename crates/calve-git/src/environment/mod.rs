@@ -5,7 +5,6 @@ mod file;
 mod leases;
 mod worktree_id;
 
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,7 @@ pub(crate) use leases::is_in_use;
 pub use worktree_id::{WorktreeId, data_source, forget_data_source};
 
 use crate::error::Result;
-use crate::paths::{path_of, real};
+use crate::paths::{is_missing, path_of, real};
 use crate::{repository, trust};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,9 +129,4 @@ fn presence(entry: &Path, identity: Identity) -> Presence {
         Some(repository) if !is_missing(&repository.join("HEAD")) => Presence::Gone,
         _ => Presence::Away,
     }
-}
-
-fn is_missing(path: &Path) -> bool {
-    let found = fs_err::symlink_metadata(path);
-    found.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
