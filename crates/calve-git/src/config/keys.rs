@@ -40,17 +40,26 @@ pub(crate) const KEYS: [(&str, &[&str]); 5] = [
     (SERVICE, &["template", "env", "engine", "create", "inputs"]),
 ];
 
-/// The keys that do not hold as they are in a file of the repository: a path holds in and beside the repository, and the others are proposals,
-/// about which the user decides.
-const LIMITED: [(&str, &str); 5] =
-    [("worktree", "path"), ("worktree", "spares"), ("hooks", "post-add"), ("hooks", "pre-remove"), (SERVICE, "create")];
+/// The keys that hold as they are in a file of the repository. Of the others a path holds in and beside the repository, and the rest are
+/// proposals, about which the user decides.
+const HOLDING: [(&str, &str); 9] = [
+    ("worktree", "include"),
+    ("worktree", "exclude"),
+    ("worktree", "secrets"),
+    ("worktree", "env-file"),
+    (DATABASE, "standby"),
+    (SERVICE, "template"),
+    (SERVICE, "env"),
+    (SERVICE, "engine"),
+    (SERVICE, "inputs"),
+];
 
 pub(crate) const SERVICE: &str = "services.NAME";
 pub(crate) const DATABASE: &str = "db.NAME";
 
 /// Returns whether a key holds as it is written, because the user wrote it, or because anybody may write it.
 pub(crate) fn holds(author: Author, table: &str, key: &str) -> bool {
-    author == Author::User || !LIMITED.contains(&(table, key))
+    author == Author::User || HOLDING.contains(&(table, key))
 }
 
 #[cfg(test)]
@@ -71,8 +80,13 @@ mod tests {
 
     #[test]
     fn a_repository_decides_nothing_that_leads_out_of_it_or_runs() {
-        for (table, key) in LIMITED {
-            assert!(KEYS.iter().any(|(name, keys)| *name == table && keys.contains(&key)), "[{table}] {key}");
+        for (table, key) in [
+            ("worktree", "path"),
+            ("worktree", "spares"),
+            ("hooks", "post-add"),
+            ("hooks", "pre-remove"),
+            (SERVICE, "create"),
+        ] {
             assert!(!holds(Author::Repository, table, key), "[{table}] {key}");
             assert!(holds(Author::User, table, key), "[{table}] {key}");
         }

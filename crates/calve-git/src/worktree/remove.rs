@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::result::Result as StepResult;
 use std::time::{Duration, Instant};
@@ -10,10 +11,12 @@ use calve_core::RemoveOptions;
 use calve_core::error::Protection;
 use calve_core::internal::ShownPath;
 use calve_core::report::TrashedTree;
+use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Result};
-use crate::file_lock::lock_directory;
+use crate::file_lock::lock;
 use crate::paths::is_missing;
+use crate::place::open_directory;
 use crate::remedy::Remedy;
 use crate::repository::entries;
 use crate::repository::operation::{holding, names_one};
@@ -293,11 +296,10 @@ impl<'r> Going<'r> {
         let (mut trashed, mut kept) = (None, None);
         let mut was_gone = linked.is_none();
         // Another removal of it ends first, with its entry and its branch.
-        let _turn =
-            worktree.entry.as_deref().map(lock_directory).transpose().map_err(|error| match &worktree.entry {
-                Some(entry) if is_missing(entry) => removed_meanwhile(&worktree),
-                _ => error,
-            })?;
+        let _turn = worktree.entry.as_deref().map(take_turn).transpose().map_err(|error| match &worktree.entry {
+            Some(entry) if is_missing(entry) => removed_meanwhile(&worktree),
+            _ => error,
+        })?;
         if worktree.entry.as_deref().is_some_and(is_missing) {
             return Err(removed_meanwhile(&worktree));
         }
@@ -432,6 +434,13 @@ fn ignored(items: &[UnsavedItem]) -> Vec<IgnoredFile> {
         _ => None,
     });
     files.flatten().collect()
+}
+
+/// Waits for another removal of the worktree with this entry.
+fn take_turn(entry: &Path) -> Result<File> {
+    let directory = File::from(open_directory(entry)?);
+    lock(&directory, entry, FlockOperation::LockExclusive)?;
+    Ok(directory)
 }
 
 /// Returns the error for a worktree that was there when it was found, whatever else failed because it is gone.

@@ -82,19 +82,25 @@ pub(crate) fn count_missing(tree: &Path) -> Result<MissingObjects, RemoteError> 
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(Error::start(tree))?;
     let Some(pipe) = child.stdout.take() else { return Ok(MissingObjects { objects: 0, counted: false }) };
     let deadline = Instant::now() + Duration::from_secs(3);
-    let (mut objects, mut lines, mut line) = (0, 0_u32, Vec::new());
-    let mut pipe = BufReader::new(pipe);
-    let is_whole = loop {
-        line.clear();
-        if pipe.read_until(b'\n', &mut line)? == 0 {
-            break true;
-        }
-        objects += u64::from(line.starts_with(b"?"));
-        lines += 1;
-        if lines.is_multiple_of(1024) && Instant::now() > deadline {
-            child.kill()?;
-            break false;
+    let mut objects = 0;
+    let count = || -> std::io::Result<bool> {
+        let (mut lines, mut line, mut pipe) = (0_u32, Vec::new(), BufReader::new(pipe));
+        loop {
+            line.clear();
+            if pipe.read_until(b'\n', &mut line)? == 0 {
+                return Ok(true);
+            }
+            objects += u64::from(line.starts_with(b"?"));
+            lines += 1;
+            if lines.is_multiple_of(1024) && Instant::now() > deadline {
+                return Ok(false);
+            }
         }
     };
-    Ok(MissingObjects { objects, counted: child.wait()?.success() && is_whole })
+    let is_whole = count();
+    if !matches!(is_whole, Ok(true)) {
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    Ok(MissingObjects { objects, counted: is_whole? && status.success() })
 }

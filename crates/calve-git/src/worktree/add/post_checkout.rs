@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use calve_core::internal::ShownPath;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::error::Result;
@@ -35,6 +36,8 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
     let run = |mut command: Command| -> std::io::Result<HookRun> {
         // No pipe: its end would be that of a process that the hook leaves in the background.
         let printed = tempfile::tempfile_in(&repository.common)?;
+        // Each of the hook's programs writes at the end, also one that opens `/dev/stderr` anew.
+        rustix::fs::fcntl_setfl(&printed, OFlags::APPEND)?;
         command.args([from_nothing.as_str(), oid, "1"]).current_dir(worktree).stdin(Stdio::null());
         command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
         for (name, value) in git.command().get_envs() {
