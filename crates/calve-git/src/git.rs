@@ -174,15 +174,17 @@ impl Git {
 
     /// Returns the contents of each of these objects, as [`Git::blob`] does, by two processes for all of them.
     pub(crate) fn blobs(&self, oids: &[String], most: u64) -> Result<Vec<Option<Vec<u8>>>> {
+        // Here, too, an older git fetches them.
+        let git = self.clone().with("GIT_NO_LAZY_FETCH", "1");
         let mut found = vec![None; oids.len()];
-        let sizes = self.sizes(oids)?.into_iter().enumerate();
+        let sizes = git.sizes(oids)?.into_iter().enumerate();
         let small: Vec<usize> =
             sizes.filter(|(_, size)| size.is_some_and(|size| size <= most)).map(|(at, _)| at).collect();
         if small.is_empty() {
             return Ok(found);
         }
         let names: String = small.iter().flat_map(|&at| [&oids[at], "\n"]).collect();
-        let said = self.fed(&["cat-file", "--batch=%(objectsize)"], names.as_bytes())?;
+        let said = git.fed(&["cat-file", "--batch=%(objectsize)"], names.as_bytes())?;
         let mut rest = said.as_slice();
         for at in small {
             let Some((contents, after)) = first_of_batch(rest) else { break };

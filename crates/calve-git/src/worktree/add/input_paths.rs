@@ -24,8 +24,6 @@ pub(crate) struct InputPaths {
 impl InputPaths {
     /// Follows the links of a commit that inputs are, or that lead to them.
     pub(crate) fn find(mut patterns: Vec<PathBuf>, index: &Index, git: Git) -> Result<Arc<Self>> {
-        // Git before 2.45 fetches what is not here all the same.
-        let git = git.with("GIT_NO_LAZY_FETCH", "1");
         let mut unread: Vec<_> = index.entries.iter().filter(|entry| entry.mode == SYMLINK).collect();
         loop {
             let paths = Self::new(patterns);

@@ -75,6 +75,20 @@ fn what_a_remote_does_not_send_is_said_to_be_there_and_nothing_is_left() {
 }
 
 #[test]
+fn a_plan_does_without_rules_that_are_still_on_the_remote() {
+    let repo = Repo::anywhere();
+    repo.git(["switch", "-q", "-c", "rules"]);
+    repo.write("src/.gitignore", "# other rules\n");
+    repo.commit("rules");
+    repo.git(["switch", "-q", "main"]);
+    let part = clone(&repo, &[]);
+    write(&part.join("a.log"), "");
+    fs_err::rename(&repo.path, repo.spot.join("away")).unwrap();
+    let plan = with_environment(calve(["worktree", "add", "-n", "--json", "rules"])).within(&part).succeeds().json();
+    assert_eq!(plan["carried"], serde_json::json!(["a.log"]));
+}
+
+#[test]
 fn what_a_sparse_partial_clone_does_not_show_is_not_fetched() {
     let repo = Repo::anywhere();
     let part = clone(&repo, &["--sparse"]);
