@@ -155,7 +155,7 @@ fn is_tracked(git: &Git, path: &Path) -> Result<bool> {
     Ok(!git.run(&[&words[..], &[path]].concat())?.is_empty())
 }
 
-pub(crate) fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
+fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
     Ok(git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?.status.success())
 }
 

@@ -9,7 +9,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 pub use carried::{OtherValues, other_values};
-pub(crate) use file::is_ignored;
 pub use file::{
     EnvFile, env_file_inside, env_file_text, follow_env_file, is_outdated_env_file, is_own_env_file,
     may_have_directory, remove_own_env_files, untracked_files, write_env_file,

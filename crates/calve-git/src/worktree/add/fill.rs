@@ -9,8 +9,7 @@ use calve_core::internal::{FileSet, FileSetState, ShownPath};
 use calve_core::{UnreadableEntry, clone_tree};
 use fs_err::File;
 
-use crate::directory::Directory;
-use crate::environment::{is_ignored, is_own_env_file};
+use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditReport};
 use crate::git::Git;
@@ -20,13 +19,13 @@ use crate::repository::Repository;
 use crate::repository::entries::note_donor;
 use crate::repository::state::check_original;
 use crate::trust::{self, Provenance};
-use crate::worktree::add::ignored::dependencies::Dependency;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::notes::take_notes;
 use crate::worktree::add::options::{AddOptions, Trust};
 use crate::worktree::add::report::CarriedFiles;
 use crate::worktree::add::request::{AddRequest, no_donor};
 use crate::worktree::add::selector::rules_below;
+use crate::worktree::add::shown::{planned, source};
 use crate::worktree::add::stage::audit_options;
 use crate::worktree::add::survey::{Survey, survey};
 use crate::worktree::tracked::index::Index;
@@ -80,7 +79,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &head])?));
     let survey = survey(&request, &wanted, index, None)?;
     let mut untracked = survey.carried(&request.donor);
-    let (changed, audited) = carry(&request, &git, options, &survey, &mut untracked)?;
+    let (changed, audited) = carry(&request, options, &survey, &mut untracked)?;
     let audit = match audited.is_empty() {
         true => AuditReport::default(),
         false => escape::audit(&here, &request.donor, &audit_options(&request, audited, &options.clone))?,
@@ -93,12 +92,12 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
 /// carried, now or before.
 fn carry(
     request: &AddRequest,
-    git: &Git,
     options: &AddOptions,
     survey: &Survey,
     untracked: &mut CarriedFiles,
 ) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let here = &request.path;
+    let shown = planned(request, survey, untracked, &request.repository.own)?;
     let CarriedFiles { carried, env_files, left, dependencies } = untracked;
     let parts: Vec<_> =
         std::mem::take(carried).into_iter().map(|path| (source(request, dependencies, &path), path)).collect();
@@ -110,9 +109,6 @@ fn carry(
         env_files.extract_if(.., is_anothers).map(|path| LeftEntry { path, reason: LeftBehindReason::Collides }),
     );
     for (from, path) in parts {
-        let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
-        // By a path without a slash at its end, git asks for a file while there is no directory.
-        let asked = if is_directory { path.join("") } else { path.clone() };
         if !leads_through_no_link(here, &path, false)? {
             left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
         } else if is_own_env_file(here, &path) {
@@ -120,13 +116,14 @@ fn carry(
         } else if is_there(&path) {
             audited.push(path.clone());
             left.push(LeftEntry { path, reason: LeftBehindReason::Collides });
-        } else if survey.may_show && !is_ignored(git, &asked)? && !ignores_itself(&from) {
+        } else if shown.iter().any(|shown| path.starts_with(shown)) {
             left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
         } else if !leads_through_no_link(here, &path, true)? {
             left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
         } else {
             let mut clone = options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;
+            let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
             clone.select = is_directory.then(|| rules_below(&survey.rules, &path));
             let mut report = clone_tree(&from, &here.join(&path), &clone)?;
             changed.extend(take_notes(&mut report, &path, left));
@@ -138,22 +135,8 @@ fn carry(
     changed.sort();
     changed.dedup();
     audited.extend(carried.iter().cloned());
-    dependencies.retain(|one| carried.iter().any(|path| one.path.starts_with(path)));
-    untracked.sort();
+    untracked.settle();
     Ok((changed, audited))
-}
-
-/// Returns whether a directory has a rule that ignores all of it, as tools write into caches and virtual environments.
-pub(super) fn ignores_itself(path: &Path) -> bool {
-    let directory = path.parent().zip(path.file_name()).and_then(|(at, name)| Directory::open(at, Path::new(name)));
-    let rules = directory.and_then(|directory| directory.read(".gitignore"));
-    rules.is_some_and(|rules| rules.lines().any(|rule| rule == "*"))
-}
-
-/// Returns where an entry is carried from: the donor, or the worktree that a directory of dependencies comes from.
-pub(super) fn source(request: &AddRequest, dependencies: &[Dependency], path: &Path) -> PathBuf {
-    let foreign = dependencies.iter().find(|one| one.path == path && one.from != request.donor);
-    foreign.map_or(&request.donor, |one| &one.from).join(path)
 }
 
 /// Files that belong together and are carried one by one, as git lists them where it does not ignore their whole directory.

@@ -12,6 +12,7 @@ pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod revision;
 pub(crate) mod selector;
+pub(crate) mod shown;
 pub(crate) mod spares;
 pub(crate) mod stage;
 pub(crate) mod survey;

@@ -1,28 +1,24 @@
-use std::collections::{BTreeMap, HashSet};
-use std::os::unix::ffi::OsStrExt as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::stage_in;
 use calve_core::report::SkipReason;
 use rustix::fs::{Access, AtFlags, CWD};
-use rustix::io::Errno;
 
 use crate::config::{Config, SHARED, ServiceConfig};
 use crate::directory::LARGEST_BYTES;
-use crate::error::{Error, Result, failed};
-use crate::paths::path_of;
+use crate::error::{Result, failed};
 use crate::repository::Repository;
-use crate::worktree::add::fill::{ignores_itself, source};
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddOptions, UncommittedChanges};
 use crate::worktree::add::report::{AddPlan, CarriedFiles, PlanScratch};
 use crate::worktree::add::request::AddRequest;
+use crate::worktree::add::shown::{may_read, planned, source};
 use crate::worktree::add::survey::Survey;
 use crate::worktree::add::{intent, stage, surveyed};
 use crate::worktree::registration::Registration;
-use crate::worktree::tracked::is_ignore_file;
 
 /// Plans [`add_after`](super::add_after). Makes nothing that lasts, but for what fetching a pull request makes.
 pub fn plan(options: &AddOptions) -> Result<AddPlan> {
@@ -36,19 +32,19 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let scratch = tempfile::tempdir().or_else(|_| tempfile::tempdir_in(&request.repository.common))?;
     let scratch = PlanScratch::new(scratch);
     let entry = Registration::planned(&request, scratch.directory.path().join("entry"))?;
-    let mut survey = surveyed(&request, &options, &entry)?;
-    if survey.may_show {
-        leave_shown(&mut survey, &request, &entry, &scratch.directory.path().join("rules"))?;
-    }
+    let survey = surveyed(&request, &options, &entry)?;
     let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);
-    let secrets = survey.roots.iter().filter(|root| is_secret(&root.path, root.is_directory));
-    let secrets = secrets.map(|root| root.path.clone()).collect();
     let services = services(&request, &options, &survey);
     let mut untracked = survey.carried(&request.donor);
     let CarriedFiles { carried, left, dependencies, .. } = &mut untracked;
     let unreadable = carried.extract_if(.., |path| !may_read(&source(&request, dependencies, path)));
     left.extend(unreadable.map(|path| LeftEntry { path, reason: LeftBehindReason::Engine(SkipReason::Unreadable) }));
-    untracked.sort();
+    let shown = planned(&request, &survey, &untracked, &entry.directory)?;
+    let shown = shown.into_iter().map(|path| LeftEntry { path, reason: LeftBehindReason::NotIgnored });
+    untracked.left.extend(shown);
+    untracked.settle();
+    let secrets = survey.roots.iter().filter(|root| is_secret(&root.path, root.is_directory));
+    let secrets = secrets.filter(|root| untracked.carried.contains(&root.path)).map(|root| root.path.clone()).collect();
     let has_files = match &services {
         Ok(services) => make_inputs(&scratch.files, &request, &options, &entry, survey, services)?,
         Err(_) => false,
@@ -56,42 +52,6 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let inputs = has_files.then_some(scratch);
     let worktree = request.into_new_worktree();
     Ok(AddPlan { worktree, intent, untracked, tracked_same, tracked_other, secrets, services, inputs })
-}
-
-/// Leaves the roots that the new worktree does not ignore, as [`stage::fill`](super::stage::fill) removes them. Makes `rules`: a tree of its
-/// `.gitignore` files, with an empty directory for each root that is one.
-fn leave_shown(survey: &mut Survey, request: &AddRequest, entry: &Registration, rules: &Path) -> Result<()> {
-    let directory = |path: &Path| fs_err::create_dir_all(path.parent().unwrap_or(rules));
-    let index = survey.tracked.index.entries.iter().filter(|file| is_ignore_file(&file.path));
-    let (paths, oids): (Vec<_>, Vec<_>) = index.map(|file| (path_of(&file.path), file.hex())).unzip();
-    for (path, text) in paths.iter().zip(request.repository.git().blobs(&oids, LARGEST_BYTES)?) {
-        directory(&rules.join(path))?;
-        fs_err::write(rules.join(path), text.unwrap_or_default())?;
-    }
-    for root in &survey.roots {
-        let (from, to) = (request.donor.join(&root.path), rules.join(&root.path));
-        directory(&to)?;
-        match root.is_directory {
-            true => fs_err::create_dir_all(to)?,
-            // git follows no link to rules, and what cannot be read is not carried.
-            false if is_ignore_file(root.path.as_os_str().as_bytes()) && !from.is_symlink() => {
-                let _ = fs_err::copy(from, to);
-            }
-            false => {}
-        }
-    }
-    fs_err::create_dir_all(rules)?;
-    let asked = survey.roots.iter().flat_map(|root| [root.path.as_os_str().as_bytes(), b"\0"].concat());
-    let ignored = match entry.git(rules).fed(&["check-ignore", "-z", "--stdin"], &asked.collect::<Vec<u8>>()) {
-        // None is ignored.
-        Err(Error::Git { code: Some(1), .. }) => Vec::new(),
-        answered => answered?,
-    };
-    let ignored: HashSet<PathBuf> = ignored.split(|&byte| byte == 0).map(path_of).collect();
-    let is_shown = |path: &Path| !ignored.contains(path) && !ignores_itself(&request.donor.join(path));
-    let shown = survey.roots.extract_if(.., |root| is_shown(&root.path));
-    survey.untracked.left.extend(shown.map(|root| LeftEntry { path: root.path, reason: LeftBehindReason::NotIgnored }));
-    Ok(())
 }
 
 /// Fails if this user may make nothing in the repository, or where the worktree would be.
@@ -103,16 +63,6 @@ fn check_writable(request: &AddRequest) -> Result<()> {
             .map_err(|errno| failed("failed to create an entry in", directory, errno))?;
     }
     Ok(())
-}
-
-/// Returns whether this user may read a file, or list a directory. Everything else is carried without being read.
-fn may_read(path: &Path) -> bool {
-    let wanted = match fs_err::symlink_metadata(path).map(|found| found.file_type()) {
-        Ok(kind) if kind.is_file() => Access::READ_OK,
-        Ok(kind) if kind.is_dir() => Access::READ_OK | Access::EXEC_OK,
-        _ => return true,
-    };
-    !matches!(rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS), Err(Errno::ACCESS))
 }
 
 /// Returns the services of a worktree that is only planned: by the file of its commit, and by the user's own, which goes along.

@@ -1,6 +1,6 @@
 //! A new worktree, planned or made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,7 +51,12 @@ pub struct CarriedFiles {
 }
 
 impl CarriedFiles {
-    pub(crate) fn sort(&mut self) {
+    /// Takes out entries that are left after all, and dependencies of which nothing is carried. Puts the rest in order.
+    pub(crate) fn settle(&mut self) {
+        let Self { carried, left, dependencies, .. } = self;
+        let gone: HashSet<&Path> = left.iter().map(|left| left.path.as_path()).collect();
+        carried.retain(|path| !path.ancestors().any(|above| gone.contains(above)));
+        dependencies.retain(|one| carried.iter().any(|path| one.path.starts_with(path) || path.starts_with(&one.path)));
         self.carried.sort();
         self.left.sort_by(|a, b| a.path.cmp(&b.path));
     }

@@ -10,17 +10,16 @@ use calve_core::{CloneOptions, UnreadableEntry};
 use crate::environment::remove_own_env_files;
 use crate::error::Result;
 use crate::escape::{self, AuditOptions, AuditReport, Fix};
-use crate::git::Git;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::notes::{is_worktree, take_notes};
 use crate::worktree::add::options::{AddOptions, AddWarning};
-use crate::worktree::add::report::{AddedFiles, CarriedFiles};
+use crate::worktree::add::report::AddedFiles;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::{Selector, rules_below, selection};
+use crate::worktree::add::shown::shown;
 use crate::worktree::add::spares;
 use crate::worktree::add::survey::Survey;
 use crate::worktree::registration::Registration;
-use crate::worktree::status::{Status, UntrackedEntry};
 use crate::worktree::tracked::{Checkout, TrackedCounts, TrackedFiles};
 
 /// Fills the staged tree, and puts right what points out of it.
@@ -48,12 +47,13 @@ pub(crate) fn fill(
     };
     files.tracked = survey.tracked.check_out(&git, &checkout)?;
     files.warnings.extend(files.tracked.said.clone().map(AddWarning::Git));
-    let CarriedFiles { carried, left, .. } = &mut files.untracked;
     if survey.may_show {
-        remove_shown(staged, &git, carried, left)?;
+        for path in shown(&git)? {
+            staged.remove(&path)?;
+            files.untracked.left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
+        }
     }
-    carried.retain(|path| !left.iter().any(|left| left.path == *path));
-    files.untracked.sort();
+    files.untracked.settle();
     files.audit = audit(staged, request, options, &files.untracked.carried, &tracked_below)?;
     Ok(files)
 }
@@ -159,19 +159,4 @@ pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>, clone: &C
         cancel: clone.cancel.clone(),
         ..AuditOptions::default()
     }
-}
-
-/// Removes entries that the new commit's rules do not ignore, which would be in the way: `git status` is to be clean.
-fn remove_shown(
-    staged: &StagedTree<'_>,
-    git: &Git,
-    carried: &mut Vec<PathBuf>,
-    left: &mut Vec<LeftEntry>,
-) -> Result<()> {
-    for UntrackedEntry { path, .. } in Status::read(git)?.untracked {
-        staged.remove(&path)?;
-        carried.retain(|one| !one.starts_with(&path));
-        left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
-    }
-    Ok(())
 }

@@ -227,7 +227,7 @@ fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<Left
 }
 
 /// Returns the roots of worktrees inside the donor, the new one among them.
-fn nested(request: &AddRequest) -> HashSet<PathBuf> {
+pub(super) fn nested(request: &AddRequest) -> HashSet<PathBuf> {
     let all = request.repository.worktrees.iter().map(|worktree| worktree.path.as_path());
     let inside = all.chain([request.path.as_path()]).filter_map(|path| path.strip_prefix(&request.donor).ok());
     inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_path_buf).collect()

@@ -129,6 +129,56 @@ fn what_the_new_commit_does_not_ignore_does_not_make_it_dirty() {
 }
 
 #[test]
+fn a_plan_and_the_hook_leave_what_adding_leaves() {
+    let repo = Repo::anywhere();
+    let rules = fs_err::read_to_string(repo.join(".gitignore")).unwrap();
+    let packages = r#"{ "lockfileVersion": 3, "packages": { "node_modules/dep": { "version": "1" } } }"#;
+    repo.write("package-lock.json", packages);
+    repo.write(".gitignore", &format!("{rules}build/\nout/\n__pycache__/\nmixed/\n*.tmp\n"));
+    repo.commit("rules");
+    repo.git(["switch", "-q", "-c", "other"]);
+    repo.write(".gitignore", &format!("{}build/\nout/*\n*.pyc\n*.o\n", rules.replace("node_modules/\n", "")));
+    // git reads no rules through a link, nor its text as one.
+    fs_err::create_dir(repo.join("links")).unwrap();
+    fs_err::os::unix::fs::symlink("*.tmp", repo.join("links/.gitignore")).unwrap();
+    repo.write("build/tracked", "");
+    repo.write("mixed/tracked", "");
+    repo.git(["add", "-f", ".gitignore", "links", "build", "mixed"]);
+    repo.git(["commit", "-q", "-m", "other rules"]);
+    repo.git(["switch", "-q", "main"]);
+    for path in ["build/made", "out/made", "__pycache__/a.pyc", "links/x.tmp", "mixed/a.o", "mixed/b"] {
+        repo.write(path, "");
+    }
+    repo.write("node_modules/.package-lock.json", packages);
+    let plan = repo.calve(["add", "-n", "--json", "other"]).succeeds().json();
+    let made = repo.calve(["add", "--json", "other"]).succeeds().json();
+    for list in ["carried", "left", "dependencies"] {
+        assert_eq!(plan[list], made[list], "{list}");
+    }
+    assert_eq!(made["dependencies"], serde_json::json!([]), "of what is left");
+    let by_git = repo.spot.join("by-git");
+    repo.git(["worktree", "add", "-q", "--detach", by_git.to_str().unwrap(), "other"]);
+    with_environment(calve(["hook", "worktree-setup"])).within(&by_git).succeeds();
+    let by_calve = repo.spot.join("proj.other");
+    is_clean(&by_git);
+    // The hook leaves directories as they are.
+    let mut names = crate::spot::paths_below(&by_calve);
+    names.retain(|name| !["build/made", "mixed/a.o"].contains(&name.as_str()));
+    assert_eq!(crate::spot::paths_below(&by_git), names);
+    for (path, is_there) in [
+        ("build/made", true),
+        ("out/made", true),
+        ("__pycache__/a.pyc", true),
+        ("links/x.tmp", false),
+        ("mixed/a.o", true),
+        ("mixed/b", false),
+        ("node_modules", false),
+    ] {
+        assert_eq!(by_calve.join(path).exists(), is_there, "{path}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_left_and_told() {
     if !require_root("another user's directory") {
         return;

@@ -1,0 +1,144 @@
+//! The carried entries that git would show, by the rules of the new worktree.
+
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
+
+use crate::directory::LARGEST_BYTES;
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::paths::path_of;
+use crate::worktree::add::ignored::dependencies::Dependency;
+use crate::worktree::add::ignored::rules::Rules;
+use crate::worktree::add::notes::is_worktree;
+use crate::worktree::add::report::CarriedFiles;
+use crate::worktree::add::request::AddRequest;
+use crate::worktree::add::survey::{Survey, nested};
+use crate::worktree::status::UntrackedEntry;
+use crate::worktree::tracked::index::SYMLINK;
+use crate::worktree::tracked::is_ignore_file;
+
+/// Returns the entries that a `git status` of the tree would show as untracked. None of them is carried.
+pub(super) fn shown(git: &Git) -> Result<Vec<PathBuf>> {
+    let listed =
+        git.run(&["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"])?;
+    Ok(listed
+        .split(|&byte| byte == 0)
+        .filter(|path| !path.is_empty())
+        .map(|path| UntrackedEntry::listed(path).path)
+        .collect())
+}
+
+/// Returns what [`shown`] will, before anything is carried: from a tree of empty files that have the names. `own` is git's own directory of
+/// the new worktree, with the commit's index. Returns nothing where a rule of the commit is still on a server.
+pub(super) fn planned(
+    request: &AddRequest,
+    survey: &Survey,
+    untracked: &CarriedFiles,
+    own: &Path,
+) -> Result<Vec<PathBuf>> {
+    if !survey.may_show || untracked.carried.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tree = tempfile::tempdir().or_else(|_| tempfile::tempdir_in(&request.repository.common))?;
+    let git = Git::at(tree.path()).with("GIT_DIR", own).with("GIT_WORK_TREE", tree.path());
+    // git follows no link to rules.
+    let rules = survey.tracked.index.entries.iter().filter(|file| is_ignore_file(&file.path) && file.mode != SYMLINK);
+    let (paths, oids): (Vec<_>, Vec<_>) = rules.map(|file| (path_of(&file.path), file.hex())).unzip();
+    // Git before 2.45 would fetch them, and fails offline.
+    let Ok(texts) = request.repository.git().blobs(&oids, LARGEST_BYTES) else { return Ok(Vec::new()) };
+    for (path, text) in paths.iter().zip(texts) {
+        let Some(text) = text else { return Ok(Vec::new()) };
+        write(&tree.path().join(path), &text)?;
+    }
+    let sources = untracked.carried.iter().map(|path| (source(request, &untracked.dependencies, path), path));
+    // A directory that is ignored itself need not be looked through. By the slash git knows it as one, though none is there.
+    let asked: Vec<(PathBuf, &PathBuf, PathBuf)> = sources
+        .map(|(from, path)| {
+            let asked = if is_directory(&from) { path.join("") } else { path.clone() };
+            (from, path, asked)
+        })
+        .collect();
+    let input: Vec<u8> = asked.iter().flat_map(|(.., asked)| [asked.as_os_str().as_bytes(), b"\0"].concat()).collect();
+    let ignored = match git.fed(&["check-ignore", "--no-index", "-z", "--stdin"], &input) {
+        // None is ignored.
+        Err(Error::Git { code: Some(1), .. }) => Vec::new(),
+        answered => answered?,
+    };
+    let ignored: HashSet<&[u8]> = ignored.split(|&byte| byte == 0).collect();
+    let outline = Outline { tree: tree.path(), rules: &survey.rules, nested: &nested(request) };
+    for (from, path, asked) in &asked {
+        if !ignored.contains(asked.as_os_str().as_bytes()) {
+            outline.add(from, path)?;
+        }
+    }
+    shown(&git)
+}
+
+/// Returns where an entry is carried from: the donor, or the worktree that a directory of dependencies comes from.
+pub(super) fn source(request: &AddRequest, dependencies: &[Dependency], path: &Path) -> PathBuf {
+    let foreign = dependencies.iter().find(|one| one.path == path && one.from != request.donor);
+    foreign.map_or(&request.donor, |one| &one.from).join(path)
+}
+
+/// Returns whether this user may read a file, or list a directory. Everything else is carried without being read.
+pub(super) fn may_read(path: &Path) -> bool {
+    let wanted = match fs_err::symlink_metadata(path).map(|found| found.file_type()) {
+        Ok(kind) if kind.is_file() => Access::READ_OK,
+        Ok(kind) if kind.is_dir() => Access::READ_OK | Access::EXEC_OK,
+        _ => return true,
+    };
+    !matches!(rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS), Err(Errno::ACCESS))
+}
+
+/// A tree with the names of carried entries, and the rules among them.
+struct Outline<'a> {
+    tree: &'a Path,
+    rules: &'a Rules,
+    nested: &'a HashSet<PathBuf>,
+}
+
+impl Outline<'_> {
+    /// Adds an entry and its descendants, without those that go away meanwhile.
+    fn add(&self, from: &Path, path: &Path) -> Result<()> {
+        let to = self.tree.join(path);
+        let Ok(found) = fs_err::symlink_metadata(from) else { return Ok(()) };
+        if !may_read(from) || self.nested.contains(path) {
+            return Ok(());
+        }
+        if !found.is_dir() {
+            // A file of the commit will be in its place.
+            if fs_err::symlink_metadata(&to).is_err() && (found.is_file() || found.is_symlink()) {
+                let is_rules = found.is_file() && is_ignore_file(path.as_os_str().as_bytes());
+                write(&to, &if is_rules { fs_err::read(from).unwrap_or_default() } else { Vec::new() })?;
+            }
+            return Ok(());
+        }
+        if is_worktree(&from.join(".git")) {
+            return Ok(());
+        }
+        let Ok(entries) = fs_err::read_dir(from) else { return Ok(()) };
+        for entry in entries {
+            let name = entry?.file_name();
+            let (from, path) = (from.join(&name), path.join(&name));
+            if name != ".git" && self.rules.leave(&path, is_directory(&from)).is_none() {
+                self.add(&from, &path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs_err::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+fn write(path: &Path, text: &[u8]) -> Result<()> {
+    if let Some(above) = path.parent() {
+        fs_err::create_dir_all(above)?;
+    }
+    Ok(fs_err::write(path, text)?)
+}
