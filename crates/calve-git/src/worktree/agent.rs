@@ -10,7 +10,7 @@ use crate::repository::{Repository, Worktree};
 use crate::trust::entry_of;
 use crate::worktree::add::report::NewWorktree;
 use crate::worktree::add::target;
-use crate::worktree::registration::delete_unmoved;
+use crate::worktree::registration::{delete_unused, may_be_checked_out};
 
 /// The mark's name. In it is the word for the agent.
 const MARK: &str = "calve-agent";
@@ -98,5 +98,6 @@ pub fn finish_for_agent(root: &Path, maker: &str) -> Result<()> {
 /// Deletes the branch that was made for a worktree, unless it has moved.
 pub fn delete_made_branch(added: &NewWorktree) -> Result<()> {
     let Some(branch) = added.branch.as_deref().filter(|_| added.is_new_branch) else { return Ok(()) };
-    delete_unmoved(&Repository::open(&added.donor)?.common, branch, &added.head).map(drop)
+    let common = Repository::open(&added.donor)?.common;
+    delete_unused(&common, branch, &added.head, || may_be_checked_out(&common, Path::new(""), branch)).map(drop)
 }

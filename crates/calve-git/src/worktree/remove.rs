@@ -329,8 +329,9 @@ impl<'r> Going<'r> {
         unsaved::sweep_kept(&repository.common);
         let deleted = is_there.and_then(|()| match &going_branch {
             // The branch stays if it has new commits since.
-            Some(branch) if may_go && !is_in_use(repository, &references.names_of(&branch.name))? => {
-                registration::delete_unmoved(&repository.common, &branch.name, &branch.commit)
+            Some(branch) if may_go => {
+                let is_in_use = || is_in_use(repository, &references.names_of(&branch.name));
+                registration::delete_unused(&repository.common, &branch.name, &branch.commit, is_in_use)
             }
             _ => Ok(false),
         });

@@ -293,17 +293,22 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     Ok(found)
 }
 
+/// Returns whether a worktree with this branch is being made, or was made and is not shown yet. git lists neither.
+fn is_being_added(common: &Path, branch: &str) -> Result<bool> {
+    // The next run removes one that is not complete.
+    let stays = |(directory, journal): &(PathBuf, Option<LeftJournal>)| {
+        journal.as_ref().is_none_or(|(text, _)| is_complete(directory, &worktree_in(text)))
+    };
+    Ok(unfinished(common)?.iter().any(|one| branch_in(&one.0).as_deref() == Some(branch) && stays(one)))
+}
+
 fn check_branch(common: &Path, branch: Option<&str>) -> Result<()> {
     let Some(branch) = branch else { return Ok(()) };
-    for (directory, journal) in unfinished(common)? {
-        // The next run removes one that is not complete.
-        let stays = journal.is_none_or(|(text, _)| is_complete(&directory, &worktree_in(&text)));
-        if stays && branch_in(&directory).as_deref() == Some(branch) {
-            return Err(Error::refused(
-                format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
-                Remedy::WaitOrChooseAnotherBranch,
-            ));
-        }
+    if is_being_added(common, branch)? {
+        return Err(Error::refused(
+            format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
+            Remedy::WaitOrChooseAnotherBranch,
+        ));
     }
     // Both detach HEAD, and come back to their branch. git, too, keeps it for them.
     let names = HashSet::from([format!("refs/heads/{branch}")]);
@@ -433,10 +438,16 @@ pub(crate) fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Res
     }))
 }
 
-/// Deletes a branch in turn with others, as long as it is where it was made. Says whether it did.
-pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<bool> {
+/// Deletes a branch as long as it is where it was made, and no worktree has it. Says whether it did. `is_in_use` is asked when no other run can
+/// register a worktree.
+pub(crate) fn delete_unused(
+    common: &Path,
+    branch: &str,
+    oid: &str,
+    is_in_use: impl FnOnce() -> Result<bool>,
+) -> Result<bool> {
     let _turn = take_turn(common)?;
-    delete_branch(common, branch, oid)
+    Ok(!is_being_added(common, branch)? && !is_in_use()? && delete_branch(common, branch, oid)?)
 }
 
 /// Deletes a branch only as long as it is where it was made: it may be in use.

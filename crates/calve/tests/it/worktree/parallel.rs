@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use calve_testkit::{Fault, FileSystem, SplitMix64, each_nth, few_rounds, node_modules_like, remove_deep, rounds};
 use rustix::process::Signal;
 
-use super::repo::{Repo, is_clean};
+use super::repo::{Repo, is_clean, write};
 use super::whole_spares::spares;
 use crate::process::send;
 use crate::program::RunningProgram;
@@ -46,6 +46,21 @@ fn of_two_removals_at_once_one_says_that_the_other_was_faster() {
         assert!(told.iter().any(|told| second.stderr.contains(told)), "{}", second.stderr);
         assert_eq!(repo.git(["branch", "--list", "two"]), "");
     }
+}
+
+#[test]
+fn a_branch_stays_for_the_worktree_that_is_being_made() {
+    let repo = Repo::anywhere();
+    repo.add(["two"]);
+    // As another run has it that git does not list yet, and that works on.
+    let entry = repo.join(".git/worktrees/other");
+    for (name, text) in [("HEAD", "ref: refs/heads/two\n"), ("locked", "calve: being made\n"), ("calve", "/other\n")] {
+        write(&entry.join(name), text);
+    }
+    let held = fs_err::File::open(entry.join("calve")).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    repo.calve(["remove", "-D", "two"]).succeeds();
+    assert_eq!(repo.git(["branch", "--list", "two"]), "  two\n");
 }
 
 #[test]
