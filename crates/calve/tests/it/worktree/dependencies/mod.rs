@@ -405,6 +405,24 @@ fn bun_installs_are_compared_with_the_lockfile() {
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
     project.is_killed();
+    // One for another platform needs a package that nothing else needs.
+    let url = fs_err::read_to_string(project.packages.0.join("url")).unwrap();
+    for (name, about) in [
+        ("app", json!({ "optionalDependencies": { "native": "1.0.0" } })),
+        ("native", json!({ "os": ["sunos"], "dependencies": { "helper": "1.0.0" } })),
+        ("helper", json!({})),
+    ] {
+        let mut version =
+            json!({ "name": name, "version": "1.0.0", "dist": { "tarball": format!("{url}/p0-1.0.0.tgz") } });
+        version.as_object_mut().unwrap().extend(about.as_object().unwrap().clone());
+        let text = json!({ "name": name, "dist-tags": { "latest": "1.0.0" }, "versions": { "1.0.0": version } });
+        fs_err::write(project.packages.0.join(name), text.to_string()).unwrap();
+    }
+    project.repo.write("package.json", r#"{"name":"x","version":"1.0.0","dependencies":{"app":"1.0.0"}}"#);
+    project.install(&project.repo.path);
+    project.repo.commit("app");
+    assert!(!project.repo.join("node_modules/helper").exists());
+    project.is_expected(&project.planned("main"), &project.repo.path, None);
 }
 
 fn set_time(repo: &Repo, path: &str, minute: u32) {

@@ -24,73 +24,121 @@ struct Lockfile {
     packages: HashMap<String, Vec<Value>>,
 }
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The packages of a lockfile, and those that the project's own need.
+struct Wanted {
+    packages: Vec<Package>,
+    needs: Vec<Need>,
+}
+
 struct Package {
-    /// Relative to `node_modules`.
-    path: String,
+    /// Relative to `node_modules`. `None`: it is elsewhere, as what only a package of the project's own needs.
+    path: Option<String>,
     /// `None`: any, as it is not from a registry.
     version: Option<String>,
     /// It is for another platform, maybe.
     may_be_missing: bool,
+    needs: Vec<Need>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Need {
+    /// Where it is in [`Wanted::packages`].
+    package: usize,
+    is_optional: bool,
 }
 
 pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
-    let wanted = lockfiles.first().and_then(|text| packages(text));
+    let wanted = lockfiles.first().and_then(|text| Wanted::read(text));
     Box::new(move |directory| match &wanted {
-        Some(wanted) if !directory.has(STORE) => judge(directory, wanted),
+        Some(wanted) if !directory.has(STORE) => wanted.judge(directory),
         _ => Fit::Unsure,
     })
 }
 
-fn judge(directory: &Directory, wanted: &[Package]) -> Fit {
-    let is_interrupted = directory.names().iter().any(|name| name.starts_with(REPLACED));
-    if is_interrupted || !wanted.iter().all(|package| is_there(directory, package)) {
-        return Fit::No;
+impl Wanted {
+    fn read(text: &str) -> Option<Wanted> {
+        // It has commas before closing brackets.
+        let document = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?.value?;
+        let lockfile: Lockfile = serde_json::from_value(document.into()).ok()?;
+        let packages = (lockfile.version <= 2).then_some(lockfile.packages)?;
+        let keys: HashMap<&str, usize> = packages.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect();
+        let reference = |package: &[Value]| {
+            let locator = package.first()?.as_str()?;
+            Some(locator[locator.get(1..)?.find('@')? + 2..].to_owned())
+        };
+        let is_workspace = |key: &str| {
+            let own = packages.get(key).and_then(|package| reference(package));
+            own.is_some_and(|reference| reference.starts_with("workspace:"))
+        };
+        let package = |(key, package): (&String, &Vec<Value>)| {
+            let about = package.iter().find(|value| value.is_object());
+            let own = parts(key).next().is_some_and(|first| is_workspace(&first));
+            let is_for_platform = |about: &Value| ["os", "cpu", "libc"].iter().any(|kind| about.get(kind).is_some());
+            Package {
+                path: (!own).then(|| parts(key).collect::<Vec<_>>().join("/node_modules/")),
+                version: reference(package).filter(|reference| reference.starts_with(|c: char| c.is_ascii_digit())),
+                may_be_missing: about.is_some_and(is_for_platform),
+                needs: about.map(|about| needs(about, key, &keys)).unwrap_or_default(),
+            }
+        };
+        let own = lockfile.workspaces.values();
+        let needs = own.flat_map(|about| needs(about, about["name"].as_str().unwrap_or_default(), &keys)).collect();
+        Some(Wanted { packages: packages.iter().map(package).collect(), needs })
     }
-    if wanted.iter().all(|package| package.version.is_some()) { Fit::Yes } else { Fit::Unsure }
+
+    fn judge(&self, directory: &Directory) -> Fit {
+        if directory.names().iter().any(|name| name.starts_with(REPLACED)) {
+            return Fit::No;
+        }
+        let (mut open, mut seen) = (self.needs.clone(), HashSet::new());
+        while let Some(need) = open.pop() {
+            if !seen.insert(need) {
+                continue;
+            }
+            let package = &self.packages[need.package];
+            match package.is_right(directory) {
+                Some(true) => open.extend(&package.needs),
+                // Nothing that it needs is there for its sake.
+                None if need.is_optional || package.may_be_missing => {}
+                _ => return Fit::No,
+            }
+        }
+        let is_known = |package: &Package| package.path.is_none() || package.version.is_some();
+        if self.packages.iter().all(is_known) { Fit::Yes } else { Fit::Unsure }
+    }
 }
 
-fn is_there(directory: &Directory, package: &Package) -> bool {
-    let manifest = directory.read(format!("{}/package.json", package.path));
-    let Some(manifest) = manifest.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
-        return package.may_be_missing && !directory.has(&package.path);
-    };
-    package.version.as_ref().is_none_or(|version| manifest["version"] == **version)
-}
-
-fn packages(text: &str) -> Option<Vec<Package>> {
-    // It has commas before closing brackets.
-    let document = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?.value?;
-    let lockfile: Lockfile = serde_json::from_value(document.into()).ok()?;
-    let packages = (lockfile.version <= 2).then_some(lockfile.packages)?;
-    let abouts = || packages.values().flatten().chain(lockfile.workspaces.values()).filter_map(Value::as_object);
-    let optional: HashSet<&String> = abouts()
-        .filter_map(|about| about.get("optionalDependencies")?.as_object())
-        .flat_map(|all| all.keys())
-        .collect();
-    let resolution = |package: &[Value]| {
-        let locator = package.first()?.as_str()?;
-        let at = locator.get(1..)?.find('@')?;
-        Some((locator[..=at].to_owned(), locator[at + 2..].to_owned()))
-    };
-    let is_workspace = |key: &str| {
-        let own = packages.get(key).and_then(|package| resolution(package));
-        own.is_some_and(|(_, reference)| reference.starts_with("workspace:"))
-    };
-    let wanted = packages.iter().filter_map(|(key, package)| {
-        let (name, reference) = resolution(package)?;
-        // A package of the project's own is a link, and what it needs alone is in its own directory.
-        if is_workspace(&parts(key).next()?) {
+impl Package {
+    /// Returns whether it is the one that is wanted; `None` if nothing is in its place.
+    fn is_right(&self, directory: &Directory) -> Option<bool> {
+        let Some(path) = &self.path else { return Some(true) };
+        if !directory.has(path) {
             return None;
         }
-        let is_for_platform = |about: &Value| about.get("os").is_some() || about.get("cpu").is_some();
-        Some(Package {
-            path: parts(key).collect::<Vec<_>>().join("/node_modules/"),
-            version: Some(reference).filter(|reference| reference.starts_with(|c: char| c.is_ascii_digit())),
-            may_be_missing: optional.contains(&name) || package.iter().any(is_for_platform),
-        })
+        // One that is not from a registry may be a link.
+        let Some(version) = &self.version else { return Some(true) };
+        let manifest = directory.read(format!("{path}/package.json"));
+        let manifest = manifest.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        Some(manifest.is_some_and(|manifest| manifest["version"] == **version))
+    }
+}
+
+/// Returns what a package needs that has this key, or a package of the project's own with this name.
+fn needs(about: &Value, key: &str, keys: &HashMap<&str, usize>) -> Vec<Need> {
+    let above: Vec<String> = parts(key).collect();
+    // The one in its own directory counts, or else the nearest above.
+    let find = |name: &str| {
+        let inside = (1..=above.len()).rev().map(|count| format!("{}/{name}", above[..count].join("/")));
+        inside.chain([name.to_owned()]).find_map(|key| keys.get(&*key).copied())
+    };
+    let optional_peers: Vec<&Value> = about["optionalPeers"].as_array().into_iter().flatten().collect();
+    let kinds = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"];
+    let named = kinds.iter().flat_map(|kind| {
+        let names = about[*kind].as_object().into_iter().flat_map(|all| all.keys());
+        names.map(|name| (name, *kind == "optionalDependencies"))
     });
-    Some(wanted.collect())
+    let named = named.filter(|(name, _)| !optional_peers.iter().any(|peer| *peer == *name));
+    named.filter_map(|(name, is_optional)| Some(Need { package: find(name)?, is_optional })).collect()
 }
 
 /// Splits the names of packages inside each other, of which those with a scope have a slash of their own.
@@ -104,43 +152,68 @@ fn parts(key: &str) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
-    fn the_packages_of_a_lockfile_are_read() {
+    fn what_nothing_here_needs_may_be_missing() {
         let text = r#"{
   "lockfileVersion": 1,
-  "workspaces": { "": { "name": "x", "optionalDependencies": { "maybe": "1", }, }, "packages/own": { "name": "own" } },
+  "workspaces": {
+    "": { "name": "x", "dependencies": { "@s/a": "1", "mac": "1", "app": "1", }, "optionalDependencies": { "maybe": "1", }, },
+    "packages/own": { "name": "own", "devDependencies": { "b": "3", "c": "1" } }
+  },
   "packages": {
-    "@s/a": ["@s/a@1.2.0", "", { "dependencies": { "b": "1,}" }, }, "sha512-1"],
+    "@s/a": ["@s/a@1.2.0", "", { "dependencies": { "b": "1,}" }, "peerDependencies": { "c": "*", "peer": "*" }, "optionalPeers": ["peer"] }, "sha512-1"],
 
     "@s/a/b": ["b@1.0.0", "", {}, "sha512-2"],
+    "app": ["app@1.0.0", "", { "optionalDependencies": { "native": "1" } }, "sha512-3"],
     "b": ["b@2.0.0-rc.1", "", { "bin": "\\" }, "sha512-3"],
+    "c": ["c@1.0.0", "", { "dependencies": { "b": "2" } }, "sha512-7"],
+    "helper": ["helper@1.0.0", "", {}, "sha512-8"],
     "mac": ["mac@1.0.0", "", { "os": "darwin" }, "sha512-4"],
     "maybe": ["maybe@1.0.0", "", {}, "sha512-5"],
-    "local": ["local@/x/local.tgz", {}],
+    "native": ["native@1.0.0", "", { "os": "darwin", "dependencies": { "helper": "1" } }, "sha512-9"],
     "own": ["own@workspace:packages/own"],
     "own/b": ["b@3.0.0", "", {}, "sha512-6"],
+    "peer": ["peer@1.0.0", "", {}, "sha512-10"],
   }
 }"#;
-        let package = |path: &str, version: Option<&str>, may_be_missing| Package {
-            path: path.to_owned(),
-            version: version.map(str::to_owned),
-            may_be_missing,
+        let fit = |text: &str, present: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().unwrap();
+            for (path, version) in present {
+                let package = folder.path().join(path);
+                fs_err::create_dir_all(&package).unwrap();
+                fs_err::write(package.join("package.json"), format!("{{\"version\":\"{version}\"}}")).unwrap();
+            }
+            fs_err::os::unix::fs::symlink("..", folder.path().join("linked")).unwrap();
+            read(&[text])(&Directory::open(folder.path(), Path::new("")).unwrap())
         };
-        let mut found = packages(text).unwrap();
-        found.sort();
-        let expected = [
-            package("@s/a", Some("1.2.0"), false),
-            package("@s/a/node_modules/b", Some("1.0.0"), false),
-            package("b", Some("2.0.0-rc.1"), false),
-            package("local", None, false),
-            package("mac", Some("1.0.0"), true),
-            package("maybe", Some("1.0.0"), true),
+        let whole = [
+            ("@s/a", "1.2.0"),
+            ("@s/a/node_modules/b", "1.0.0"),
+            ("app", "1.0.0"),
+            ("b", "2.0.0-rc.1"),
+            ("c", "1.0.0"),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(fit(text, &whole), Fit::Yes);
+        for at in 0..whole.len() {
+            let mut other = whole;
+            other[at].1 = "9";
+            assert_eq!(fit(text, &other), Fit::No, "another version of {}", whole[at].0);
+            assert_eq!(fit(text, &[&whole[..at], &whole[at + 1..]].concat()), Fit::No, "without {}", whole[at].0);
+        }
+        // A package that is there needs its own, wherever it is for.
+        assert_eq!(fit(text, &[&whole[..], &[("native", "1.0.0")]].concat()), Fit::No);
+        assert_eq!(fit(text, &[&whole[..], &[("native", "1.0.0"), ("helper", "1.0.0")]].concat()), Fit::Yes);
+        // Of a link nothing tells what it should be.
+        let linked = r#"{"lockfileVersion": 1, "workspaces": {"": {"dependencies": {"linked": "link:linked"}}},
+            "packages": {"linked": ["linked@link:linked", {}]}}"#;
+        assert_eq!(fit(linked, &[]), Fit::Unsure);
+        assert_eq!(fit(&linked.replace("linked", "missing"), &[]), Fit::No);
         for text in ["", "{", "[]", "{\"lockfileVersion\": 9, \"packages\": {}}"] {
-            assert_eq!(packages(text), None, "{text}");
+            assert!(Wanted::read(text).is_none(), "{text}");
         }
     }
 }
