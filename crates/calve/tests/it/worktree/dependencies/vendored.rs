@@ -87,10 +87,17 @@ impl Packages {
             let dist = json!({ "type": "tar", "url": url });
             json!({ "type": "package", "package": { "name": format!("x/p{number}"), "version": format!("{version}.0.0"), "dist": dist } })
         };
-        let from =
-            Vec::from_iter([json!({ "packagist.org": false }), directories].into_iter().chain((5..10).map(archive)));
+        // Composer has packages in the directory of its own files.
+        let inside = json!({ "type": "package", "package": { "name": "composer/inside", "version": "1.0.0",
+            "dist": { "type": "tar", "url": format!("file://{}/php/p5-1.tar", self.0.display()) } } });
+        let from = Vec::from_iter(
+            [json!({ "packagist.org": false }), directories, inside].into_iter().chain((5..10).map(archive)),
+        );
         let from = Value::from(from);
-        vec![("composer.json", format!(r#"{{"name":"x/x","repositories":{from},"require":{{{all}}}}}"#))]
+        vec![(
+            "composer.json",
+            format!(r#"{{"name":"x/x","repositories":{from},"require":{{{all},"composer/inside":"1.0.0"}}}}"#),
+        )]
     }
 
     fn gemfile(&self, version: u32) -> Vec<(&'static str, String)> {
@@ -141,6 +148,10 @@ fn composer_installs_are_compared_with_the_lockfile() {
     fs_err::remove_dir_all(main.join("vendor/x/p0")).unwrap();
     project.install(main);
     fs_err::write(main.join("vendor/x/p1/configuration"), "").unwrap();
+    assert!(is_current());
+    fs_err::remove_dir_all(main.join("vendor/composer/inside")).unwrap();
+    assert!(!is_current());
+    project.install(main);
     assert!(is_current());
     // One that was killed before it wrote this for the first time has not finished.
     fs_err::remove_file(main.join("vendor/autoload.php")).unwrap();

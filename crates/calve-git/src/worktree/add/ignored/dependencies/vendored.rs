@@ -1,11 +1,13 @@
 //! The contents of `vendor`: go's modules, composer's packages, bundler's gems.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
+use crate::paths::plain;
 
 pub(super) const GO: &[&str] = &["modules.txt"];
 pub(super) const COMPOSER: &[&str] = &["composer/installed.json"];
@@ -75,11 +77,11 @@ fn judge_composer(directory: &Directory, wanted: &Value) -> Fit {
     let Some(installed) = directory.read(COMPOSER[0]).and_then(|text| document(&text)) else { return Fit::No };
     let found: HashSet<_> = listed(&installed, "packages").map(identity).collect();
     let dev = listed(wanted, "packages-dev").filter(|_| installed["dev"] == true);
-    // Relative to the list. Packages of other packages have none.
-    let directories =
-        listed(&installed, "packages").filter_map(|one| one["install-path"].as_str()?.strip_prefix("../"));
-    let directories: Vec<&str> = directories.filter(|path| !path.starts_with("..")).collect();
-    let directories = || directories.iter().copied();
+    // Relative to the list. Packages of other packages have none, and some are outside of `vendor`.
+    let paths = listed(&installed, "packages").filter_map(|one| one["install-path"].as_str());
+    let paths = paths.filter(|path| !path.starts_with("../..") && !path.starts_with('/'));
+    let directories: Vec<PathBuf> = paths.map(|path| plain(&Path::new("composer").join(path))).collect();
+    let directories = || directories.iter().filter_map(|path| path.to_str());
     let is_complete = directory.has("autoload.php") && directory.is_settled(directories(), Time::MAX);
     if !is_complete || !listed(wanted, "packages").chain(dev).all(|package| found.contains(&identity(package))) {
         return Fit::No;
@@ -157,13 +159,16 @@ mod tests {
     fn a_package_of_composer_is_there_with_its_directory() {
         let folder = tempfile::tempdir().unwrap();
         let lockfile = r#"{ "packages": [{ "name": "a/b", "version": "1.0.0" }] }"#;
-        let installed = r#"{ "packages": [{ "name": "a/b", "version": "1.0.0", "install-path": "../a/b" }] }"#;
+        let installed = r#"{ "packages": [{ "name": "a/b", "version": "1.0.0", "install-path": "../a/b" },
+            { "name": "composer/c", "version": "1.0.0", "install-path": "./c" }] }"#;
         fs_err::create_dir_all(folder.path().join("composer")).unwrap();
         fs_err::write(folder.path().join(COMPOSER[0]), installed).unwrap();
-        let directory = Directory::open(folder.path(), std::path::Path::new("")).unwrap();
-        assert_eq!(composer(&[lockfile])(&directory), Fit::No);
-        fs_err::create_dir_all(folder.path().join("a/b")).unwrap();
+        let directory = Directory::open(folder.path(), Path::new("")).unwrap();
         fs_err::write(folder.path().join("autoload.php"), "").unwrap();
+        for package in ["a/b", "composer/c"] {
+            assert_eq!(composer(&[lockfile])(&directory), Fit::No, "without {package}");
+            fs_err::create_dir_all(folder.path().join(package)).unwrap();
+        }
         fs_err::write(folder.path().join(COMPOSER[0]), installed).unwrap();
         assert_eq!(composer(&[lockfile])(&directory), Fit::Yes);
         assert_eq!(composer(&[&lockfile.replace("1.0.0", "1.0.1")])(&directory), Fit::No);
