@@ -35,9 +35,13 @@ pub(crate) fn in_url(path: &[u8]) -> String {
     percent_encode(path, ESCAPED).to_string()
 }
 
-/// Returns a path without links, or as it is when nothing is there.
+/// Returns a path without links. Of one at which nothing is, the part that is there.
 pub(crate) fn real(path: &Path) -> PathBuf {
-    fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+    let resolved = |above: &Path| {
+        let rest = path.strip_prefix(above).ok()?;
+        Some(fs_err::canonicalize(above).ok()?.join(rest).components().collect())
+    };
+    path.ancestors().find_map(resolved).unwrap_or_else(|| path.to_path_buf())
 }
 
 /// Returns `None` if it is missing.
@@ -95,5 +99,16 @@ mod tests {
     fn dots_are_resolved_by_name() {
         assert_eq!(plain(Path::new("/a/b/../c/./d")), Path::new("/a/c/d"));
         assert_eq!(plain(Path::new("/../x")), Path::new("/x"));
+    }
+
+    #[test]
+    fn links_above_what_is_missing_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let real_folder = fs_err::canonicalize(folder.path()).unwrap();
+        fs_err::create_dir(folder.path().join("there")).unwrap();
+        fs_err::os::unix::fs::symlink("there", folder.path().join("link")).unwrap();
+        for (path, expected) in [("link", "there"), ("link/a/b", "there/a/b"), ("a/b", "a/b")] {
+            assert_eq!(real(&folder.path().join(path)), real_folder.join(expected), "{path}");
+        }
     }
 }

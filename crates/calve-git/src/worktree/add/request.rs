@@ -78,7 +78,7 @@ impl AddRequest {
             return Err(taken(&repository, path));
         }
         // Of a worktree that was moved, or is on a disk that is not mounted, git's entry would have a second one beside it.
-        let listed = path.parent().map(real).unwrap_or_default().join(path.file_name().unwrap_or_default());
+        let listed = real(&path);
         if let Some(gone) = repository.worktrees.iter().find(|worktree| worktree.path == listed) {
             gone.check_unlocked(Remedy::UnlockAndPrune)?;
             return Err(gone.standing.refusal(&path));

@@ -36,6 +36,20 @@ fn state_of(repo: &Repo, path: &Path) -> String {
 }
 
 #[test]
+fn the_place_of_a_worktree_that_is_gone_is_known_through_a_link() {
+    let repo = Repo::anywhere();
+    let [there, link] = ["there", "link"].map(|name| repo.spot.join(name));
+    fs_err::create_dir(&there).unwrap();
+    fs_err::os::unix::fs::symlink("there", &link).unwrap();
+    let [path, through] = [&there, &link].map(|above| above.join("disk/x"));
+    repo.git(["worktree", "add", "-q", "-b", "x", path.to_str().unwrap()]);
+    fs_err::remove_dir_all(there.join("disk")).unwrap();
+    repo.calve(["add", "y", "--path", through.to_str().unwrap()]).fails(1).hints();
+    repo.calve(["remove", through.to_str().unwrap()]).succeeds();
+    assert_eq!(repo.worktrees().len(), 1);
+}
+
+#[test]
 fn what_has_taken_the_place_of_a_worktree_is_not_removed() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
