@@ -106,7 +106,7 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
         consent::require(host, &repository_of(&worktree.path)?, Hook::PreRemove, &text, cancel)?;
     }
     let mut surroundings = HookEnvironment::new(&worktree.path);
-    surroundings.main = worktrees_of(&worktree.path)?.others.into_iter().next();
+    surroundings.main = worktrees_of(&worktree.path)?.main;
     surroundings.branch = worktree.branch.clone().map(Into::into);
     surroundings.commit = worktree.head.clone().map(Into::into);
     // Faults of theirs must not keep a worktree.

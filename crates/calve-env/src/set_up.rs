@@ -62,7 +62,7 @@ fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, 
         return Ok(());
     }
     let mut surroundings = HookEnvironment::new(&filled.path);
-    surroundings.main = worktrees_of(&filled.path)?.others.into_iter().next();
+    surroundings.main = worktrees_of(&filled.path)?.main;
     surroundings.source = Some(filled.donor.clone());
     surroundings.variables = variables;
     consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)

@@ -33,7 +33,7 @@ impl Repositories {
             let real = fs_err::canonicalize(path);
             let real = real.and_then(|real| fs_err::read_dir(&real).map(|_| real));
             let path = real.map_err(|error| ServeError::NoDirectory { path: path.clone(), error })?;
-            let main = worktrees_of(&path).ok().and_then(|worktrees| worktrees.others.into_iter().next());
+            let main = worktrees_of(&path).ok().and_then(|worktrees| worktrees.main);
             let own = main.or_else(|| repository_of(&path).ok());
             Ok(ServedRepository { path, own })
         };

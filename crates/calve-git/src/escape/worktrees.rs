@@ -12,6 +12,8 @@ use crate::repository::{Repository, asked};
 #[non_exhaustive]
 pub struct Worktrees {
     pub this: PathBuf,
+    /// None when the repository is bare.
+    pub main: Option<PathBuf>,
     /// The roots of the others, be they there or gone. A place that has another tree by now is not one.
     pub others: Vec<PathBuf>,
 }
@@ -20,9 +22,11 @@ pub fn worktrees_of(path: &Path) -> Result<Worktrees> {
     let this = asked(path, &["rev-parse", "--show-toplevel"])?;
     let own = real(&this);
     // A bare repository stands in its own list, and is no worktree.
-    let listed = Repository::open(path)?.worktrees.into_iter().filter(|one| !one.is_bare);
+    let repository = Repository::open(path)?;
+    let main = repository.main().map(Path::to_path_buf);
+    let listed = repository.worktrees.into_iter().filter(|one| !one.is_bare);
     let known = listed
         .filter(|one| matches!(one.standing, WorktreeState::Intact | WorktreeState::Gone | WorktreeState::Adrift));
     let others = known.map(|one| one.path).filter(|path| real(path) != own).collect();
-    Ok(Worktrees { this, others })
+    Ok(Worktrees { this, main, others })
 }

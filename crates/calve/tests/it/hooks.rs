@@ -104,6 +104,26 @@ fn an_approved_hook_runs_in_the_new_worktree_with_its_variables() {
 }
 
 #[test]
+fn hooks_in_a_bare_repository_are_told_of_no_main_worktree() {
+    let tell = "printf %s \"${CALVE_MAIN_WORKTREE-none}\" > ../$CALVE_HOOK";
+    let project = Project::with(&format!("[hooks]\npost-add = '{tell}'\npre-remove = '{tell}'\n"));
+    let [bare, one, two] = ["bare", "one", "two"].map(|name| project.spot.join(name));
+    for args in [
+        &["clone", "-q", "--bare", ".", bare.to_str().unwrap()][..],
+        &["--git-dir", bare.to_str().unwrap(), "worktree", "add", "-q", one.to_str().unwrap(), "main"],
+        &["--git-dir", bare.to_str().unwrap(), "worktree", "add", "-q", "-b", "two", two.to_str().unwrap()],
+    ] {
+        assert!(git_command(project.main()).args(args).status().unwrap().success());
+    }
+    project.calve(["hook", "approve", "--yes"]).within(&one).succeeds();
+    project.calve(["hook", "worktree-setup", "--from", "../one"]).within(&two).succeeds();
+    project.calve(["worktree", "remove", "-f", "two"]).within(&one).succeeds();
+    for hook in ["post-add", "pre-remove"] {
+        assert_eq!(fs_err::read_to_string(project.spot.join(hook)).unwrap(), "none", "{hook}");
+    }
+}
+
+#[test]
 fn an_approval_is_for_exactly_that_text() {
     let project = Project::with("hooks.post-add = 'true'\n");
     project.calve(["hook", "approve", "--yes"]).succeeds();
