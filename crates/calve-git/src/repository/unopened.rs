@@ -38,7 +38,8 @@ pub(super) fn unopened(start: &Path, said: &str) -> Error {
         return Error::refused(words(), Remedy::UpdateGit);
     }
     if git.is_file() {
-        let text = format!("`{}` points to a repository that is not there: {}", ShownPath(&git), words());
+        // git was not asked there: what has lost its entry counts as untrusted.
+        let text = format!("`{}` points to a repository that is not there", ShownPath(&git));
         return Error::refused(text, Remedy::RepairMovedMain);
     }
     Error::refused(words(), Remedy::EnterRepository)
