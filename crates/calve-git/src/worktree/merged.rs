@@ -148,7 +148,8 @@ fn has_squashed(repository: &Repository, git: Git, head: &str, branch: &str) -> 
     alternates.push(b'\n');
     fs_err::write(info.join("alternates"), alternates)?;
     let git = git.with("GIT_OBJECT_DIRECTORY", objects.path());
-    let signed = ["-c", "user.name=calve", "-c", "user.email=calve@localhost", "commit-tree", "-m", "squashed"];
+    // With a message of its own it is no commit that there is already.
+    let signed = ["-c", "user.name=calve", "-c", "user.email=calve@localhost", "commit-tree", "-m", "calve: squashed"];
     let squashed = git.answer(&[&signed[..], &["-p", &base, &format!("{head}^{{tree}}")]].concat())?;
     let Some(squashed) = squashed else { return Ok(false) };
     if !git.run(&["cherry", branch, &squashed])?.starts_with(b"- ") {
