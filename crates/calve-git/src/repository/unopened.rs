@@ -7,7 +7,9 @@ use calve_core::internal::ShownPath;
 
 use crate::error::Error;
 use crate::git::Git;
+use crate::paths::is_missing;
 use crate::remedy::Remedy;
+use crate::trust;
 
 /// Returns the error for a place at which git fails with these words.
 pub(super) fn unopened(start: &Path, said: &str) -> Error {
@@ -37,8 +39,9 @@ pub(super) fn unopened(start: &Path, said: &str) -> Error {
     if own.is_none() && said.contains("unknown repository extension") {
         return Error::refused(words(), Remedy::UpdateGit);
     }
-    if git.is_file() {
-        // git was not asked there: what has lost its entry counts as untrusted.
+    // What has lost its entry counts as untrusted, and then git was not asked.
+    let entry = git.parent().and_then(|root| trust::entry_of(root).ok().flatten());
+    if entry.is_some_and(|entry| is_missing(&entry)) {
         let text = format!("`{}` points to a repository that is not there", ShownPath(&git));
         return Error::refused(text, Remedy::RepairMovedMain);
     }

@@ -116,7 +116,7 @@ fn carry(
         } else if is_there(&path) {
             audited.push(path.clone());
             left.push(LeftEntry { path, reason: LeftBehindReason::Collides });
-        } else if shown.iter().any(|shown| path.starts_with(shown)) {
+        } else if shown.iter().any(|shown| path.starts_with(shown) || shown.starts_with(&path)) {
             left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
         } else if !leads_through_no_link(here, &path, true)? {
             left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });

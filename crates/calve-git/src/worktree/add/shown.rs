@@ -21,10 +21,14 @@ use crate::worktree::status::UntrackedEntry;
 use crate::worktree::tracked::index::SYMLINK;
 use crate::worktree::tracked::is_ignore_file;
 
+const RULES: &str = ".gitignore";
+
 /// Returns the entries that a `git status` of the tree would show as untracked. None of them is carried.
 pub(super) fn shown(git: &Git) -> Result<Vec<PathBuf>> {
-    let listed =
-        git.run(&["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"])?;
+    // No program of the settings need look at the tree, which may be a passing one.
+    let settings = ["-c", "core.fsmonitor=false"];
+    let asked = ["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"];
+    let listed = git.run(&[&settings[..], &asked].concat())?;
     Ok(listed
         .split(|&byte| byte == 0)
         .filter(|path| !path.is_empty())
@@ -33,7 +37,7 @@ pub(super) fn shown(git: &Git) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns what [`shown`] will, before anything is carried: from a tree of empty files that have the names. `own` is git's own directory of
-/// the new worktree, with the commit's index. Returns nothing where a rule of the commit is still on a server.
+/// the new worktree, with the commit's index. Says nothing of a directory whose rules are still on a server.
 pub(super) fn planned(
     request: &AddRequest,
     survey: &Survey,
@@ -49,33 +53,36 @@ pub(super) fn planned(
     let rules = survey.tracked.index.entries.iter().filter(|file| is_ignore_file(&file.path) && file.mode != SYMLINK);
     let (paths, oids): (Vec<_>, Vec<_>) = rules.map(|file| (path_of(&file.path), file.hex())).unzip();
     // Git before 2.45 would fetch them, and fails offline.
-    let Ok(texts) = request.repository.git().blobs(&oids, LARGEST_BYTES) else { return Ok(Vec::new()) };
+    let texts = request.repository.git().blobs(&oids, LARGEST_BYTES).unwrap_or_else(|_| vec![None; oids.len()]);
+    let mut unknown = Vec::new();
     for (path, text) in paths.iter().zip(texts) {
-        let Some(text) = text else { return Ok(Vec::new()) };
-        write(&tree.path().join(path), &text)?;
+        match text {
+            Some(text) => write(&tree.path().join(path), &text)?,
+            None => unknown.extend(path.parent()),
+        }
     }
     let sources = untracked.carried.iter().map(|path| (source(request, &untracked.dependencies, path), path));
-    // A directory that is ignored itself need not be looked through. By the slash git knows it as one, though none is there.
-    let asked: Vec<(PathBuf, &PathBuf, PathBuf)> = sources
-        .map(|(from, path)| {
-            let asked = if is_directory(&from) { path.join("") } else { path.clone() };
-            (from, path, asked)
-        })
-        .collect();
-    let input: Vec<u8> = asked.iter().flat_map(|(.., asked)| [asked.as_os_str().as_bytes(), b"\0"].concat()).collect();
+    let sources: Vec<(PathBuf, &PathBuf)> = sources.collect();
+    let outline = Outline { tree: tree.path(), rules: &survey.rules, nested: &nested(request) };
+    for (from, path) in &sources {
+        outline.begin(from, path)?;
+    }
+    // A directory that is ignored itself need not be looked through.
+    let input: Vec<u8> = sources.iter().flat_map(|(_, path)| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
     let ignored = match git.fed(&["check-ignore", "--no-index", "-z", "--stdin"], &input) {
         // None is ignored.
         Err(Error::Git { code: Some(1), .. }) => Vec::new(),
         answered => answered?,
     };
     let ignored: HashSet<&[u8]> = ignored.split(|&byte| byte == 0).collect();
-    let outline = Outline { tree: tree.path(), rules: &survey.rules, nested: &nested(request) };
-    for (from, path, asked) in &asked {
-        if !ignored.contains(asked.as_os_str().as_bytes()) {
+    for (from, path) in &sources {
+        if !ignored.contains(path.as_os_str().as_bytes()) {
             outline.add(from, path)?;
         }
     }
-    shown(&git)
+    let mut shown = shown(&git)?;
+    shown.retain(|path| !unknown.iter().any(|directory| path.starts_with(directory)));
+    Ok(shown)
 }
 
 /// Returns where an entry is carried from: the donor, or the worktree that a directory of dependencies comes from.
@@ -102,6 +109,16 @@ struct Outline<'a> {
 }
 
 impl Outline<'_> {
+    /// Adds what git must see to judge an entry: rules, which may be ignored themselves, and a directory.
+    fn begin(&self, from: &Path, path: &Path) -> Result<()> {
+        let to = self.tree.join(path);
+        match is_directory(from) {
+            true if fs_err::symlink_metadata(&to).is_err() => Ok(fs_err::create_dir_all(to)?),
+            false if is_ignore_file(path.as_os_str().as_bytes()) => self.add(from, path),
+            _ => Ok(()),
+        }
+    }
+
     /// Adds an entry and its descendants, without those that go away meanwhile.
     fn add(&self, from: &Path, path: &Path) -> Result<()> {
         let to = self.tree.join(path);
@@ -117,7 +134,8 @@ impl Outline<'_> {
             }
             return Ok(());
         }
-        if is_worktree(&from.join(".git")) {
+        if is_worktree(&from.join(".git")) || ignores_itself(from) && fs_err::symlink_metadata(to.join(RULES)).is_err()
+        {
             return Ok(());
         }
         let Ok(entries) = fs_err::read_dir(from) else { return Ok(()) };
@@ -130,6 +148,15 @@ impl Outline<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether git shows nothing of a directory by the directory's own rules, as of virtual environments and caches.
+fn ignores_itself(directory: &Path) -> bool {
+    let rules = directory.join(RULES);
+    let is_file = fs_err::symlink_metadata(&rules).is_ok_and(|found| found.is_file());
+    let text = if is_file { fs_err::read_to_string(rules).unwrap_or_default() } else { String::new() };
+    let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next() == Some("*") && lines.next().is_none()
 }
 
 fn is_directory(path: &Path) -> bool {

@@ -134,21 +134,40 @@ fn a_plan_and_the_hook_leave_what_adding_leaves() {
     let rules = fs_err::read_to_string(repo.join(".gitignore")).unwrap();
     let packages = r#"{ "lockfileVersion": 3, "packages": { "node_modules/dep": { "version": "1" } } }"#;
     repo.write("package-lock.json", packages);
-    repo.write(".gitignore", &format!("{rules}build/\nout/\n__pycache__/\nmixed/\n*.tmp\n"));
+    repo.write(".gitignore", &format!("{rules}build/\nout/\n__pycache__/\nmixed/\nwhite/\nkept/\n*.tmp\n"));
+    repo.write("sub/tracked", "");
     repo.commit("rules");
     repo.git(["switch", "-q", "-c", "other"]);
-    repo.write(".gitignore", &format!("{}build/\nout/*\n*.pyc\n*.o\n", rules.replace("node_modules/\n", "")));
+    repo.write(
+        ".gitignore",
+        &format!("{}build/\nout/*\n*.pyc\n*.o\nkept/*\n!kept/x\n", rules.replace("node_modules/\n", "")),
+    );
     // git reads no rules through a link, nor its text as one.
     fs_err::create_dir(repo.join("links")).unwrap();
     fs_err::os::unix::fs::symlink("*.tmp", repo.join("links/.gitignore")).unwrap();
     repo.write("build/tracked", "");
     repo.write("mixed/tracked", "");
-    repo.git(["add", "-f", ".gitignore", "links", "build", "mixed"]);
+    repo.write("white/.gitignore", "*\n!*/\n!*.c\n!.gitignore\n");
+    repo.git(["add", "-f", ".gitignore", "links", "build", "mixed", "white"]);
     repo.git(["commit", "-q", "-m", "other rules"]);
     repo.git(["switch", "-q", "main"]);
-    for path in ["build/made", "out/made", "__pycache__/a.pyc", "links/x.tmp", "mixed/a.o", "mixed/b"] {
+    for path in [
+        "build/made",
+        "out/made",
+        "__pycache__/a.pyc",
+        "links/x.tmp",
+        "mixed/a.o",
+        "mixed/b",
+        "white/a.c",
+        "kept/x",
+        "kept/y",
+    ] {
         repo.write(path, "");
     }
+    // Rules that are ignored, and carried too.
+    write(&repo.join(".git/info/exclude"), "sub/.gitignore\n");
+    repo.write("sub/.gitignore", "*.own\n");
+    repo.write("sub/x.own", "");
     repo.write("node_modules/.package-lock.json", packages);
     let plan = repo.calve(["add", "-n", "--json", "other"]).succeeds().json();
     let made = repo.calve(["add", "--json", "other"]).succeeds().json();
@@ -163,7 +182,7 @@ fn a_plan_and_the_hook_leave_what_adding_leaves() {
     is_clean(&by_git);
     // The hook leaves directories as they are.
     let mut names = crate::spot::paths_below(&by_calve);
-    names.retain(|name| !["build/made", "mixed/a.o"].contains(&name.as_str()));
+    names.retain(|name| !["build/made", "mixed/a.o", "kept", "kept/y"].contains(&name.as_str()));
     assert_eq!(crate::spot::paths_below(&by_git), names);
     for (path, is_there) in [
         ("build/made", true),
@@ -172,6 +191,10 @@ fn a_plan_and_the_hook_leave_what_adding_leaves() {
         ("links/x.tmp", false),
         ("mixed/a.o", true),
         ("mixed/b", false),
+        ("white/a.c", false),
+        ("kept/x", false),
+        ("kept/y", false),
+        ("sub/x.own", true),
         ("node_modules", false),
     ] {
         assert_eq!(by_calve.join(path).exists(), is_there, "{path}");

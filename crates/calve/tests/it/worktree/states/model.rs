@@ -250,6 +250,9 @@ impl<'f> State<'f> {
 
     /// Writes something that is nowhere else.
     fn write(&mut self, path: &Path, why: &'static str) {
+        if path.is_dir() {
+            return;
+        }
         let word = self.word(why);
         put(path, format!("{word}\n").as_bytes());
     }
@@ -370,7 +373,11 @@ fn copy_object(from: &Path, to: &Path, oid: &str) {
     }
 }
 
+/// Another change may have put a directory there.
 fn put(path: &Path, bytes: &[u8]) {
+    if path.is_dir() {
+        return;
+    }
     fs_err::create_dir_all(path.parent().unwrap()).unwrap();
     fs_err::write(path, bytes).unwrap();
 }

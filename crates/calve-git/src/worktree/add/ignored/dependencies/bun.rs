@@ -97,6 +97,8 @@ impl Wanted {
             }
             let package = &self.packages[need.package];
             match package.is_right(directory) {
+                // In the project's own package, where it is not looked for.
+                _ if package.path.is_none() && (need.is_optional || package.may_be_missing) => {}
                 Some(true) => open.extend(&package.needs),
                 // Nothing that it needs is there for its sake.
                 None if need.is_optional || package.may_be_missing => {}
@@ -162,7 +164,7 @@ mod tests {
   "lockfileVersion": 1,
   "workspaces": {
     "": { "name": "x", "dependencies": { "@s/a": "1", "mac": "1", "app": "1", }, "optionalDependencies": { "maybe": "1", }, },
-    "packages/own": { "name": "own", "devDependencies": { "b": "3", "c": "1" } }
+    "packages/own": { "name": "own", "devDependencies": { "b": "3", "c": "1", "native": "2" } }
   },
   "packages": {
     "@s/a": ["@s/a@1.2.0", "", { "dependencies": { "b": "1,}" }, "peerDependencies": { "c": "*", "peer": "*" }, "optionalPeers": ["peer"] }, "sha512-1"],
@@ -176,7 +178,9 @@ mod tests {
     "maybe": ["maybe@1.0.0", "", {}, "sha512-5"],
     "native": ["native@1.0.0", "", { "os": "darwin", "dependencies": { "helper": "1" } }, "sha512-9"],
     "own": ["own@workspace:packages/own"],
+    "helper2": ["helper2@1.0.0", "", {}, "sha512-11"],
     "own/b": ["b@3.0.0", "", {}, "sha512-6"],
+    "own/native": ["native@2.0.0", "", { "os": "darwin", "dependencies": { "helper2": "1" } }, "sha512-12"],
     "peer": ["peer@1.0.0", "", {}, "sha512-10"],
   }
 }"#;
