@@ -12,17 +12,10 @@ use crate::error::Error;
 
 /// Returns the settings for TLS, with the certificates that the user names, and otherwise those that the system trusts.
 pub(super) fn tls() -> Result<TlsConfig, Error> {
-    let found = match (named("SSL_CERT_FILE"), named("SSL_CERT_DIR")) {
-        (Some(file), _) => some_of("SSL_CERT_FILE", &file, load_certs_from_paths(Some(Path::new(&file)), None))?,
-        (None, Some(list)) => {
-            let mut found = CertificateResult::default();
-            for directory in env::split_paths(&list) {
-                let more = load_certs_from_paths(None, Some(&directory));
-                found.certs.extend(more.certs);
-                found.errors.extend(more.errors);
-            }
-            some_of("SSL_CERT_DIR", &list, found)?
-        }
+    let (file, list) = (named("SSL_CERT_FILE"), named("SSL_CERT_DIR"));
+    let found = match (&file, &list) {
+        (Some(value), _) => some_of("SSL_CERT_FILE", value, load(file.as_deref(), list.as_deref()))?,
+        (None, Some(value)) => some_of("SSL_CERT_DIR", value, load(file.as_deref(), list.as_deref()))?,
         (None, None) => load_native_certs(),
     };
     let certificates: Vec<_> =
@@ -36,6 +29,17 @@ pub(super) fn tls() -> Result<TlsConfig, Error> {
 
 fn named(variable: &str) -> Option<OsString> {
     env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+/// Reads the file, and the directories in the list.
+fn load(file: Option<&OsStr>, list: Option<&OsStr>) -> CertificateResult {
+    let mut found = load_certs_from_paths(file.map(Path::new), None);
+    for directory in list.map(env::split_paths).into_iter().flatten() {
+        let more = load_certs_from_paths(None, Some(&directory));
+        found.certs.extend(more.certs);
+        found.errors.extend(more.errors);
+    }
+    found
 }
 
 /// Fails if nothing was found: no registry could be trusted.
