@@ -31,6 +31,7 @@ use super::record::{Head, Record};
 use crate::error::{Error, IoContext};
 use crate::json::{FromReport, ReceiptPath};
 use crate::options::{CloneOptions, Mounts, UnreadableEntry};
+use crate::remove::place::{fill_place, remove_place};
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::DIRECTORY;
@@ -290,8 +291,7 @@ impl Home {
             let above = parent.join(directory_name());
             let _ = rustix::fs::unlinkat(CWD, above.join(name), AtFlags::REMOVEDIR);
             if let Ok(Some(directory)) = open_own(CWD, &above, &above) {
-                remove_files(directory.as_fd(), &above, &[crate::remove::trash::GITIGNORE]);
-                let _ = rustix::fs::unlinkat(CWD, &above, AtFlags::REMOVEDIR);
+                remove_place(directory.as_fd(), &directory_name());
             }
         }
         remove_files(set.directory.as_fd(), &set.path, &[PAUSED, WATCHED, MOUNT]);
@@ -426,13 +426,14 @@ impl Set {
         let path = self.directory_path();
         if let Some(parent) = &self.definition.parent {
             let above = parent.join(directory_name());
-            make_directory(CWD, &above, &above)?;
-            let opened = open_own(CWD, &above, &above)?;
-            let opened = opened.ok_or_else(|| Error::io(Operation::OpenDirectory, &above, Errno::NOENT))?;
-            // Spares do not show in `git status`.
-            write_file(opened.as_fd(), crate::remove::trash::GITIGNORE, b"*\n", &above)?;
-            make_directory(opened.as_fd(), Path::new(&self.id), &path)?;
-            let point = sys::mount_point(opened.as_fd()).unwrap_or_default();
+            let make = || {
+                make_directory(CWD, &above, &above)?;
+                open_own(CWD, &above, &above)
+            };
+            let point = fill_place(&above, make, |opened| match rustix::fs::mkdirat(opened, &self.id, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => Ok(sys::mount_point(opened).unwrap_or_default()),
+                Err(errno) => Err(Error::io(Operation::CreateDirectory, &path, errno)),
+            })?;
             write_file(self.directory.as_fd(), MOUNT, point.as_os_str().as_bytes(), &self.path)?;
         }
         self.open_directory()?.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))

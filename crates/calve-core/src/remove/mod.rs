@@ -3,6 +3,7 @@
 pub(crate) mod delete;
 mod foreign;
 pub(crate) mod guard;
+pub(crate) mod place;
 pub(crate) mod reap;
 pub(crate) mod sweep;
 pub(crate) mod trash;
@@ -24,14 +25,14 @@ use crate::options::{Background, RemovalWait, RemoveOptions};
 use crate::progress::CancelToken;
 use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::foreign::refuse_what_cannot_be_deleted;
+use crate::remove::place::remove_place;
 use crate::remove::reap::reap_all;
 use crate::remove::sweep::delete_protected;
-use crate::remove::trash::{GITIGNORE, hide_from_git};
+use crate::remove::trash::GITIGNORE;
 use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::sys;
-use crate::tree::location::{DIRECTORY, Location, identity, is_at};
+use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose, Reach, recognise};
-use crate::tree::own::remove_files;
 use crate::vocabulary::hidden_name::templates_directory;
 
 /// Removes whatever is at `path`.
@@ -284,19 +285,6 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
     }
     let deletion = Deletion::new(None, &Arc::default(), cancel);
     let report = reap_all(background, || sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion))?;
-    remove_templates_directory(parent.as_fd());
+    remove_place(parent.as_fd(), &templates_directory());
     Ok(report)
-}
-
-/// Removes a directory for templates from which the last one has gone. Any other directory stays.
-pub(crate) fn remove_templates_directory(directory: BorrowedFd<'_>) {
-    let Ok(above) = sys::open_at(directory, c"..", DIRECTORY) else { return };
-    let name = templates_directory();
-    if is_at(directory, &above, &name) {
-        remove_files(directory, Path::new(&name), &[GITIGNORE]);
-        if rustix::fs::unlinkat(&above, &name, AtFlags::REMOVEDIR).is_err() {
-            // A new template may have come meanwhile.
-            hide_from_git(directory);
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Making and refreshing a template.
 
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -20,7 +20,7 @@ use crate::clone::stage::stage_in;
 use crate::error::{Error, IoContext, TemplateError};
 use crate::options::{CloneOptions, Durability};
 use crate::progress::{CancelToken, Progress};
-use crate::remove::trash::GITIGNORE;
+use crate::remove::place::fill_place;
 use crate::report::CloneReport;
 use crate::strategy::make_snapshotable_directory;
 use crate::sys;
@@ -120,7 +120,13 @@ impl Templates {
         self.store.prepare()?;
         // Leftovers of killed processes may hold the space that is needed now.
         let mut swept = self.store.sweep()?;
-        let reserved = self.store.reserve(name, &directory()?)?;
+        let directory = directory()?;
+        let reserve = |place: BorrowedFd<'_>| self.store.reserve(name, &directory, place);
+        let reserved = if directory == self.store.trees() {
+            reserve(open_tree(&directory)?.as_fd())?
+        } else {
+            fill_place(&directory, || make_place(&directory), reserve)?
+        };
         let made = make(&reserved).and_then(|made| {
             self.publish(&made.0, old)?;
             Ok(made)
@@ -152,7 +158,7 @@ impl Templates {
         self.store.write(template)
     }
 
-    /// Returns the directory for versions, which is made.
+    /// Returns the directory for versions, which need not exist.
     fn directory_for(&self, source: &Path, options: &TemplateOptions) -> Result<PathBuf, Error> {
         let opened = open_tree(source)?;
         let own = self.store.trees();
@@ -166,20 +172,16 @@ impl Templates {
         if inside.io(Operation::Find, above)? {
             return Err(TemplateError::DirectoryInsideSource { directory, source_path: source.to_path_buf() }.into());
         }
-        self.make_directory(&directory)?;
         Ok(directory)
     }
+}
 
-    pub(super) fn make_directory(&self, directory: &Path) -> Result<(), Error> {
-        if directory != self.store.trees() {
-            // A snapshot of what is around it leaves a subvolume out.
-            match make_snapshotable_directory(directory) {
-                Err(error) if !error.is_errno(Errno::EXIST) => return Err(error),
-                _ => store::make_own(directory)?,
-            }
-            hide_from_git(directory)?;
-        }
-        Ok(())
+/// Makes a directory for versions outside of the store, if it is missing, and opens it.
+fn make_place(directory: &Path) -> Result<Option<OwnedFd>, Error> {
+    // A snapshot of what is around it leaves a subvolume out.
+    match make_snapshotable_directory(directory) {
+        Err(error) if !error.is_errno(Errno::EXIST) => Err(error),
+        _ => store::make_own(directory),
     }
 }
 
@@ -195,28 +197,13 @@ fn is_same_file_system(a: &Path, b: &Path) -> Result<bool, Error> {
     Ok(same_device || sys::same_btrfs(one.as_fd(), other.as_fd()))
 }
 
-/// Hides templates from `git status`.
-fn hide_from_git(directory: &Path) -> Result<(), Error> {
-    let path = directory.join(GITIGNORE.to_str().unwrap_or_default());
-    match store::stat_of(&path)? {
-        Some(_) => Ok(()),
-        None => match store::write_file(&path, b"*\n") {
-            // Another process was faster.
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            other => other,
-        },
-    }
-}
-
 /// Makes the frozen clone, and its manifest.
 fn fill(
     reserved: &ReservedVersion,
     source: &Path,
     options: &TemplateOptions,
 ) -> Result<(Template, CloneReport), Error> {
-    let directory = &reserved.directory;
-    rustix::fs::mkdir(directory, Mode::RWXU).io(Operation::CreateDirectory, directory)?;
-    let tree = directory.join(TREE);
+    let tree = reserved.directory.join(TREE);
     let clone_options = CloneOptions {
         exclude: options.exclude.clone(),
         durability: Durability::Synced,

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{Mode, Stat};
+use rustix::fs::Stat;
 
 use super::create::{TemplateOptions, TreeOrigin, freeze};
 use super::manifest::{Manifest, key};
@@ -99,9 +99,7 @@ impl Templates {
         name::check(name).map_err(Error::from)?;
         let directory = || {
             let at = options.at.as_deref().map(|at| Ok::<_, Error>(canonical(at)?.join(templates_directory())));
-            let directory = at.transpose()?.unwrap_or_else(|| self.store.trees());
-            self.make_directory(&directory)?;
-            Ok(directory)
+            Ok(at.transpose()?.unwrap_or_else(|| self.store.trees()))
         };
         let (template, (), swept) = self.make_version(name, old, directory, |reserved| {
             build(reserved, origin, sent, options, fill).map(|template| (template, ()))
@@ -117,9 +115,7 @@ fn build<E: From<Error>>(
     options: &TemplateOptions,
     fill: impl FnOnce(&Path, &CheckedFiles) -> Result<(), E>,
 ) -> Result<Template, E> {
-    let directory = &reserved.directory;
-    rustix::fs::mkdir(directory, Mode::RWXU).io(Operation::CreateDirectory, directory)?;
-    let tree = directory.join(TREE);
+    let tree = reserved.directory.join(TREE);
     make_snapshotable_directory(&tree)?;
     let opened = open_tree(&tree)?;
     let sync = || sys::sync_file_system(opened.as_fd()).io(Operation::Sync, &tree);

@@ -26,12 +26,14 @@ use rustix::io::Errno;
 use super::record::{Template, from_home, in_home};
 use crate::error::{Error, IoContext, TemplateError};
 use crate::options::RemoveOptions;
-use crate::remove::{remove_templates_directory, remove_tree};
+use crate::remove::place::remove_place;
+use crate::remove::remove_tree;
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::{DIRECTORY, is_at};
 use crate::tree::mounted::is_mounted;
 use crate::tree::own;
+use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 
 /// The result of a sweep.
@@ -133,8 +135,13 @@ impl Store {
         Ok(names)
     }
 
-    /// Reserves a new version at `directory`: its lock is held before there is anything of it.
-    pub(super) fn reserve(&self, name: &str, directory: &Path) -> Result<ReservedVersion, Error> {
+    /// Reserves a new version, and makes its directory in `directory`, which is open as `place`. Its lock is held before there is anything of it.
+    pub(super) fn reserve(
+        &self,
+        name: &str,
+        directory: &Path,
+        place: BorrowedFd<'_>,
+    ) -> Result<ReservedVersion, Error> {
         loop {
             let version = format!("{name}-{:016x}", sys::random());
             let path = self.versions().join(&version);
@@ -142,14 +149,18 @@ impl Store {
             let lock = take(&path, flags, FlockOperation::NonBlockingLockExclusive).io(Operation::Create, &path)?;
             // A sweeper may have seen it before it was locked.
             let Some(lock) = lock else { continue };
-            let mount_point =
-                open_own(directory)?.and_then(|opened| sys::mount_point(opened.as_fd())).unwrap_or_default();
+            let mount_point = sys::mount_point(place).unwrap_or_default();
             let whereabouts = Whereabouts { directory, claim: &path, mount_point: &mount_point };
             let file = lock.as_fd().try_clone_to_owned();
             let written = file.and_then(|file| File::from(file).write_all(&whereabouts.encode(self)));
             let directory = directory.join(&version);
             let reserved = ReservedVersion { name: name.to_owned(), version, directory, lock, path };
             written.io(Operation::Write, &reserved.path)?;
+            if let Err(errno) = rustix::fs::mkdirat(place, &*reserved.version, Mode::RWXU) {
+                let error = Error::io(Operation::CreateDirectory, &reserved.directory, errno);
+                reserved.discard();
+                return Err(error);
+            }
             return Ok(reserved);
         }
     }
@@ -267,7 +278,7 @@ impl ReservedVersion {
             Ok(_) | Err(Error::Missing(_)) => {
                 let _ = rustix::fs::unlink(&self.path);
                 if let Some(Ok(Some(place))) = self.directory.parent().map(open_own) {
-                    remove_templates_directory(place.as_fd());
+                    remove_place(place.as_fd(), &templates_directory());
                 }
             }
             // The next command tries again.
@@ -317,10 +328,10 @@ impl<'a> Whereabouts<'a> {
     }
 }
 
-/// Makes a directory that only this user can enter, if it is not there.
-pub(super) fn make_own(path: &Path) -> Result<(), Error> {
+/// Makes a directory that only this user can enter, if it is not there, and opens it.
+pub(super) fn make_own(path: &Path) -> Result<Option<OwnedFd>, Error> {
     own::make_directory(CWD, path, path)?;
-    open_own(path).map(drop)
+    open_own(path)
 }
 
 /// Opens a directory, through no link at its end. Fails if it is another user's, or others may write to it. `None` if it is not there.

@@ -13,7 +13,7 @@ use calve_core::options::{Background, SpareUse};
 use calve_core::report::SpareCheck;
 use calve_core::spares::{Readiness, RefillOptions, SpareOptions, SpareOrigin, SpareSource, Spares};
 use calve_core::{CancelToken, CloneOptions, CloneReport, CloneVerification, Error, Strategy, clone_tree};
-use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, fingerprint};
+use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, fingerprint, rounds};
 use fs_err as fs;
 
 use crate::cloning::{assert_holds, options};
@@ -198,4 +198,24 @@ fn remove_sockets(directory: &Path) {
             remove_sockets(&entry.path());
         }
     }
+}
+
+#[test]
+fn a_directory_for_spares_is_made_while_others_remove_it() {
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("")).file("a/f", "1").file("b/f", "1");
+    let mut options = SpareOptions::default();
+    options.at = Some(fixture.path("place"));
+    let add_and_remove = |name: &str| {
+        let source = fixture.path(name);
+        for _ in 0..rounds(3000) {
+            let set = fixture.spares.add(&SpareOrigin::Directory(source.clone()), &options).unwrap();
+            fixture.spares.remove(&set.source, &CancelToken::default()).unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| add_and_remove("a"));
+        add_and_remove("b");
+    });
+    assert_holds(fixture.path("place"), &[]);
 }

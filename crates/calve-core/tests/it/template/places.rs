@@ -1,9 +1,10 @@
 //! Where templates are kept.
 
-use calve_core::Error;
 use calve_core::error::{Operation, TemplateError};
+use calve_core::options::Background;
 use calve_core::template::{TemplateOptions, Templates};
-use calve_testkit::{FileSystem, Tree, assert_same, is_root};
+use calve_core::{CancelToken, Error, reap};
+use calve_testkit::{FileSystem, Tree, assert_same, is_root, rounds};
 use fs_err as fs;
 
 use super::{TemplateFixture, clone_template, delete_trash, template_error};
@@ -191,4 +192,28 @@ fn a_moved_home_removes_its_templates() {
     delete_trash(&[fixture.path("moved/templates/trees")]);
     assert_eq!(names_in(fixture.path("moved/templates/trees")), [""; 0]);
     assert!(!fixture.path(&hidden()).exists());
+}
+
+#[test]
+fn a_directory_for_templates_is_made_while_others_remove_it() {
+    let Some(fixture) = TemplateFixture::new(FileSystem::Tmpfs) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    let mut options = TemplateOptions::default();
+    options.at = Some(fixture.path(""));
+    let make_and_remove = |name: &str| {
+        for _ in 0..rounds(2000) {
+            fixture.templates().create(name, &fixture.path("source"), &options).unwrap();
+            fixture.templates().remove(name).unwrap();
+            let place = fixture.path(&hidden());
+            if let Ok(directory) = fs::File::open(&place) {
+                // The other thread may have removed it meanwhile.
+                let _ = reap(directory.into_parts().0.into(), &place, Background::No, &CancelToken::default());
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| make_and_remove("one"));
+        make_and_remove("two");
+    });
+    assert_eq!(names_in(fixture.path("")), ["home", "source"]);
 }
