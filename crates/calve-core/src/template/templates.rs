@@ -114,18 +114,22 @@ impl Templates {
     /// # Errors
     /// Fails with [`TemplateError::Unknown`] if it does not exist, and with [`TemplateError::NotMounted`] if its files cannot be reached.
     pub fn remove(&self, name: &str) -> Result<SweptTemplates, Error> {
-        name::check(name)?;
-        if !self.store.exists()? {
-            return Err(TemplateError::Unknown(name.into()).into());
-        }
+        self.check_removable(name)?;
         let lock = self.store.lock()?;
-        // A record that cannot be read may be removed.
-        if let Ok(Some(template)) = self.store.read(name) {
-            self.check_mounted(&template)?;
-        }
+        self.check_removable(name)?;
         self.store.forget(name)?;
         drop(lock);
         self.sweep()
+    }
+
+    /// Fails where [`Self::remove`] would fail, if that shows without removing anything.
+    pub fn check_removable(&self, name: &str) -> Result<(), Error> {
+        match self.find(name) {
+            Ok(template) => self.check_mounted(&template),
+            // A record that cannot be read may be removed.
+            Err(Error::Template(TemplateError::Damaged { .. }) | Error::Io { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Fails if the template's files are missing because their file system is not mounted.

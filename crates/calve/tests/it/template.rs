@@ -89,6 +89,7 @@ fn a_template_whose_file_system_is_not_mounted_is_not_forgotten() {
     }
     kept(&spot, ["template", "create", "-q", "spared", "src"]).succeeds();
     kept(&spot, ["spares", "add", "-q", "--at", "at", "@spared"]).succeeds();
+    kept(&spot, ["spares", "add", "-q", "--at", "elsewhere", "@shop"]).succeeds();
     drop(mounted);
     let hint = format!(
         "hint: mount it again; if it is gone for good, delete its record: rm {}\n",
@@ -101,6 +102,10 @@ fn a_template_whose_file_system_is_not_mounted_is_not_forgotten() {
     // One whose spares are there is not forgotten either.
     kept(&spot, ["template", "remove", "spared"]).fails(1).says(&["the spares of `@spared` are on a file system"]);
     assert_eq!(names(spot.join("at")), [""; 0]);
+    let spares = kept(&spot, ["spares", "list", "--json"]).succeeds().json();
+    let of_each: Vec<_> =
+        spares["sources"].as_array().unwrap().iter().map(|set| set["spares"].as_array().unwrap().len()).collect();
+    assert_eq!(of_each.iter().sum::<usize>(), 1, "{spares:#}");
     let listed = kept(&spot, ["template", "list"]).succeeds().stdout;
     assert!(listed.contains("shop     unmounted  ") && listed.contains("deleted  ready      "), "{listed}");
     // Its place was deleted, on a file system that is there.

@@ -176,7 +176,8 @@ fn difference_line(difference: &Difference) -> String {
 fn remove(templates: &Templates, arguments: &RemoveArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut removed = TemplateRemoveReceipt { names: Vec::new() };
     let ended = operands::each(&arguments.names, |name| {
-        // They may be on a file system that is not mounted.
+        // Both may be on a file system that is not mounted.
+        templates.check_removable(name)?;
         spares::store()?.remove(&SpareSource::Template(name.clone()), cancel)?;
         clear_away(&templates.remove(name)?);
         output::note(&format!("removed the template `{name}`"));
