@@ -164,6 +164,7 @@ impl Spares {
             is_paused: set.paused,
             is_watched: set.watched,
             directory: set.directory_path(),
+            is_away: matches!(set.check_mounted(), Err(Error::SparesNotMounted { .. })),
             is_new: false,
             exclude: set.definition.shape.exclude.clone(),
             next_bytes: None,

@@ -62,6 +62,9 @@ pub struct SpareSet {
     /// The directory that the spares are in.
     #[serde(rename = "place", with = "As::<ReceiptPath>")]
     pub directory: PathBuf,
+    /// The file system of that directory is not mounted.
+    #[serde(skip)]
+    pub is_away: bool,
     /// It was not there before this [`Spares::add`].
     #[serde(skip)]
     pub is_new: bool,

@@ -488,7 +488,11 @@ fn spares_on_a_file_system_that_is_not_mounted_are_not_forgotten() {
         place.spares(line).fails(1).says(&[&why, &hint]);
         assert_eq!((place.sets(), names(&at)), (1, Vec::new()), "{line:?}");
     }
+    let listed = place.spares(&["list"]).succeeds().stdout;
+    assert!(listed.contains("`, on a file system that is not mounted\n"), "{listed}");
     let _mounted = BindMount::new(place.spot.join("disk"), place.spot.join("at"));
+    let listed = place.spares(&["list"]).succeeds().stdout;
+    assert!(!listed.contains("not mounted"), "{listed}");
     place.spares(&["remove", "src"]).succeeds();
     assert_eq!((place.sets(), names(&at)), (0, Vec::new()));
 }

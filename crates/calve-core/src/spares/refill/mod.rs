@@ -108,6 +108,7 @@ fn refill_set(home: &Home, set: &Set, options: &RefillOptions, report: &mut Refi
     let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
     let deletion = Deletion::new(None, &options.progress, &options.cancel);
     report.removed += sweep(set, source.as_ref(), &deletion)?;
+    set.check_mounted()?;
     // Nothing is made while the source is not there: the directory for its spares may be one to mount its file system on.
     let (Some(origin), Some(_)) = (origin, source) else {
         return Err(Error::Missing(set.definition.source.name()));

@@ -578,6 +578,6 @@ fn nothing_is_built_while_the_file_system_of_the_source_is_not_mounted() {
     assert_eq!(fixture.refill(), (1, 0));
     drop(mount);
     let report = fixture.spares.refill(&foreground()).unwrap();
-    assert!(matches!(&report.failures[..], [(_, Error::Missing(_))]), "{:?}", report.failures);
+    assert!(matches!(&report.failures[..], [(_, Error::SparesNotMounted { .. })]), "{:?}", report.failures);
     assert_holds(fixture.path("at"), &[]);
 }

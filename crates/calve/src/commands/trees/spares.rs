@@ -242,10 +242,11 @@ fn sentence(set: &SpareSet) -> String {
         Some(0) => ", the next one shares its data".into(),
         Some(bytes) => format!(", the next one takes {}", size(bytes)),
     };
+    let away = if set.is_away { ", on a file system that is not mounted" } else { "" };
     let source = set.source.name();
     let (source, directory) = (ShownPath(source), ShownPath(&set.directory));
     format!(
-        "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{directory}`",
+        "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{directory}`{away}",
         counted(set.count, "spare")
     )
 }
