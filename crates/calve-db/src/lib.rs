@@ -47,7 +47,7 @@ pub use files::large_files::LargeFile;
 pub use registry::mark::marks;
 pub use registry::template::key::recipe_word;
 pub use registry::template::{DatabaseTemplate, ImageOrigin, list as list_templates};
-pub use registry::{Ending, Home, LaunchReport, Record, Server, endings, find, list, log};
+pub use registry::{Ending, Home, LaunchReport, Record, Server, endings, find, list, log, throwaway};
 pub use server::baseline::{BaselineServer, BaselineServers};
 pub use server::control::{mark, reset, stop, unmark};
 pub use server::messages::Ownership;

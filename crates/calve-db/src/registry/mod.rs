@@ -15,7 +15,7 @@ pub use ending::{Ending, endings};
 pub(crate) use ending::{forget as forget_ending, gone, sweep as sweep_endings};
 pub(crate) use record::{EarlyRecord, forget, hide, read, read_begun, show, write, write_begun};
 pub use record::{LaunchReport, Record, Server};
+pub use servers::{find, list, log, throwaway};
 pub(crate) use servers::without_record;
-pub use servers::{find, list, log};
 pub(crate) use slots::*;
 pub(crate) use sockets::{SOCKETS, SocketsNote};

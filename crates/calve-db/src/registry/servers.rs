@@ -13,10 +13,30 @@ use crate::sys::ProcessHandle;
 
 /// Lists the running servers by name, without standbys that wait, and without those whose record cannot be read.
 pub fn list(home: &Home) -> Result<Vec<Record>> {
-    let slots = slots(home)?;
-    let named = slots.iter().filter(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
-    let records = named.filter(|path| is_held(path)).filter_map(|path| read(path).ok().flatten());
-    Ok(records.filter(|record| !record.waits).map(as_it_is).collect())
+    Ok(each(home)?.into_iter().filter_map(|(_, record)| record.ok()).map(as_it_is).collect())
+}
+
+/// Lists the names of the running servers whose data goes with them, also of those whose record cannot be read.
+pub fn throwaway(home: &Home) -> Result<Vec<String>> {
+    let kept =
+        |name: &str, record: &Result<Record>| record.as_ref().map_or_else(|_| is_service(home, name), |it| it.durable);
+    let found = each(home)?.into_iter().filter(|(name, record)| !kept(name, record));
+    Ok(found.map(|(slot, record)| record.map_or(slot, |record| record.server.name)).collect())
+}
+
+/// Reads the record of each server that is ready and not a standby that waits. Returns it with the name of its slot.
+fn each(home: &Home) -> Result<Vec<(String, Result<Record>)>> {
+    let named = slots(home)?.into_iter().filter_map(|slot| {
+        let name = slot.file_name()?.to_string_lossy().into_owned();
+        let record = read(&slot).transpose().filter(|_| !name.starts_with('.') && is_held(&slot))?;
+        Some((name, record)).filter(|(_, record)| !record.as_ref().is_ok_and(|record| record.waits))
+    });
+    Ok(named.collect())
+}
+
+/// Returns whether a server without a readable record has data that outlives it.
+fn is_service(home: &Home, name: &str) -> bool {
+    home.services().join(name).exists()
 }
 
 /// Takes the process out of the record of a server that has ended: on a full disk its supervisor, which goes on, could not.

@@ -75,7 +75,7 @@ pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<()
     let home = home()?;
     let names = if arguments.all {
         // Those of worktrees end by `calve down`.
-        calve_db::list(&home)?.into_iter().filter(|record| !record.durable).map(|record| record.server.name).collect()
+        calve_db::throwaway(&home)?
     } else {
         arguments.names.clone()
     };

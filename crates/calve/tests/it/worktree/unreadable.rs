@@ -175,9 +175,14 @@ fn a_server_with_a_damaged_record_can_still_be_ended() {
     let stopped = kept.calve(&["db", "stop", "s", "--json"]).succeeds().says(&["stopped `s`"]);
     assert!(stopped.stdout.contains("\"servers\": []"), "{}", stopped.stdout);
     assert!(!kept.calve(&["db", "list"]).succeeds().stdout.contains("ended"));
+    kept.calve(&["db", "start", "t", "--name", "again"]).succeeds();
+    damage("again");
     let name = |at: &str| format!("db-{}", fs_err::read_to_string(kept.repo.join(at)).unwrap());
     let main = name(".git/calve-services");
     damage(&main);
+    // It was a standby, whose record has its new name.
+    let all = kept.calve(&["db", "stop", "--all"]).succeeds().says(&["stopped `t-"]);
+    assert!(!all.stderr.contains(&main) && !servers.join("again").exists(), "{all:?}");
     kept.calve(&["down"]).succeeds().says(&["stopped `db`"]);
     assert!(kept.home().join("db/services").join(main).join("data").exists());
     kept.calve(&["up"]).within(&one).succeeds();
