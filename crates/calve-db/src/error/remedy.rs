@@ -141,6 +141,8 @@ pub enum Remedy {
         "free some space on its disk and try again; `calve down --force` ends it and loses what it could not write"
     )]
     ForceStop,
+    #[error("end it with `calve down --force`, which loses what it cannot write")]
+    StopAnyway,
     #[error("keep the worktree, or lose its data: add `--lose-data` to this command")]
     ForceRemoval,
     #[error("try again in a moment")]

@@ -16,6 +16,6 @@ pub(crate) use ending::{forget as forget_ending, gone, sweep as sweep_endings};
 pub(crate) use record::{EarlyRecord, forget, hide, read, read_begun, show, write, write_begun};
 pub use record::{LaunchReport, Record, Server};
 pub use servers::{find, list, log, throwaway};
-pub(crate) use servers::without_record;
+pub(crate) use servers::{is_held_by, without_record};
 pub(crate) use slots::*;
 pub(crate) use sockets::{SOCKETS, SocketsNote};

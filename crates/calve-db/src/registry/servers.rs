@@ -1,5 +1,7 @@
 //! The servers that run, as commands look for them.
 
+use std::path::Path;
+
 use super::ending::{self, Ending};
 use super::name;
 use super::record::{Record, Server, read};
@@ -68,8 +70,14 @@ pub(crate) fn without_record(home: &Home, name: &str) -> Record {
         control: control.unwrap_or_default(),
         supervisor: supervisor.unwrap_or_default(),
         supervisor_started,
+        durable: is_service(home, name),
         ..Record::default()
     }
+}
+
+/// Returns whether the supervisor in that record still has the slot, which a later server of the same name may have taken.
+pub(crate) fn is_held_by(slot: &Path, record: &Record) -> bool {
+    signature(slot) == Some((record.supervisor, record.supervisor_started.unwrap_or_default())) && is_held(slot)
 }
 
 /// Returns the last lines of the log of a server that runs, or that ended lately, as the server wrote them, and how it ended, if it has.

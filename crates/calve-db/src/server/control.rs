@@ -30,8 +30,14 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
         Err(error @ Error::RecordDamaged(_)) => (registry::without_record(home, name), Some(error)),
         found => (found?, None),
     };
+    let may_lose = !record.durable || request == Request::StopAnyway;
     match change(home, &record, request, cancel) {
         Ok(_) if !slot.exists() => {}
+        // A signal says nothing about what it cannot write.
+        Err(Error::SupervisorGone(_)) if !may_lose && supervisor(&record).is_some() => {
+            let text = format!("the supervisor of the server `{name}` does not answer, so it was not stopped");
+            return Err(Error::failed(text, Remedy::StopAnyway));
+        }
         // In a home that was moved, its supervisor has not found the slot; or its socket was removed and has no listener.
         Ok(_) | Err(Error::SupervisorGone(_)) => {
             end(home, &record, cancel)?;
@@ -43,6 +49,9 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
     }
     match unreadable {
         Some(error) if registry::is_held(&slot) => Err(error),
+        None if registry::is_held_by(&slot, &record) => {
+            Err(Error::failed(format!("the server `{name}` is still ending"), Remedy::TryAgain))
+        }
         unreadable => Ok(unreadable.is_none().then_some(record)),
     }
 }
@@ -109,9 +118,13 @@ pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Re
     }
 }
 
-/// Asks by signal, and waits. When cancelled, stops waiting; the supervisor ends all the same.
+fn supervisor(record: &Record) -> Option<ProcessHandle> {
+    ProcessHandle::open(record.supervisor, record.supervisor_started)
+}
+
+/// Asks by signal, and waits for a while. When cancelled, stops waiting; the supervisor ends all the same.
 fn end(home: &Home, record: &Record, cancel: &CancelToken) -> Result<()> {
-    if let Some(supervisor) = ProcessHandle::open(record.supervisor, record.supervisor_started) {
+    if let Some(supervisor) = supervisor(record) {
         supervisor.signal(Signal::TERM);
         let started = Instant::now();
         while supervisor.lives() && started.elapsed() < Duration::from_secs(10) {

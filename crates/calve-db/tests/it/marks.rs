@@ -558,10 +558,18 @@ fn nobody_has_to_wait_for_a_supervisor_that_does_not_end() {
         let mut child = world.db(["stop", "a"]).spawn();
         std::thread::sleep(Duration::from_millis(300));
         signal(child.id().into(), word);
-        // After ten seconds it would have ended with 0.
+        // After ten seconds it would have ended with 1.
         assert_eq!(ends(&mut child), Some(130));
         signal(supervisor, Signal::CONT);
         world.nothing_runs();
     }
+    let server = world.start("a");
+    let supervisor = world.supervisors()[0];
+    signal(supervisor, Signal::STOP);
+    fs_err::remove_file(world.noted_sockets()[0].join("control")).unwrap();
+    world.db(["stop", "a"]).fails(1, &["the server `a` is still ending\nhint: try again in a moment\n"]);
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    signal(supervisor, Signal::CONT);
+    world.nothing_runs();
     world.nothing_left();
 }

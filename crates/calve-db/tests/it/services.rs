@@ -198,6 +198,31 @@ fn a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end() {
     world.nothing_runs();
 }
 
+/// A signal does not tell it what it may lose.
+#[test]
+fn a_server_whose_supervisor_does_not_answer_goes_on_until_it_is_forced_to_end() {
+    let Some(world) = World::with(ordinary(), None) else { return };
+    let project = Project::new(world, Redis);
+    let (world, down) = (&project.world, || project.world.calve("down").within(&project.path));
+    let server = project.up();
+    let name = server["name"].as_str().unwrap();
+    fs_err::remove_file(world.noted_sockets()[0].join("control")).unwrap();
+    let why = format!(
+        "the supervisor of the server `{name}` does not answer, so it was not stopped\n\
+         hint: end it with `calve down --force`, which loses what it cannot write\n"
+    );
+    down().fails(1, &[&why]);
+    world.db(["stop", name]).fails(1, &[&why]);
+    let record = world.home().join("db/servers").join(name).join("server.json");
+    let whole = fs_err::read(&record).unwrap();
+    fs_err::write(&record, "{").unwrap();
+    down().fails(1, &[&why]);
+    fs_err::write(&record, whole).unwrap();
+    assert_eq!(world.rows(Redis, &server), "1000");
+    down().arg("--force").succeeds();
+    world.nothing_runs();
+}
+
 /// PostgreSQL would crash and lose what is in no log, and MariaDB would wait for room.
 #[test]
 fn a_server_without_room_to_end_goes_on_until_it_is_forced_to_end() {

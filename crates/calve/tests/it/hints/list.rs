@@ -21,7 +21,6 @@ const NOWHERE: &[(&str, &str, &str)] = &[
     ("calve-git", "WaitOrChooseAnotherBranch", RACE),
     ("calve-core", "NameEntriesOfRoot", "it takes a second name of the machine's root, which no test may make"),
     ("calve-core", "WaitForLease", "the kernel ends a lease after 45 seconds, which is as long as Calve waits"),
-    ("calve-db", "TryAgain", "a process of a server that was killed has to live on for a minute"),
     ("calve-db", "Engine", "it is one of the engine's, in the words for it"),
     ("calve-db", "Sweep", RACE),
     ("calve-bench", "Install", "each source of a program has words of its own"),
