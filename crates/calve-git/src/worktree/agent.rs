@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::entries::branch_in;
-use crate::repository::{Repository, Worktree};
+use crate::repository::{self, Repository, Worktree};
 use crate::trust::entry_of;
 use crate::worktree::add::report::NewWorktree;
 use crate::worktree::add::target;
-use crate::worktree::registration::{delete_unused, may_be_checked_out};
+use crate::worktree::registration::delete_unused;
 
 /// The mark's name. In it is the word for the agent.
 const MARK: &str = "calve-agent";
@@ -98,6 +98,9 @@ pub fn finish_for_agent(root: &Path, maker: &str) -> Result<()> {
 /// Deletes the branch that was made for a worktree, unless it has moved.
 pub fn delete_made_branch(added: &NewWorktree) -> Result<()> {
     let Some(branch) = added.branch.as_deref().filter(|_| added.is_new_branch) else { return Ok(()) };
-    let common = Repository::open(&added.donor)?.common;
-    delete_unused(&common, branch, &added.head, || may_be_checked_out(&common, Path::new(""), branch)).map(drop)
+    let repository = Repository::open(&added.donor)?;
+    // Its own entry may still be there, where something keeps it from being removed.
+    let has_it = |one: &Worktree| one.branch.as_deref() == Some(branch) && one.path != added.path;
+    let is_in_use = || Ok(repository::list(&repository.git())?.iter().any(has_it));
+    delete_unused(&repository.common, branch, &added.head, is_in_use).map(drop)
 }
