@@ -1,6 +1,6 @@
 //! Reads in git's logs of references (git-reflog(1)) how they came to have their commits.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -25,7 +25,9 @@ impl Log {
 
     /// Reads the logs of references, in their order. There may be one for each of a thousand branches, so all processors read them.
     pub(crate) fn of_each(directory: &Path, references: &[&str]) -> Vec<Log> {
-        let Ok(logs) = Log::directory(directory) else {
+        // Each of a thousand is found from here in a fraction of the time. It may be a link, as git-new-workdir makes it.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(logs) = rustix::fs::open(directory.join("logs"), flags, Mode::empty()) else {
             return references.iter().map(|_| Log::default()).collect();
         };
         let read_all = |references: &[&str]| -> Vec<Log> {
@@ -42,12 +44,6 @@ impl Log {
             let others = others.into_iter().flat_map(joined);
             read_all(here).into_iter().chain(others).collect()
         })
-    }
-
-    /// Opens the directory of logs, from where each of a thousand is found in a fraction of the time. It may be a link, as git-new-workdir makes it.
-    fn directory(directory: &Path) -> rustix::io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::open(directory.join("logs"), flags, Mode::empty())
     }
 
     /// Reads a log into its own memory by way of `buffer`: most have a few lines.
@@ -256,45 +252,6 @@ impl<'l> LogLine<'l> {
             _ => return None,
         };
         Some(Rewriting { old: self.old.to_owned(), new: self.new.to_owned(), onto, certainty: Certainty::Told })
-    }
-}
-
-/// Logs that were read before git had listed the references, since both take long where there are many.
-#[derive(Default)]
-pub(crate) struct EarlyLogs(HashMap<String, Log>);
-
-impl EarlyLogs {
-    pub(crate) fn read(common: &Path) -> EarlyLogs {
-        let mut early = EarlyLogs::default();
-        let Ok(logs) = Log::directory(common) else { return early };
-        let (mut buffer, mut folders) = (vec![0; 16_384], vec!["refs".to_owned()]);
-        while let Some(folder) = folders.pop() {
-            let Ok(entries) = fs_err::read_dir(common.join("logs").join(&folder)) else { continue };
-            for entry in entries.flatten() {
-                let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else { continue };
-                let name = format!("{folder}/{name}");
-                if kind.is_dir() {
-                    folders.push(name);
-                } else if kind.is_file()
-                    && let Ok(log) = Log::read(&logs, &name, &mut buffer)
-                {
-                    early.0.insert(name, log);
-                }
-            }
-        }
-        early
-    }
-
-    /// Returns the logs of these references, each with its commit, in their order. A log that does not end with the commit is older than the
-    /// reference, and is read again.
-    pub(crate) fn of_each(mut self, common: &Path, references: &[(&str, &str)]) -> Vec<Log> {
-        let is_of = |log: &Log, oid: &str| log.lines().next_back().is_some_and(|line| line.new == oid);
-        let early: Vec<Option<Log>> =
-            references.iter().map(|(name, oid)| self.0.remove(*name).filter(|log| is_of(log, oid))).collect();
-        let missing: Vec<&str> =
-            references.iter().zip(&early).filter(|(_, log)| log.is_none()).map(|((name, _), _)| *name).collect();
-        let mut late = Log::of_each(common, &missing).into_iter();
-        early.into_iter().map(|log| log.or_else(|| late.next()).unwrap_or_default()).collect()
     }
 }
 
@@ -511,31 +468,6 @@ mod tests {
         for how in ["rebase (finish): refs/heads/x onto b", "rebase (finish): returning to refs/heads/x", "commit: x"] {
             assert_eq!(onto(how), None, "{how}");
         }
-    }
-
-    #[test]
-    fn a_log_that_was_read_too_early_is_read_again() {
-        let common = tempfile::tempdir().unwrap();
-        let write = |name: &str, commits: &[&str]| {
-            let path = common.path().join("logs/refs/heads").join(name);
-            let lines: String = commits.iter().map(|new| format!("0 {new} u <u@e> 1 +0000\tcommit: {new}\n")).collect();
-            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
-            fs_err::write(path, lines).unwrap();
-        };
-        write("same", &["1"]);
-        write("of/a/folder", &["1"]);
-        write("longer", &["1"]);
-        let early = EarlyLogs::read(common.path());
-        assert_eq!(early.0.len(), 3);
-        write("same", &["9", "1"]);
-        write("longer", &["1", "2"]);
-        write("new", &["3"]);
-        let wanted = [("same", "1"), ("longer", "2"), ("none", "4"), ("of/a/folder", "1"), ("new", "3")];
-        let names = wanted.map(|(name, _)| format!("refs/heads/{name}"));
-        let wanted: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(wanted.map(|(_, oid)| oid)).collect();
-        let logs = early.of_each(common.path(), &wanted);
-        let lengths: Vec<usize> = logs.iter().map(|log| log.lines().count()).collect();
-        assert_eq!(lengths, [1, 2, 0, 1, 1]);
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
-use crate::repository::logs::EarlyLogs;
 use crate::repository::origins::{Origins, decide, provenance_of_commit};
 use crate::repository::reference_list::References;
 use crate::repository::references::{Refspec, refspecs};
@@ -59,21 +58,17 @@ impl Repository {
         let start = git.directory();
         // git takes longer to start than to answer.
         let (places, settings, references, worktrees) = std::thread::scope(|scope| {
-            let places = scope.spawn(|| {
-                let places = places(git)?;
-                let logs = EarlyLogs::read(&start.join(&places.common));
-                Ok((places, logs))
-            });
+            let places = scope.spawn(|| places(git));
             let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
             let references = scope.spawn(|| References::list(git));
             let worktrees = list(git);
             (joined(places), joined(settings), joined(references), worktrees)
         });
-        let (common, own, here, logs) = match places {
-            Ok((Places { common, own, here }, logs)) => {
+        let (common, own, here) = match places {
+            Ok(Places { common, own, here }) => {
                 // With GIT_DIR set, git takes any directory for a worktree.
                 let here = here.filter(|_| !is_told_where);
-                (fs_err::canonicalize(start.join(common))?, real(&own), here, logs)
+                (fs_err::canonicalize(start.join(common))?, real(&own), here)
             }
             Err(Error::Git { said, .. }) => return Err(unopened(start, &said)),
             Err(other) => return Err(other),
@@ -82,7 +77,7 @@ impl Repository {
         state::look(&common, here.as_deref().map(|here| (here, own.as_path())), &mut worktrees)?;
         let settings = parse_settings(&settings);
         let references = references?;
-        let origins = decide(&common, &settings, &mut worktrees, &references, logs)?;
+        let origins = decide(&common, &settings, &mut worktrees, &references)?;
         Ok(Repository {
             worktrees,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),

@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::git::Git;
 use crate::remedy::UnfinishedOperation::{Bisect, Rebase, RebaseOrAm};
-use crate::repository::logs::{Certainty, EarlyLogs, History, Log};
+use crate::repository::logs::{Certainty, History, Log};
 use crate::repository::operation::{unfinished, unfinished_rebase};
 use crate::repository::reference_list::{Reference, References};
 use crate::repository::references::{Fetched, Namespaces, Source};
@@ -56,19 +56,13 @@ struct Tip<'l> {
 }
 
 impl Origins {
-    fn new(
-        common: &Path,
-        settings: &[(String, String)],
-        worktrees: &[Worktree],
-        references: &References,
-        logs: EarlyLogs,
-    ) -> Origins {
+    fn new(common: &Path, settings: &[(String, String)], worktrees: &[Worktree], references: &References) -> Origins {
         let namespaces = Namespaces::new(settings);
         let mut origins = Origins { lacks_evidence: !keeps_files(settings), ..Origins::default() };
         let directories = || worktrees.iter().filter_map(|worktree| worktree.entry.as_deref()).chain([common]);
         let mut fetched = Fetched::default();
         directories().for_each(|directory| fetched.read(directory, &namespaces.remotes));
-        let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, references, logs);
+        let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, references);
         origins.add_worktrees(worktrees);
         for directory in directories() {
             let log = Log::new(directory, "HEAD");
@@ -105,7 +99,6 @@ impl Origins {
         worktrees: &[Worktree],
         fetched: &Fetched,
         references: &'l References,
-        logs: EarlyLogs,
     ) -> (Vec<&'l str>, Vec<&'l str>) {
         let is_bare = worktrees.first().is_none_or(|main| main.is_bare);
         let head = fs_err::read_to_string(common.join("HEAD")).unwrap_or_default();
@@ -125,7 +118,7 @@ impl Origins {
             }
         }
         let mut logged: Vec<&mut Tip<'_>> = all.iter_mut().filter(|tip| tip.source == Source::Project).collect();
-        let logs = logs.of_each(common, &logged.iter().map(|tip| (tip.reference, tip.oid)).collect::<Vec<_>>());
+        let logs = Log::of_each(common, &logged.iter().map(|tip| tip.reference).collect::<Vec<_>>());
         for (tip, log) in logged.iter_mut().zip(&logs) {
             self.others.extend(log.of_others(tip.reference, &namespaces.remotes).map(str::to_owned));
             // One that was made of a detached HEAD has what that had. What the user made is known by other logs.
@@ -270,9 +263,8 @@ pub(crate) fn decide(
     settings: &[(String, String)],
     worktrees: &mut [Worktree],
     references: &References,
-    logs: EarlyLogs,
 ) -> Result<Origins> {
-    let origins = Origins::new(common, settings, worktrees, references, logs);
+    let origins = Origins::new(common, settings, worktrees, references);
     let mut undecided = Vec::new();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
         let entry = worktree.entry.clone();
