@@ -119,7 +119,7 @@ async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) 
 /// The bytes of a stream, until they are taken.
 type Kept = Arc<Mutex<Option<Vec<u8>>>>;
 
-/// Reads a stream to its end. Bytes beyond the limit are read too, so that the writer can go on, but not kept.
+/// Reads a stream to its end, also after its bytes were taken, so that the writer can go on.
 async fn keep(stream: Option<impl AsyncRead + Unpin>, kept: Kept) {
     let Some(mut stream) = stream else { return };
     let mut part = [0; 16 << 10];

@@ -163,7 +163,7 @@ struct CheckWorker<'a> {
     device: u64,
     /// The directory that is looked at has a file of several names.
     has_links: bool,
-    /// What has changed in that directory.
+    /// The changes in that directory.
     touched: DirectoryChanges,
     found: SpareDifferences,
 }

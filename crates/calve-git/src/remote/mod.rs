@@ -23,7 +23,7 @@ pub use url::{RepositoryUrl, Transport};
 
 use strum::{IntoStaticStr, VariantNames};
 
-/// Whether git may ask for a password.
+/// The right of git to ask for a password.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Prompts {
     /// It fails instead, and runs in a process group of its own.
