@@ -16,7 +16,7 @@ use crate::files::runtime;
 use crate::files::{random, trash};
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, EarlyRecord, Home, RegistrySlot};
-use crate::server::launch::data::{Mounts, clone_data};
+use crate::server::launch::data::clone_data;
 use crate::server::launch::{LaunchRequest, as_seen, instance, make_files, open_up, start_server};
 use crate::server::messages::{Origin, Spec};
 use crate::server::starter::spec_of;
@@ -74,7 +74,7 @@ impl<'a> BaselineServers<'a> {
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&spec.slot))?;
         registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, None))?;
         runtime::make(&spec.record.directory, spec.account)?;
-        clone_data(&self.template.data_directory(), &spec.slot.join("data"), None, Mounts::None, cancel)?;
+        clone_data(&self.template.data_directory(), &spec.slot.join("data"), cancel)?;
         let wanted = LaunchRequest::new(spec, engine, &server.address, cancel);
         let (slot, settings, output) = make_files(&wanted)?;
         open_up(&wanted, &slot, &settings)?;

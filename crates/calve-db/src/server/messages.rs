@@ -195,7 +195,7 @@ pub(crate) enum Answer {
     /// A number that changes with everything that is written, if that can be told.
     Written(Option<String>),
     /// The data was cloned, by this strategy.
-    Copied(Strategy),
+    Copied(Option<Strategy>),
     /// The state is kept.
     Marked(Box<DatabaseTemplate>),
     /// The server is gone.

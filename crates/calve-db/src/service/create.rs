@@ -19,7 +19,7 @@ use crate::files::trash;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, Home, RegistrySlot, lock_all, name, unix_now};
 use crate::server::control;
-use crate::server::launch::data::{FollowingClone, Mounts, clone_data};
+use crate::server::launch::data::{FollowingClone, clone_data};
 use crate::server::messages::{Answer, Origin, Request, Spec};
 use crate::server::starter::{self, OwnedServer, Starter, new_spec};
 use crate::server::sweep;
@@ -81,7 +81,7 @@ pub(super) fn from_template(home: &Home, template: &str, slot: &Path, cancel: &C
     let _held = template::lock(&template.slot)?;
     template::check_files(&template.slot)?;
     let data = slot.join(DATA);
-    let placed = clone_data(&template.data_directory(), &data, None, Mounts::None, cancel)?;
+    let strategy = clone_data(&template.data_directory(), &data, cancel)?.report.strategy;
     Ok(Service {
         name: String::new(),
         service: String::new(),
@@ -96,7 +96,7 @@ pub(super) fn from_template(home: &Home, template: &str, slot: &Path, cancel: &C
         version: template.version,
         account: template.account,
         notifies: template.notifies,
-        strategy: placed.strategy,
+        strategy,
         runtime: String::new(),
         inode: 0,
         slot: PathBuf::new(),
@@ -123,14 +123,14 @@ pub(super) fn from_service(home: &Home, source: &str, slot: &Path, cancel: &Canc
     }
     let _held = run::take_data(home, &source, cancel)?;
     let data = slot.join(DATA);
-    let placed = clone_data(&source.data_directory(), &data, None, Mounts::None, cancel)?;
+    let strategy = clone_data(&source.data_directory(), &data, cancel)?.report.strategy;
     let donor = Donor::merge(before, Donor::find(home, &source));
-    Ok(Service { strategy: placed.strategy, donor, ..source })
+    Ok(Service { strategy, donor, ..source })
 }
 
 /// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would
 /// have left: every transaction that was confirmed is in it, and the engine recovers it. `to`: a staged directory beside its own.
-pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &CancelToken) -> Result<Strategy> {
+pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &CancelToken) -> Result<Option<Strategy>> {
     let (Some(files), true) = (&spec.durable, to.starts_with(registry::NEW_SERVICE) && !to.contains('/')) else {
         return Err(Error::UnknownService(to.to_owned()));
     };
@@ -147,16 +147,16 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
         None => sys::sync_file_system(files).at(Operation::Sync, files)?,
     }
     unless_cancelled(cancel)?;
-    let placed = {
+    let cloned = {
         let _frozen = sys::freeze().at(Operation::HoldServer, files)?;
         if let Some(strategy) = following.and_then(FollowingClone::finish) {
-            return Ok(strategy);
+            return Ok(Some(strategy));
         }
         trash::remove(&clone, RemovalWait::No)?;
-        clone_data(&data, &clone, None, Mounts::None, cancel)?
+        clone_data(&data, &clone, cancel)?
     };
     let _ = trash::reap(clone.parent().unwrap_or(&clone));
-    Ok(placed.strategy)
+    Ok(cloned.report.strategy)
 }
 
 /// Returns the template of this name. Fails unless data for a service can be cloned from it.
@@ -224,7 +224,7 @@ pub(crate) fn start_copy(home: &Home, source: &str, slot: RegistrySlot, starter:
     };
     let name = slot.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut spec = new_spec(home, &name, &slot.path, &service.engine, &service.program, service.account)?;
-    spec.record.server.launch.strategy = Some(service.strategy);
+    spec.record.server.launch.strategy = service.strategy;
     spec.record.notifies = service.notifies;
     let mut spec = Spec {
         version: service.version.clone(),

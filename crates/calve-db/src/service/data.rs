@@ -67,7 +67,7 @@ pub struct Service {
     pub(crate) version: String,
     pub(crate) account: Account,
     pub(crate) notifies: bool,
-    pub(crate) strategy: Strategy,
+    pub(crate) strategy: Option<Strategy>,
     /// The name of its runtime directory, which is always the same one, so that its URL is too.
     pub(super) runtime: String,
     /// The inode number of its slot, which it has not in a copy of the home. 0 in data of an older version of Calve.

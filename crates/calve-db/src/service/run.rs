@@ -58,7 +58,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     // Leftovers of a killed one.
     runtime::remove(&directory, RemovalWait::Yes);
     spec.record.server.template = Some(service.template.clone());
-    spec.record.server.launch.strategy = Some(service.strategy);
+    spec.record.server.launch.strategy = service.strategy;
     spec.record = Record {
         control: runtime::control(&directory),
         directory,

@@ -78,7 +78,7 @@ impl Drop for PreparedServer<'_> {
         launched.server.kill();
         let _ = launched.server.wait();
         launched.seen.hide();
-        if let Some(overlay) = launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
+        if let Some(overlay) = launched.overlay.take() {
             let _ = overlay.unmount();
         }
         drop(launched);

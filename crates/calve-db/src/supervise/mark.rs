@@ -23,7 +23,7 @@ use crate::files::trash;
 use crate::registry::mark;
 use crate::registry::name;
 use crate::registry::template::{self, DatabaseTemplate, manifest};
-use crate::server::launch::data::{Mounts, clone_data};
+use crate::server::launch::data::clone_data;
 use crate::server::launch::{ResetData, unless_left};
 use crate::server::messages::{Answer, Origin, send};
 use crate::server::sweep;
@@ -112,7 +112,7 @@ impl Supervisor<'_> {
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
         let data = staged.join("data");
-        clone_data(&self.directories.data()?, &data, None, Mounts::None, self.cancel)?;
+        clone_data(&self.directories.data()?, &data, self.cancel)?;
         self.engine.scrub(&data)?;
         let spec = self.own.spec()?;
         let unknown = || Error::server_failed("is of an unknown version");

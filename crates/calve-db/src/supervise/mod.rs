@@ -505,7 +505,7 @@ impl<'a> Supervisor<'a> {
             end => {
                 self.shut_down();
                 self.launched.seen.hide();
-                if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
+                if let Some(overlay) = self.launched.overlay.take() {
                     let _ = overlay.unmount();
                 }
                 // The process that waits for the answer may want to remove the template, or the port.

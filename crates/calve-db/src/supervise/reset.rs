@@ -11,8 +11,9 @@ use crate::error::end_reason::EndReason;
 use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 use crate::files::trash;
+use crate::registry::LaunchReport;
 use crate::registry::template;
-use crate::server::launch::data::DataClone;
+use crate::server::launch::data::milliseconds_since;
 use crate::server::launch::{ResetData, unless_left};
 use crate::server::messages::{Answer, Origin, send};
 
@@ -80,9 +81,8 @@ impl Supervisor<'_> {
             return None;
         }
         let started = Instant::now();
-        let placed = self.launched.placed.as_ref()?;
         let mut options = CloneOptions::default();
-        options.strategy = Choice::Only(placed.strategy);
+        options.strategy = Choice::Only(self.launched.report.strategy?);
         options.cancel = self.cancel.clone();
         let data = self.directories.data().ok()?;
         let work = || calve_core::internal::revert(&data, &template.join("data"), &state, &options);
@@ -91,12 +91,13 @@ impl Supervisor<'_> {
         if origin.template_identity() != identity {
             return None;
         }
-        Some(ResetData::Reverted(DataClone { took: started.elapsed(), ..placed.again() }, reverted))
+        let report = LaunchReport { clone_ms: Some(milliseconds_since(started)), ..self.launched.report.clone() };
+        Some(ResetData::Reverted(report, reverted))
     }
 
     /// Takes the present data away. Clones are deleted when the server answers again; copies at once, for the room that they take.
     fn take_files_away(&mut self) -> Result<()> {
-        if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
+        if let Some(overlay) = self.launched.overlay.take() {
             return Ok(overlay.unmount()?);
         }
         trash::remove(&self.directories.data()?, RemovalWait::No)?;

@@ -1,19 +1,19 @@
 //! A server's data directory: how it comes to be, by the best strategy that there is.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use calve_core::internal::{FollowedSource, InlinedBytes, OverlayMount, OverlayOptions};
 use calve_core::{CancelToken, Choice, CloneOptions, Refusal, Requirement, Strategy};
 
 use crate::error::{Error, Result};
+use crate::registry::LaunchReport;
 
-#[derive(Debug)]
+/// A data directory that was cloned, or that is there.
+#[derive(Debug, Default)]
 pub(crate) struct DataClone {
-    pub(crate) strategy: Strategy,
-    /// Better ones, and why not.
-    pub(crate) refused: Vec<Refusal>,
-    pub(crate) took: Duration,
+    /// The part of the report that is known before the server runs.
+    pub(crate) report: LaunchReport,
     /// Whether files are copied as a whole when they are opened for writing.
     pub(crate) copies_up: bool,
     /// Where the changes are, on an overlay of this machine. Unmounted when dropped.
@@ -21,44 +21,42 @@ pub(crate) struct DataClone {
 }
 
 impl DataClone {
-    /// Returns why better strategies were not used, in words.
-    pub(crate) fn reasons(&self) -> Vec<String> {
-        self.refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
-    }
-
-    /// Returns the same description, of data that are on no overlay.
-    pub(crate) fn again(&self) -> Self {
-        Self {
-            strategy: self.strategy,
-            refused: self.refused.clone(),
-            took: self.took,
-            copies_up: false,
-            overlay: None,
-        }
+    /// Describes a clone that is complete now. `refused`: better strategies.
+    pub(super) fn new(strategy: Strategy, refused: &[Refusal], started: Instant) -> Self {
+        let clone_ms = Some(milliseconds_since(started));
+        let refused = reasons(refused);
+        let report = LaunchReport { strategy: Some(strategy), refused, clone_ms, ..LaunchReport::default() };
+        Self { report, ..Self::default() }
     }
 }
 
-/// Says whether an overlay can be mounted for a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mounts {
-    /// This process may mount, in a namespace of its own.
-    Here,
-    /// It may not, or it would be invisible.
-    None,
-    /// The engine that runs the server in a container would not see it.
-    Unseen,
+fn reasons(refused: &[Refusal]) -> Vec<String> {
+    refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
 }
 
-pub(crate) fn clone_data(
+pub(crate) fn milliseconds_since(started: Instant) -> f64 {
+    (started.elapsed().as_secs_f64() * 1e5).round() / 100.0
+}
+
+/// Why no overlay can be mounted without a namespace.
+pub(super) const MAY_NOT_MOUNT: &str = "this process may not mount, and may not make a user namespace";
+
+/// Clones a data directory by the best strategy other than an overlay.
+pub(crate) fn clone_data(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<DataClone> {
+    clone_by(src, dst, None, Some(MAY_NOT_MOUNT), cancel)
+}
+
+/// Clones by this strategy, or by the best. `no_overlay`: why an overlay cannot be mounted for a server, if it cannot.
+pub(super) fn clone_by(
     src: &Path,
     dst: &Path,
     strategy: Option<Strategy>,
-    mounts: Mounts,
+    no_overlay: Option<&str>,
     cancel: &CancelToken,
 ) -> Result<DataClone> {
     let started = Instant::now();
     match strategy {
-        Some(Strategy::Overlay) => overlay(src, dst, mounts, Vec::new(), started),
+        Some(Strategy::Overlay) => overlay(src, dst, no_overlay, &[], started),
         Some(strategy) => match cloned(src, dst, &only(strategy, cancel), started) {
             Err(calve_core::Error::RequirementRefused { refused, .. }) => {
                 let of_it = refused.iter().find(|refusal| refusal.strategy == strategy);
@@ -68,16 +66,18 @@ pub(crate) fn clone_data(
             other => Ok(other?),
         },
         None => {
-            let refused = match cloned(src, dst, &sharing(cancel), started) {
+            let mut sharing = options(cancel);
+            sharing.require = vec![Requirement::Cow];
+            let mut refused = match cloned(src, dst, &sharing, started) {
                 Err(calve_core::Error::RequirementRefused { refused, .. }) => better(refused),
                 other => return Ok(other?),
             };
-            match overlay(src, dst, mounts, refused.clone(), started) {
+            match overlay(src, dst, no_overlay, &refused, started) {
                 Err(Error::Strategy { reason, .. }) => {
-                    let mut placed = cloned(src, dst, &only(Strategy::Copy, cancel), started)?;
-                    placed.refused = refused;
-                    placed.refused.push(Refusal { strategy: Strategy::Overlay, reason, remedy: None });
-                    Ok(placed)
+                    refused.push(Refusal { strategy: Strategy::Overlay, reason, remedy: None });
+                    let mut copied = cloned(src, dst, &only(Strategy::Copy, cancel), started)?;
+                    copied.report.refused = reasons(&refused);
+                    Ok(copied)
                 }
                 other => other,
             }
@@ -125,12 +125,6 @@ fn options(cancel: &CancelToken) -> CloneOptions {
     options
 }
 
-fn sharing(cancel: &CancelToken) -> CloneOptions {
-    let mut options = options(cancel);
-    options.require = vec![Requirement::Cow];
-    options
-}
-
 fn only(strategy: Strategy, cancel: &CancelToken) -> CloneOptions {
     let mut options = options(cancel);
     options.strategy = Choice::Only(strategy);
@@ -144,8 +138,7 @@ fn cloned(
     started: Instant,
 ) -> std::result::Result<DataClone, calve_core::Error> {
     let report = calve_core::clone_tree(src, dst, options)?;
-    let refused = better(report.refused);
-    Ok(DataClone { strategy: report.strategy, refused, took: started.elapsed(), copies_up: false, overlay: None })
+    Ok(DataClone::new(report.strategy, &better(report.refused), started))
 }
 
 /// Returns the refusals of strategies that would have been tried before an overlay.
@@ -154,23 +147,27 @@ fn better(mut refused: Vec<Refusal>) -> Vec<Refusal> {
     refused
 }
 
-fn overlay(src: &Path, dst: &Path, mounts: Mounts, refused: Vec<Refusal>, started: Instant) -> Result<DataClone> {
+fn overlay(
+    src: &Path,
+    dst: &Path,
+    no_overlay: Option<&str>,
+    refused: &[Refusal],
+    started: Instant,
+) -> Result<DataClone> {
     let no = |reason: String| Error::Strategy { strategy: Strategy::Overlay, reason };
-    match mounts {
-        Mounts::Here => {}
-        Mounts::None => return Err(no("this process may not mount, and may not make a user namespace".into())),
-        Mounts::Unseen => return Err(no("Docker's engine does not see what this process mounts".into())),
+    if let Some(reason) = no_overlay {
+        return Err(no(reason.into()));
     }
     let mut options = OverlayOptions::default();
     options.state = dst.parent().map(PathBuf::from);
     let mount = calve_core::internal::mount_overlay(src, dst, &options).map_err(|error| no(error.to_string()))?;
-    let took = started.elapsed();
+    let mounted = DataClone::new(Strategy::Overlay, refused, started);
     // A reflink was not tried where an overlay was asked for.
     let copies_up = match refused.is_empty() {
         false => refused.iter().any(|refusal| refusal.strategy == Strategy::Reflink),
         true => !can_reflink(src, dst.parent().unwrap_or(dst)),
     };
-    Ok(DataClone { strategy: Strategy::Overlay, refused, took, copies_up, overlay: Some(mount) })
+    Ok(DataClone { copies_up, overlay: Some(mount), ..mounted })
 }
 
 /// Reports whether the kernel can share the blocks of a file with its copy.

@@ -10,11 +10,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::internal::CloneState;
+use calve_core::internal::{CloneState, OverlayMount};
 use calve_core::{CancelToken, CloneOptions, RemovalWait, Strategy};
 use rustix::event::{PollFd, PollFlags};
 
-use self::data::{DataClone, Mounts, clone_data};
+use self::data::{DataClone, MAY_NOT_MOUNT, clone_by, milliseconds_since};
 pub(crate) use self::port::HeldPort;
 pub(crate) use self::process::start_server;
 use self::process::{start, start_in_container};
@@ -26,7 +26,7 @@ use crate::engine::{Instance, connection, memory};
 use crate::error::operation::Operation;
 use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
-use crate::files::large_files::{self, LargeFile};
+use crate::files::large_files;
 use crate::files::log;
 use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
@@ -43,7 +43,7 @@ pub(crate) struct RunningServer {
     pub(crate) neutralised: Vec<String>,
     /// Unmounted before the files are removed, the second place first: it shows an overlay too.
     pub(crate) seen: ServerView,
-    pub(crate) placed: Option<DataClone>,
+    pub(crate) overlay: Option<OverlayMount>,
     /// The state of the data directory before the server was started, if a reset has made it.
     pub(crate) state: Option<CloneState>,
     /// On an overlay the template must stay as it is.
@@ -56,10 +56,10 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let spec = wanted.spec;
     let data = wanted.files.join(DATA);
     let (slot, settings, output) = make_files(wanted)?;
-    let (placed, template, mut neutralised) = unless_left(&wanted.owners, wanted.cancel, || {
+    let (cloned, template, mut neutralised) = unless_left(&wanted.owners, wanted.cancel, || {
         quietly(wanted.is_speculative, || data_directory(wanted, &slot, &data))
     })?;
-    let state = recorded(wanted, placed.as_ref(), &data);
+    let state = recorded(wanted, &cloned, &data);
     let seen = as_seen(wanted)?;
     open_up(wanted, &slot, &settings)?;
     if *wanted.origin == Origin::Init {
@@ -88,24 +88,14 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     meanwhile();
     neutralised
         .extend(unless_left(&wanted.owners, wanted.cancel, || wanted.engine.finish_start(&instance, wanted.cancel))?);
-    let ready_ms = milliseconds(started.elapsed());
-    let is_overlay = placed.as_ref().is_some_and(|placed| placed.strategy == Strategy::Overlay);
-    Ok(RunningServer {
-        server,
-        report: LaunchReport {
-            strategy: placed.as_ref().map(|placed| placed.strategy).or(spec.record.server.launch.strategy),
-            refused: placed.as_ref().map(DataClone::reasons).unwrap_or_default(),
-            copied_on_first_open: copied_on_first_open(wanted, placed.as_ref()),
-            clone_ms: placed.as_ref().map(|placed| milliseconds(placed.took)),
-            ready_ms,
-        },
-        notifies,
-        neutralised,
-        placed,
-        state,
-        seen,
-        template: template.filter(|_| is_overlay),
-    })
+    let DataClone { mut report, copies_up, overlay } = cloned;
+    report.ready_ms = milliseconds_since(started);
+    report.strategy = report.strategy.or(spec.record.server.launch.strategy);
+    if let (Origin::Template(source), true) = (wanted.origin, copies_up) {
+        report.copied_on_first_open = large_files::large(&source.join(DATA));
+    }
+    let template = template.filter(|_| overlay.is_some());
+    Ok(RunningServer { server, report, notifies, neutralised, seen, overlay, state, template })
 }
 
 /// Makes the directories of a server anew, but for its data. Returns that of its files, that of its settings, and its log.
@@ -132,9 +122,10 @@ pub(crate) fn open_up(wanted: &LaunchRequest<'_>, slot: &Directory, settings: &D
 
 /// Records the state of the data directory for the next reset, which can do without. Root never changes anything in a directory that the
 /// server's account could reach before, so as root every reset makes a new one.
-fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path) -> Option<CloneState> {
+fn recorded(wanted: &LaunchRequest<'_>, cloned: &DataClone, data: &Path) -> Option<CloneState> {
     let reset = wanted.reset?;
-    if placed?.overlay.is_some() || wanted.spec.account.to_become().is_some() {
+    let is_tree = cloned.report.clone_ms.is_some() && cloned.overlay.is_none();
+    if !is_tree || wanted.spec.account.to_become().is_some() {
         return None;
     }
     let after = match reset {
@@ -156,20 +147,6 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
         purpose: wanted.spec.purpose,
         account: wanted.spec.account,
     }
-}
-
-/// Returns the large files that an overlay copies as a whole.
-fn copied_on_first_open(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>) -> Vec<LargeFile> {
-    match wanted.origin {
-        Origin::Template(template) if placed.is_some_and(|placed| placed.copies_up) => {
-            large_files::large(&template.join("data"))
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1e5).round() / 100.0
 }
 
 /// Runs work that may take long, such as copying gigabytes, and cancels it when the server is not wanted any more.
@@ -210,7 +187,7 @@ fn quietly<T: Send>(is_speculative: bool, work: impl FnOnce() -> T + Send) -> T 
 }
 
 /// The clone that a data directory is, the lock of its template, and what was taken away from it.
-type PreparedData = (Option<DataClone>, Option<File>, Vec<String>);
+type PreparedData = (DataClone, Option<File>, Vec<String>);
 
 fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> Result<PreparedData> {
     let spec = wanted.spec;
@@ -225,21 +202,23 @@ fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> 
             let lock = template::lock(template)?;
             // A reset has looked at them.
             wanted.reset.map_or_else(|| template::check_files(template), |_| Ok(()))?;
-            let mounts = match &spec.container {
-                Some(container) if container.image.is_docker() => Mounts::Unseen,
-                _ if spec.record.isolated && !spec.whole => Mounts::Here,
-                _ => Mounts::None,
+            let no_overlay = match &spec.container {
+                Some(container) if container.image.is_docker() => {
+                    Some("Docker's engine does not see what this process mounts")
+                }
+                _ if spec.record.isolated && !spec.whole => None,
+                _ => Some(MAY_NOT_MOUNT),
             };
             let (source, strategy) = (template.join(DATA), spec.record.server.launch.strategy);
-            let placed = match wanted.reset {
-                Some(ResetData::Reverted(placed, _)) => placed.again(),
-                _ => clone_data(&source, data, strategy, mounts, wanted.cancel)?,
+            let cloned = match wanted.reset {
+                Some(ResetData::Reverted(report, _)) => DataClone { report: report.clone(), ..DataClone::default() },
+                _ => clone_by(&source, data, strategy, no_overlay, wanted.cancel)?,
             };
-            Ok((Some(placed), Some(lock), Vec::new()))
+            Ok((cloned, Some(lock), Vec::new()))
         }
         Origin::Directory(source) => {
-            let (placed, neutralised) = taken_over(wanted, source, slot, data)?;
-            Ok((Some(placed), None, neutralised))
+            let (cloned, neutralised) = taken_over(wanted, source, slot, data)?;
+            Ok((cloned, None, neutralised))
         }
     }
 }
@@ -261,11 +240,11 @@ fn taken_over(
     for entry in manifest::names(source)? {
         strategy = calve_core::clone_tree(&source.join(&entry), &data.join(&entry), &options)?.strategy;
     }
-    let took = started.elapsed();
+    let cloned = DataClone::new(strategy, &[], started);
     let neutralised = wanted.engine.neutralise(data)?;
     wanted.engine.scrub(data)?;
     private::give_tree(slot, DATA, wanted.spec.account)?;
-    Ok((DataClone { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
+    Ok((cloned, neutralised))
 }
 
 pub(crate) fn make_data(data: &Path) -> Result<()> {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use calve_core::CancelToken;
 use calve_core::internal::RevertReport;
 
-use super::data::DataClone;
 use super::port::HeldPort;
 use crate::engine::Engine;
 use crate::engine::address::Address;
+use crate::registry::LaunchReport;
 use crate::server::messages::{Origin, Spec};
 use crate::sys;
 
@@ -80,5 +80,5 @@ pub(crate) enum ResetData {
     /// None is there, or that of [`Origin::Present`].
     ToClone,
     /// The one from before is there, and the entries that had changed were put back.
-    Reverted(DataClone, RevertReport),
+    Reverted(LaunchReport, RevertReport),
 }
