@@ -24,7 +24,7 @@ use crate::registry;
 use crate::registry::mark;
 use crate::registry::name;
 use crate::registry::template::key::Key;
-use crate::registry::template::{self, DatabaseTemplate, building_lock, load};
+use crate::registry::template::{self, About, DatabaseTemplate, building_lock, load};
 use crate::registry::{Home, Record};
 use crate::server::messages::{Origin, Spec};
 use crate::server::standby;
@@ -213,6 +213,10 @@ impl TemplatePlan {
         key.add_inputs(&options.inputs, &options.directory)?;
         Ok(Self { engine, program, image, base, from, key: key.finish() })
     }
+
+    fn about(&self) -> About<'_> {
+        (self.engine.name(), &self.program.path, &self.program.version.text)
+    }
 }
 
 /// Waits until no other process builds the template of that name, and holds the lock of its builder. Processes that waited find what the
@@ -233,8 +237,7 @@ pub(super) fn wait_for_others(
 
 /// Says how the server runs that is built with.
 fn spec(home: &Home, options: &CreateOptions, plan: &TemplatePlan, slot: &Path, account: Account) -> Result<Spec> {
-    let mut spec = new_spec(home, &options.name, slot, plan.engine.name(), &plan.program.path, account)?;
-    spec.version.clone_from(&plan.program.version.text);
+    let mut spec = new_spec(home, &options.name, slot, plan.about(), account)?;
     spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;
     spec.origin = match (&plan.from, &plan.base) {
         (Some(from), _) => Origin::Directory(from.clone()),
@@ -272,7 +275,8 @@ fn build(
     let mut spec = spec(home, options, plan, &path, account)?;
     let log = home.logs().join(format!("{}.log", options.name));
     let cancel = caller.cancel;
-    let started = run(home, &mut spec, slot, &Starter { supervisor, cancel });
+    let starter = Starter { supervisor, cancel };
+    let started = run(home, &mut spec, slot, &starter);
     let made = started.map_err(|error| of_server_on_source(error, plan)).and_then(|owned| {
         let notifies = owned.record.notifies;
         let mut neutralised = owned.record.neutralised.clone();
@@ -283,7 +287,9 @@ fn build(
                 neutralised.extend(plan.engine.without_effect(&owned.record.server.address));
                 owned.finish(cancel)?;
                 if !is_new {
-                    try_to_start(home, &spec, &held, plan, supervisor, cancel)?;
+                    let fresh = self::spec(home, options, plan, &path, account)?;
+                    let fresh = Spec { origin: Origin::Present, purpose: Purpose::Build, ..fresh };
+                    try_to_start(home, fresh, &held, plan.engine, &starter)?;
                 }
                 // Its supervisor has ended, but not its builder.
                 registry::sign(&held);
@@ -294,16 +300,14 @@ fn build(
                 return Err(error);
             }
         }
-        let about = (plan.engine.name(), &*plan.program.path, &*plan.program.version.text);
         let template = DatabaseTemplate {
             image: plan.image.clone(),
             key: plan.key.clone(),
             base: plan.base.as_ref().and_then(|base| options.base.clone().or(base.base.clone())),
             neutralised,
             notifies,
-            ..DatabaseTemplate::new(&options.name, about, account, &path)?
+            ..DatabaseTemplate::new(&options.name, plan.about(), account, &path)?
         };
-        let starter = Starter { supervisor, cancel };
         publish::publish(home, plan.engine, &plan.program.version, template, &|path| starter.sync(path))
     });
     if made.is_err() {
@@ -334,39 +338,13 @@ fn check_unused(home: &Home, data: &Path) -> Result<()> {
 
 /// Starts a server once on the data that the command or an adopted directory left. Otherwise a template whose settings prevent a start
 /// could replace a good one.
-fn try_to_start(
-    home: &Home,
-    built: &Spec,
-    held: &File,
-    plan: &TemplatePlan,
-    supervisor: &[PathBuf],
-    cancel: &CancelToken,
-) -> Result<()> {
-    publish::check_log(plan.engine, &built.slot)?;
-    sweep::leave_data(&built.slot)?;
-    let lock = held.try_clone().at(Operation::Lock, &built.slot)?;
-    let slot = registry::RegistrySlot { path: built.slot.clone(), lock };
-    let fresh = new_spec(
-        home,
-        &built.record.server.name,
-        &built.slot,
-        &built.record.server.engine,
-        &built.program,
-        built.account,
-    )?;
-    let mut spec = Spec {
-        version: built.version.clone(),
-        container: plan
-            .image
-            .as_ref()
-            .map(|image| Container::new(image, home, &built.record.server.name))
-            .transpose()?,
-        origin: Origin::Present,
-        whole: true,
-        ..fresh
-    };
-    let started = run(home, &mut spec, slot, &Starter { supervisor, cancel });
-    started.and_then(|owned| owned.finish(cancel)).map_err(|error| match error {
+fn try_to_start(home: &Home, mut spec: Spec, held: &File, engine: &dyn Engine, starter: &Starter<'_>) -> Result<()> {
+    publish::check_log(engine, &spec.slot)?;
+    sweep::leave_data(&spec.slot)?;
+    let lock = held.try_clone().at(Operation::Lock, &spec.slot)?;
+    let slot = registry::RegistrySlot { path: spec.slot.clone(), lock };
+    let started = run(home, &mut spec, slot, starter);
+    started.and_then(|owned| owned.finish(starter.cancel)).map_err(|error| match error {
         Error::ServerFailed { how, log, full } => {
             Error::ServerFailed { how: format!("{how} when it was started on what is to be the template"), log, full }
         }

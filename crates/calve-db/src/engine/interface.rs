@@ -180,13 +180,14 @@ pub(crate) enum Refusal {
 }
 
 /// The purpose that the server is started for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Purpose {
     /// To be written to, and killed.
     Serve,
     /// To be written to, and kept: no commit is lost, whatever ends it.
     Keep,
     /// To become a template: stopped in order.
+    #[default]
     Build,
     /// The same, on a data directory that is taken over.
     TakeOver,

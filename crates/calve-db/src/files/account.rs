@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) user: u32,
     pub(crate) group: u32,

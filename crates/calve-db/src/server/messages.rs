@@ -27,7 +27,7 @@ pub(crate) enum Order<'a> {
     Sync(Cow<'a, Path>),
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Spec {
     /// Its record, as far as that is known before the start. `strategy` is the one wanted, if not the best; `isolated` says whether
     /// namespaces are to be tried, and `notifies` whether this program is known to tell when it is ready.
@@ -84,9 +84,10 @@ impl Spec {
 }
 
 /// Where the data directory comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Origin {
     /// The engine makes a new one.
+    #[default]
     Init,
     /// A template: the directory that holds its `data` and its lock.
     Template(PathBuf),

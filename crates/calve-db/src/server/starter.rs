@@ -19,7 +19,7 @@ use crate::error::{AtPath as _, Error, Result, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::random;
 use crate::files::runtime;
-use crate::registry::template::{self, DatabaseTemplate};
+use crate::registry::template::{self, About, DatabaseTemplate};
 use crate::registry::{self, Home, Record, RegistrySlot, Server};
 use crate::server::messages::{Answer, Order, Origin, Ownership, Request, Spec, receive, send};
 use crate::server::sweep;
@@ -84,19 +84,15 @@ impl OwnedServer {
 
 /// Returns the specification of a server of a template, with nothing special about it.
 pub(crate) fn spec_of(home: &Home, name: &str, slot: &RegistrySlot, template: DatabaseTemplate) -> Result<Spec> {
-    let mut spec = new_spec(home, name, &slot.path, &template.engine, &template.program, template.account)?;
-    let container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
-    let pool = Some(home.pool(&template.name));
+    let about = (&*template.engine, &*template.program, &*template.version);
+    let mut spec = new_spec(home, name, &slot.path, about, template.account)?;
+    spec.container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
+    spec.pool = Some(home.pool(&template.name));
+    spec.purpose = Purpose::Serve;
+    spec.origin = Origin::Template(template.slot);
     spec.record.server.template = Some(template.name);
     spec.record.notifies = template.notifies;
-    Ok(Spec {
-        container,
-        pool,
-        version: template.version,
-        purpose: Purpose::Serve,
-        origin: Origin::Template(template.slot),
-        ..spec
-    })
+    Ok(spec)
 }
 
 /// Returns the common part of all servers.
@@ -104,8 +100,7 @@ pub(crate) fn new_spec(
     home: &Home,
     name: &str,
     slot: &Path,
-    engine: &str,
-    program: &Path,
+    (engine, program, version): About<'_>,
     account: Account,
 ) -> Result<Spec> {
     let directory = home.runtime().join(random::letters(8)?);
@@ -113,19 +108,12 @@ pub(crate) fn new_spec(
     Ok(Spec {
         record: Record { server, control: runtime::control(&directory), directory, ..Record::default() },
         program: program.to_path_buf(),
-        container: None,
-        version: String::new(),
+        version: version.to_owned(),
         account,
         slot: slot.to_path_buf(),
         logs: home.logs(),
-        origin: Origin::Init,
-        purpose: Purpose::Build,
-        tcp: None,
-        ttl: None,
         owner: Ownership::Caller,
-        whole: false,
-        pool: None,
-        durable: None,
+        ..Spec::default()
     })
 }
 

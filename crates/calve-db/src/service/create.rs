@@ -8,8 +8,8 @@ use rustix::fs::FlockOperation;
 
 use super::data::{DATA, Donor, Service, ServiceWorktree, TURN, find, read, take_turn, write};
 use super::run;
+use crate::engine;
 use crate::engine::address::Address;
-use crate::engine::{self, Purpose};
 use crate::error::operation::Operation;
 use crate::error::remedy::Remedy;
 use crate::error::{AtPath as _, Error, Result, unless_cancelled};
@@ -20,8 +20,8 @@ use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, Home, RegistrySlot, lock_all, name, unix_now};
 use crate::server::control;
 use crate::server::launch::data::{FollowingClone, clone_data};
-use crate::server::messages::{Answer, Origin, Request, Spec};
-use crate::server::starter::{self, OwnedServer, Starter, new_spec};
+use crate::server::messages::{Answer, Request, Spec};
+use crate::server::starter::{self, OwnedServer, Starter};
 use crate::server::sweep;
 use crate::sys;
 
@@ -83,23 +83,16 @@ pub(super) fn from_template(home: &Home, template: &str, slot: &Path, cancel: &C
     let data = slot.join(DATA);
     let strategy = clone_data(&template.data_directory(), &data, cancel)?.report.strategy;
     Ok(Service {
-        name: String::new(),
-        service: String::new(),
-        worktree: ServiceWorktree::default(),
-        donor: None,
         template_identity: template.identity(),
         is_promoted: template.promoted,
         engine: template.engine,
         template: template.name,
-        made_unix_s: 0,
         program: template.program,
         version: template.version,
         account: template.account,
         notifies: template.notifies,
         strategy,
-        runtime: String::new(),
-        inode: 0,
-        slot: PathBuf::new(),
+        ..Service::default()
     })
 }
 
@@ -223,16 +216,7 @@ pub(crate) fn start_copy(home: &Home, source: &str, slot: RegistrySlot, starter:
         }
     };
     let name = slot.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut spec = new_spec(home, &name, &slot.path, &service.engine, &service.program, service.account)?;
-    spec.record.server.launch.strategy = service.strategy;
-    spec.record.notifies = service.notifies;
-    let mut spec = Spec {
-        version: service.version.clone(),
-        origin: Origin::Present,
-        purpose: Purpose::Build,
-        whole: true,
-        ..spec
-    };
+    let mut spec = Spec { whole: true, ..service.spec(home, &name, &slot.path)? };
     starter::run(home, &mut spec, slot, starter)
 }
 

@@ -17,7 +17,9 @@ use crate::files::private;
 use crate::files::random;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, Home, Record, mark, name};
+use crate::server::messages::{Origin, Spec};
 use crate::server::standby;
+use crate::server::starter::new_spec;
 
 pub(super) const DOCUMENT: &str = "service.json";
 /// As in a server's slot.
@@ -44,7 +46,7 @@ pub struct ServiceWorktree {
 }
 
 /// Data that outlives its servers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Service {
     /// The name of its servers.
@@ -83,6 +85,15 @@ pub struct Service {
 impl Service {
     pub(super) fn engine(&self) -> Result<&'static dyn Engine> {
         engine::named(&self.engine)
+    }
+
+    /// Returns the common part of the specifications of servers on its data, in a slot of the registry.
+    pub(super) fn spec(&self, home: &Home, name: &str, slot: &Path) -> Result<Spec> {
+        let about = (&*self.engine, &*self.program, &*self.version);
+        let mut spec = Spec { origin: Origin::Present, ..new_spec(home, name, slot, about, self.account)? };
+        spec.record.server.launch.strategy = self.strategy;
+        spec.record.notifies = self.notifies;
+        Ok(spec)
     }
 
     /// Returns how programs reach its server, now or when it is started.

@@ -19,8 +19,8 @@ use crate::files::private;
 use crate::files::runtime;
 use crate::registry::{self, Home, Record, RegistrySlot};
 use crate::server::control;
-use crate::server::messages::{Origin, Ownership, Request, Spec};
-use crate::server::starter::{self, Starter, new_spec};
+use crate::server::messages::{Ownership, Request, Spec};
+use crate::server::starter::{self, Starter};
 use crate::server::sweep::sweep;
 use crate::sys;
 
@@ -53,27 +53,14 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let slot = reserve(home, name, cancel)?;
     registry::forget_ending(home, name);
     begin_log(&service.slot)?;
-    let mut spec = new_spec(home, name, &slot.path, &service.engine, &service.program, service.account)?;
+    let mut spec = service.spec(home, name, &slot.path)?;
     let directory = home.runtime().join(&service.runtime);
     // Leftovers of a killed one.
     runtime::remove(&directory, RemovalWait::Yes);
     spec.record.server.template = Some(service.template.clone());
-    spec.record.server.launch.strategy = service.strategy;
-    spec.record = Record {
-        control: runtime::control(&directory),
-        directory,
-        notifies: service.notifies,
-        durable: true,
-        ..spec.record
-    };
-    let mut spec = Spec {
-        version: service.version.clone(),
-        origin: Origin::Present,
-        purpose: Purpose::Keep,
-        owner: Ownership::Nobody,
-        durable: Some(service.slot.clone()),
-        ..spec
-    };
+    spec.record = Record { control: runtime::control(&directory), directory, durable: true, ..spec.record };
+    let durable = Some(service.slot.clone());
+    let mut spec = Spec { purpose: Purpose::Keep, owner: Ownership::Nobody, durable, ..spec };
     if is_on_disk(&service.slot) {
         let started = starter::run(home, &mut spec, slot, &starter);
         return Ok(started.map_err(|error| unless_of_other_version(&service, error))?.record);

@@ -28,8 +28,11 @@ pub(crate) const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.
 pub(crate) const OLD: &str = ".old-";
 
+/// The name of an engine, its server program, and what that said of its version.
+pub(crate) type About<'a> = (&'a str, &'a Path, &'a str);
+
 /// A template that is complete.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatabaseTemplate {
     pub name: String,
     pub engine: String,
@@ -73,10 +76,10 @@ pub struct ImageOrigin {
 }
 
 impl DatabaseTemplate {
-    /// Describes a template in `slot`, of a server program and its version. Everything else is as for one that is made of nothing.
+    /// Describes a template in `slot`, of a server program. Everything else is as for one that is made of nothing.
     pub(crate) fn new(
         name: &str,
-        (engine, program, version): (&str, &Path, &str),
+        (engine, program, version): About<'_>,
         account: Account,
         slot: &Path,
     ) -> Result<Self> {
@@ -85,19 +88,11 @@ impl DatabaseTemplate {
             engine: engine.to_owned(),
             program: program.to_path_buf(),
             version: version.to_owned(),
-            key: String::new(),
-            base: None,
-            files: 0,
-            bytes: 0,
             made_unix_s: slots::unix_now(),
-            neutralised: Vec::new(),
             id: random::letters(12)?,
             account,
-            image: None,
-            notifies: false,
-            promoted: false,
-            origin: None,
             slot: slot.to_path_buf(),
+            ..Self::default()
         })
     }
 
