@@ -1,7 +1,6 @@
 //! Requests to a supervisor by other processes than the one that started its server.
 
-use std::io::{ErrorKind, Read as _};
-use std::ops::ControlFlow;
+use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -70,15 +69,14 @@ impl Requests {
         let mut at = 0;
         while let Some(caller) = self.callers.get_mut(at) {
             match caller.hear() {
-                ControlFlow::Continue(()) => at += 1,
-                ControlFlow::Break(None) => drop(self.callers.remove(at)),
-                ControlFlow::Break(Some(request)) if !is_wanted(&request) => at += 1,
-                ControlFlow::Break(Some(request)) => {
+                Ok(Some(request)) if is_wanted(&request) => {
                     let stream = self.callers.remove(at).stream;
                     if stream.set_nonblocking(false).is_ok() {
                         return Some((request, stream));
                     }
                 }
+                Ok(_) => at += 1,
+                Err(_) => drop(self.callers.remove(at)),
             }
         }
         None
@@ -95,31 +93,25 @@ impl Caller {
         Some(Self { stream, said: Vec::new() })
     }
 
-    /// Returns the request, if it is there, or that there will be none.
-    fn hear(&mut self) -> ControlFlow<Option<Request>> {
+    /// Returns the request; `None` while it is not all there. Fails if there will be none.
+    fn hear(&mut self) -> io::Result<Option<Request>> {
         // Requests from before may not have been meant for this server.
-        if let Some(heard) = self.heard() {
-            return heard;
-        }
-        let mut more = [0; LONGEST];
-        match self.stream.read(&mut more) {
-            Ok(0) => return ControlFlow::Break(None),
-            Ok(length) => self.said.extend_from_slice(&more[..length]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return ControlFlow::Continue(());
+        if !self.said.contains(&b'\n') {
+            let mut more = [0; LONGEST];
+            match self.stream.read(&mut more) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(length) => self.said.extend_from_slice(&more[..length]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
             }
-            Err(_) => return ControlFlow::Break(None),
         }
-        match self.heard() {
-            Some(heard) => heard,
-            None if self.said.len() > LONGEST => ControlFlow::Break(None),
-            None => ControlFlow::Continue(()),
+        match self.said.iter().position(|byte| *byte == b'\n') {
+            Some(end) => Ok(Some(serde_json::from_slice(&self.said[..end])?)),
+            None if self.said.len() > LONGEST => Err(ErrorKind::InvalidData.into()),
+            None => Ok(None),
         }
-    }
-
-    fn heard(&self) -> Option<ControlFlow<Option<Request>>> {
-        let end = self.said.iter().position(|byte| *byte == b'\n')?;
-        Some(ControlFlow::Break(serde_json::from_slice(&self.said[..end]).ok()))
     }
 }
 
@@ -149,7 +141,7 @@ mod tests {
             let Some(mut caller) = Caller::new(ours) else { panic!("of this user") };
             theirs.write_all(&input[..input.len().min(4096)]).unwrap();
             drop(theirs);
-            while caller.hear().is_continue() {
+            while matches!(caller.hear(), Ok(None)) {
                 assert!(caller.said.len() <= 2 * LONGEST);
             }
         });
