@@ -417,39 +417,34 @@ fn fill(
     }
     unless_cancelled(caller.cancel)?;
     let said = log::open(slot)?;
-    let said = || log::read(&said).at(Operation::Read, log::path(slot));
-    let (engine, address) = (plan.engine, &owned.record.server.address);
     let mut asked = 0;
-    let before = loop {
-        let now = engine.connections(address, &said()?, asked)?;
-        std::thread::sleep(SETTLES_IN);
+    let mut connections = || {
+        let said = log::read(&said).at(Operation::Read, log::path(slot))?;
+        let had = plan.engine.connections(&owned.record.server.address, &said, asked);
         asked += 1;
-        if engine.connections(address, &said()?, asked)? == now {
+        had
+    };
+    let before = loop {
+        let now = connections()?;
+        std::thread::sleep(SETTLES_IN);
+        if connections()? == now {
             break now;
         }
-        asked += 1;
     };
     let end = (caller.run)(owned)?;
     unless_cancelled(caller.cancel)?;
-    match end {
-        None => {
-            let until = plan.image.as_ref().map(|_| Instant::now() + IS_PASSED_ON_IN);
-            loop {
-                asked += 1;
-                if engine.connections(address, &said()?, asked)? > before {
-                    return Ok(());
-                }
-                if until.is_none_or(|until| Instant::now() >= until) {
-                    // Data that were meant for the template went elsewhere.
-                    return Err(Error::NotConnected { template: options.name.clone() });
-                }
-                std::thread::sleep(SETTLES_IN);
-            }
-        }
-        Some(CommandEnd { code, how }) => {
-            Err(Error::Command { template: options.name.clone(), code, how, log: log.to_path_buf() })
-        }
+    if let Some(CommandEnd { code, how }) = end {
+        return Err(Error::Command { template: options.name.clone(), code, how, log: log.to_path_buf() });
     }
+    let until = plan.image.as_ref().map(|_| Instant::now() + IS_PASSED_ON_IN);
+    while connections()? <= before {
+        if until.is_none_or(|until| Instant::now() >= until) {
+            // Data that were meant for the template went elsewhere.
+            return Err(Error::NotConnected { template: options.name.clone() });
+        }
+        std::thread::sleep(SETTLES_IN);
+    }
+    Ok(())
 }
 
 /// Keeps the server's log when a build has failed, because the server's words help.
