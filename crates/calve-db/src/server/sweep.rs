@@ -11,7 +11,6 @@ use rustix::process::Signal;
 use crate::engine::container;
 use crate::engine::memory;
 use crate::engine::{self, Engine};
-use crate::error::end_reason::EndReason;
 use crate::error::operation::Operation;
 use crate::error::{AtPath as _, Error, Result};
 use crate::files::private::unless_missing;
@@ -83,10 +82,12 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
 impl ServerSweepReport {
     fn take_away(&mut self, home: &Home, slot: &Path) {
         let name = slot.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = registry::read(slot).ok().flatten().map_or(name, |record| record.server.name);
-        let note = SocketsNote::read(slot);
-        if let Some(reason) = note.end_reason(home, slot) {
-            keep_ending(home, slot, reason);
+        let record = registry::read(slot).ok().flatten();
+        let name = record.as_ref().map_or(name, |record| record.server.name.clone());
+        if let Some(record) = record.filter(|record| !record.waits)
+            && let Some(reason) = SocketsNote::read(slot).end_reason(home, slot)
+        {
+            Ending::new(&record.files(home), &name, reason).keep(&home.logs());
         }
         match (take_away(home, slot, RemovalWait::No), registry::built_template(&name)) {
             (Err(error), _) => self.kept.push((format!("the container of `{name}`"), error.to_string())),
@@ -105,14 +106,6 @@ fn remove_new_services(home: &Home) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Keeps the record of a server that has ended for this reason.
-fn keep_ending(home: &Home, slot: &Path, reason: EndReason) {
-    if let Some(record) = registry::read(slot).ok().flatten().filter(|record| !record.waits) {
-        let ending = Ending::new(&record.files(home), &record.server.name, reason);
-        ending.keep(&home.logs());
-    }
 }
 
 /// Removes the names of standbys that were handed over, and have ended since.
@@ -239,16 +232,7 @@ fn kill_children() {
 /// memory too.
 fn end_leftovers(home: &Home, slot: &Path) {
     let record = registry::read(slot).ok().flatten().filter(|record| record.boot == sys::boot());
-    if let Some(record) = &record {
-        let family = family(record);
-        for process in &family {
-            process.signal(Signal::KILL);
-        }
-        let started = Instant::now();
-        while family.iter().any(sys::ProcessHandle::lives) && started.elapsed() < Duration::from_secs(2) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
+    record.iter().for_each(|record| kill(&family(record), Instant::now() + Duration::from_secs(2)));
     // Written only without namespaces: in one of its own, a segment of that number was another one.
     if let Some(begun) = registry::read_begun(slot).ok().flatten().filter(|begun| begun.boot == sys::boot())
         && let Ok(engine) = engine::named(&begun.engine)
@@ -269,26 +253,27 @@ fn end_leftovers(home: &Home, slot: &Path) {
 /// Ends what a supervisor has started before its server was ready: it is not yet in a record, and the kernel ends no more than the
 /// first process, and that one a moment later than it gives back the lock. Until they have ended they may make memory.
 fn end_session(begun: &EarlyRecord) {
-    let started = Instant::now();
+    let until = Instant::now() + ENDING;
     let mut rounds_without = 0;
     // One may start another one that an earlier part of a round would have found.
-    while rounds_without < 2 && started.elapsed() < ENDING {
+    while rounds_without < 2 && Instant::now() < until {
         let processes = begun.processes();
         rounds_without = if processes.is_empty() { rounds_without + 1 } else { 0 };
-        for process in &processes {
-            process.signal(Signal::KILL);
-        }
-        while processes.iter().any(sys::ProcessHandle::lives) && started.elapsed() < ENDING {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        kill(&processes, until);
+    }
+}
+
+/// Kills processes, and waits until they have ended.
+fn kill(processes: &[sys::ProcessHandle], until: Instant) {
+    processes.iter().for_each(|process| process.signal(Signal::KILL));
+    while processes.iter().any(sys::ProcessHandle::lives) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 fn family(record: &Record) -> Vec<sys::ProcessHandle> {
     let Some(pid) = record.server.pid else { return Vec::new() };
     let Some(first) = sys::ProcessHandle::open(pid, record.pid_started) else { return Vec::new() };
-    let mut family: Vec<_> =
-        sys::children(pid).into_iter().filter_map(|pid| sys::ProcessHandle::open(pid, None)).collect();
-    family.push(first);
-    family
+    let children = sys::children(pid).into_iter().filter_map(|pid| sys::ProcessHandle::open(pid, None));
+    children.chain([first]).collect()
 }
