@@ -98,12 +98,10 @@ impl Container {
             line.push("--sdnotify=ignore".into());
         }
         // Calve asks the server itself, and its output is in the log already.
-        line.extend(
-            ["--no-healthcheck", "--log-driver=none", "--cap-drop=all", "--security-opt=no-new-privileges"]
-                .map(Into::into),
-        );
+        line.extend(["--no-healthcheck", "--log-driver=none"].map(Into::into));
         // SELinux would have the runtime change the labels of the user's files, or the server fail.
-        line.push("--security-opt=label=disable".into());
+        let security = ["--cap-drop=all", "--security-opt=no-new-privileges", "--security-opt=label=disable"];
+        line.extend(security.map(Into::into));
         line.push(if tcp_port.is_some() { "--network=host" } else { "--network=none" }.into());
         line.push(format!("--user={}:{}", account.user, account.group).into());
         line.push(setting("--workdir", directory));
@@ -114,16 +112,15 @@ impl Container {
             line.extend(["--env".into(), setting(variable, value)]);
         }
         line.extend(volumes.into_iter().flat_map(|volume| ["--volume".into(), volume]));
-        match (by_entry_point, command) {
-            (false, [program, arguments @ ..]) => {
-                line.extend([setting("--entrypoint", program), self.image.id.clone().into()]);
-                line.extend(arguments.iter().cloned());
+        let arguments = match command {
+            [program, arguments @ ..] if !by_entry_point => {
+                line.push(setting("--entrypoint", program));
+                arguments
             }
-            (_, command) => {
-                line.push(self.image.id.clone().into());
-                line.extend(command.iter().cloned());
-            }
-        }
+            command => command,
+        };
+        line.push(self.image.id.clone().into());
+        line.extend_from_slice(arguments);
         line
     }
 
@@ -135,8 +132,7 @@ impl Container {
             return;
         }
         let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
-        let pid = told.ok().and_then(|told| told.trim().parse().ok()).filter(|pid| *pid != 0);
-        if let Some(pid) = pid {
+        if let Some(pid) = told.ok().and_then(|told| told.trim().parse().ok()).filter(|pid| *pid != 0) {
             connection::set_first_process(socket, pid);
         }
     }
@@ -216,11 +212,7 @@ pub(crate) fn remove_left(slot: &Path, was_ready: bool) -> Result<()> {
     }
     let container: Container = serde_json::from_slice(&text).at(Operation::Read, &path)?;
     // That of a server which was ready was there.
-    if was_ready {
-        container.remove()?
-    } else {
-        container.remove_late()?
-    };
+    _ = if was_ready { container.remove() } else { container.remove_late() }?;
     // Podman, killed while it makes a container, leaves a process that it does not remember.
     sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
     Ok(())

@@ -91,7 +91,7 @@ impl Image {
         };
         let image =
             Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new(), _in_volumes: None };
-        let id = image.current()?;
+        let id = image.identity(name)?;
         let format = "{{range $path, $_ := .Config.Volumes}}{{println $path}}{{end}}";
         let volumes = image.ask(["image", "inspect", "--format", format, "--", &id])?;
         let volumes = volumes.lines().filter(|path| !path.is_empty()).map(str::to_owned).collect();
@@ -102,31 +102,25 @@ impl Image {
         self.engine.is_some()
     }
 
-    /// Returns the identity of the image that has the name now.
-    fn current(&self) -> Result<String> {
-        let inspected = self.ask(["image", "inspect", "--format", "{{.Id}}", "--", &self.name]);
-        match inspected {
-            Ok(id) => Ok(id.trim().to_owned()),
-            Err(error) => Err(self.unless_missing(error)),
-        }
+    /// Returns the identity of the image that has the name, or the identity, now.
+    fn identity(&self, image: &str) -> Result<String> {
+        let inspected = self.ask(["image", "inspect", "--format", "{{.Id}}", "--", image]);
+        Ok(inspected.map_err(|error| self.unless_missing(error))?.trim().to_owned())
     }
 
     /// Returns the error that there is no such image, if the runtime can tell.
     fn unless_missing(&self, error: Error) -> Error {
-        match self.ask(["images", "--quiet"]) {
-            Ok(_) => {
-                let (runtime, image) = (self.runtime.clone(), self.name.clone());
-                let text = format!("there is no image `{}` on this machine", image.escape_default());
-                Error::failed(text, Remedy::PullImage { runtime, image })
-            }
-            Err(_) => error,
+        if self.ask(["images", "--quiet"]).is_err() {
+            return error;
         }
+        let (runtime, image) = (self.runtime.clone(), self.name.clone());
+        let text = format!("there is no image `{}` on this machine", image.escape_default());
+        Error::failed(text, Remedy::PullImage { runtime, image })
     }
 
     /// Returns why no container can be started from an image.
     pub(crate) fn missing(&self) -> Option<Error> {
-        let inspected = self.ask(["image", "inspect", "--format", "{{.Id}}", "--", &self.id]);
-        inspected.err().map(|error| self.unless_missing(error))
+        self.identity(&self.id).err()
     }
 
     /// Returns what a command line begins with.
