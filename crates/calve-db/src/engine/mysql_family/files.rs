@@ -18,14 +18,19 @@ const SMALL_BYTES: u64 = 1 << 20;
 /// With `DATA DIRECTORY=`, a file of that name in place of the table has its path.
 const POINTERS: &[&str] = &[".isl"];
 
-pub(super) fn examine_mariadb(path: &Path, version: &Version) -> Result<()> {
+/// Opens a data directory of either engine. Refuses other directories.
+fn open(path: &Path, engine: &str) -> Result<Directory> {
     let data = Directory::open(path)?;
-    let refuse = |reason| Err(Error::not_usable(path, reason));
     if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
-        return refuse(UnusableData::Incomplete(
-            "it is no data directory of MariaDB: `ibdata1` or `mysql` is missing".into(),
-        ));
+        let reason = format!("it is no data directory of {engine}: `ibdata1` or `mysql` is missing");
+        return Err(Error::not_usable(path, UnusableData::Incomplete(reason)));
     }
+    Ok(data)
+}
+
+pub(super) fn examine_mariadb(path: &Path, version: &Version) -> Result<()> {
+    let data = open(path, "MariaDB")?;
+    let refuse = |reason| Err(Error::not_usable(path, reason));
     if data.stat("mysql.ibd")?.is_some() || data.stat("#innodb_redo")?.is_some() {
         return refuse(UnusableData::OtherVersion { made_by: "MySQL 8".into(), server: "MariaDB".into() });
     }
@@ -47,16 +52,11 @@ pub(super) fn examine_mariadb(path: &Path, version: &Version) -> Result<()> {
 
 /// Examines a data directory for MySQL 8.0 and later.
 pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
-    let data = Directory::open(path)?;
+    let data = open(path, "MySQL")?;
     let refuse = |reason| Err(Error::not_usable(path, reason));
     let server = format!("{}.{}.{}", version.major, version.minor, version.patch());
     let made_by =
         |made_by: &str| UnusableData::OtherVersion { made_by: made_by.to_owned(), server: format!("MySQL {server}") };
-    if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
-        return refuse(UnusableData::Incomplete(
-            "it is no data directory of MySQL: `ibdata1` or `mysql` is missing".into(),
-        ));
-    }
     if data.stat("aria_log_control")?.is_some() {
         return refuse(made_by("MariaDB"));
     }

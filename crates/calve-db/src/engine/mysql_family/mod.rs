@@ -75,16 +75,14 @@ fn quoted(value: &str) -> String {
 
 /// Returns the option that names the data directory. Fails if the server would cut its path.
 fn data_option(data: &Path) -> Result<OsString> {
-    match data.as_os_str().len() {
-        bytes if bytes > LONGEST_DATA_PATH => Err(Error::failed(
-            format!(
-                "the path of the data directory `{}` is {bytes} bytes long; the server allows {LONGEST_DATA_PATH}",
-                ShownPath(data)
-            ),
-            Remedy::ShortenHome,
-        )),
-        _ => Ok(setting("--datadir", data)),
+    let (path, bytes) = (ShownPath(data), data.as_os_str().len());
+    if bytes > LONGEST_DATA_PATH {
+        let text = format!(
+            "the path of the data directory `{path}` is {bytes} bytes long; the server allows {LONGEST_DATA_PATH}"
+        );
+        return Err(Error::failed(text, Remedy::ShortenHome));
     }
+    Ok(setting("--datadir", data))
 }
 
 /// Returns the installation that a server program belongs to: the directory above `bin`, `sbin` or `libexec`.

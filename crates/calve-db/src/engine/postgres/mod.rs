@@ -71,6 +71,7 @@ const LACKING: &[(&str, &str, &str)] = &[
     ("permission denied for table pg_subscription", "superuser `postgres`", MAKE_SUPERUSER),
     ("database \"postgres\" does not exist", "database `postgres`", "createdb postgres"),
 ];
+const NEXT_TRANSACTION: &str = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
 const MAKE_SUPERUSER: &str = "psql -c 'ALTER ROLE postgres SUPERUSER LOGIN'";
 
 /// Settings for servers whose data go with them. A template can change them by `ALTER SYSTEM`.
@@ -271,13 +272,7 @@ impl Engine for Postgres {
         // A write takes a number of a transaction. Settings of `ALTER SYSTEM` are in a file, and take none.
         let next = match server {
             None => examine::next_transaction(data).ok()??,
-            Some(address) => session(address)
-                .ok()?
-                .query("SELECT txid_snapshot_xmax(txid_current_snapshot())")
-                .ok()?
-                .pop()?
-                .parse()
-                .ok()?,
+            Some(address) => session(address).ok()?.query(NEXT_TRANSACTION).ok()?.pop()?.parse().ok()?,
         };
         Some(format!("{next} {}", examine::settings(data).ok()?))
     }

@@ -48,13 +48,10 @@ impl Head {
             return None;
         }
         let mut head = Self::default();
-        while let Some((&FIELD, fields)) = rest.split_first() {
-            let Some((name, value, after)) = text(fields).and_then(|(name, after)| {
-                let (value, after) = text(after)?;
-                Some((name, value, after))
-            }) else {
-                break;
-            };
+        while let Some((&FIELD, fields)) = rest.split_first()
+            && let Some((name, after)) = text(fields)
+            && let Some((value, after)) = text(after)
+        {
             match name.as_str() {
                 "redis-ver" => head.writer = Some(("redis", value)),
                 "valkey-ver" => head.writer = Some(("valkey", value)),

@@ -321,8 +321,7 @@ fn quoted(path: &Path) -> String {
     let mut text = String::from("\"");
     for byte in path.as_os_str().as_bytes() {
         match byte {
-            b'"' | b'\\' => text.push_str(&format!("\\x{byte:02x}")),
-            b' '..=b'~' => text.push(char::from(*byte)),
+            b' '..=b'~' if !b"\"\\".contains(byte) => text.push(char::from(*byte)),
             _ => text.push_str(&format!("\\x{byte:02x}")),
         }
     }
