@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
+use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
+
+use crate::files::confined;
+use crate::files::directory::Directory;
 
 /// Files above this size are listed. PostgreSQL's log files have exactly this size, and it opens one at each start.
 const LARGE_BYTES: u64 = 16 << 20;
@@ -19,26 +22,19 @@ pub struct LargeFile {
     pub bytes: u64,
 }
 
-/// Lists the files of a data directory above [`LARGE_BYTES`], the largest first.
+/// Lists the files of a data directory above [`LARGE_BYTES`], the largest first. This only feeds a report: where something cannot be read, the
+/// rest is left out.
 pub(crate) fn large(data: &Path) -> Vec<LargeFile> {
     let mut found = Vec::new();
-    walk(data, Path::new(""), &mut |path, metadata| {
-        if metadata.len() > LARGE_BYTES {
-            found.push(LargeFile { path: path.to_path_buf(), bytes: metadata.len() });
-        }
+    let _ = Directory::open(data).and_then(|data| {
+        confined::walk(&data, &mut |directory, entry, path| {
+            let is_file = entry.kind == FileType::RegularFile;
+            let bytes =
+                if is_file { directory.stat(&entry.name)?.map_or(0, |found| found.st_size.unsigned_abs()) } else { 0 };
+            found.extend((bytes > LARGE_BYTES).then(|| LargeFile { path: path.to_path_buf(), bytes }));
+            Ok(())
+        })
     });
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
     found
-}
-
-/// Visits all regular files. Skips unreadable ones: this only feeds a report, and the server does not depend on it.
-fn walk(top: &Path, below: &Path, visit: &mut impl FnMut(&Path, &std::fs::Metadata)) {
-    for entry in fs::read_dir(top.join(below)).into_iter().flatten().flatten() {
-        let path = below.join(entry.file_name());
-        match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => walk(top, &path, visit),
-            Ok(metadata) if metadata.is_file() => visit(&path, &metadata),
-            _ => {}
-        }
-    }
 }
