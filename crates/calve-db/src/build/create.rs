@@ -227,12 +227,16 @@ pub(super) fn wait_for_others(
     say: &mut dyn FnMut(BuildEvent),
     cancel: &CancelToken,
 ) -> Result<File> {
+    let path = building_lock(home, name);
+    let lock = private::open(&path)?;
     let mut said = false;
-    registry::take_lock_unless(&building_lock(home, name), cancel, || {
+    registry::wait_unless(&lock, &path, cancel, || {
         if !std::mem::replace(&mut said, true) {
             say(BuildEvent::Waiting);
         }
-    })
+        Ok(())
+    })?;
+    Ok(lock)
 }
 
 /// Says how the server runs that is built with.

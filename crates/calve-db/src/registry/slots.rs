@@ -69,18 +69,21 @@ pub(crate) fn take_lock(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Opens a lock, and waits until it is free or `cancel` ends the wait. Calls `waiting` each time that it is held.
-pub(crate) fn take_lock_unless(path: &Path, cancel: &CancelToken, mut waiting: impl FnMut()) -> Result<File> {
-    let file = private::open(path)?;
+/// Waits for a lock until it is free or `cancel` ends the wait. Calls `waiting` each time that it is held, an error of which ends the wait too.
+pub(crate) fn wait_unless(
+    lock: impl AsFd,
+    path: &Path,
+    cancel: &CancelToken,
+    mut waiting: impl FnMut() -> Result<()>,
+) -> Result<()> {
     loop {
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-            Err(errno) => return Err(Error::io(Operation::Lock, path, errno)),
+            locked => return locked.at(Operation::Lock, path),
         }
         unless_cancelled(cancel)?;
-        waiting();
-        std::thread::sleep(Duration::from_millis(5));
+        waiting()?;
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -136,7 +139,12 @@ pub(crate) fn wait_for(file: &File, operation: FlockOperation, path: &Path) -> R
 
 /// Returns whether the lock of a directory is held. A directory without one is free.
 pub(crate) fn is_held(slot: &Path) -> bool {
-    let Ok(lock) = fs::File::open(slot.join(LOCK)) else { return false };
+    is_locked(&slot.join(LOCK))
+}
+
+/// The same, for the path of the lock itself.
+pub(crate) fn is_locked(path: &Path) -> bool {
+    let Ok(lock) = fs::File::open(path) else { return false };
     matches!(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
 }
 

@@ -214,7 +214,8 @@ pub(super) fn take_turn(home: &Home, name: &str, cancel: &CancelToken) -> Result
     loop {
         let service = find(home, name)?;
         let path = service.slot.join(TURN);
-        let turn = registry::take_lock_unless(&path, cancel, || {})?;
+        let turn = private::open(&path)?;
+        registry::wait_unless(&turn, &path, cancel, || Ok(()))?;
         if registry::is_lock_at(&turn, &path) {
             // It may have changed while another process had it.
             return Ok((turn, find(home, name)?));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 
 use super::data::{DATA, LOCK, ON_DISK, Service, take_turn};
@@ -186,21 +186,11 @@ fn take_lock(slot: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = rustix::fs::open(&path, flags, Mode::empty()).at(Operation::Open, &path)?;
     let started = Instant::now();
-    loop {
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(lock.into()),
-            Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < ENDING => {
-                unless_cancelled(cancel)?;
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let text = format!("the data of `{name}` is still in use by a server that ended or is ending");
-                return Err(Error::failed(text, Remedy::TryAgain));
-            }
-            Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(Error::io(Operation::Lock, &path, errno)),
-        }
-    }
+    registry::wait_unless(&lock, &path, cancel, || {
+        let text = || format!("the data of `{name}` is still in use by a server that ended or is ending");
+        if started.elapsed() < ENDING { Ok(()) } else { Err(Error::failed(text(), Remedy::TryAgain)) }
+    })?;
+    Ok(lock.into())
 }
 
 /// Returns whether a process has the data open, also when those that end by themselves have had a moment for it.

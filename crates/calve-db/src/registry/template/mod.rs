@@ -124,7 +124,7 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     match read(&slot) {
         Ok(Some(template)) => Ok(template),
         _ if slot.is_dir() => Err(without_document(&slot, name)),
-        _ if is_locked(&building_lock(home, name)) => Err(Error::TemplateBeingBuilt(name.into())),
+        _ if slots::is_locked(&building_lock(home, name)) => Err(Error::TemplateBeingBuilt(name.into())),
         _ => Err(Error::UnknownTemplate(name.into())),
     }
 }
@@ -251,11 +251,6 @@ pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
 /// Returns the path of the lock that a process holds while it builds the template of that name.
 pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
     home.templates().join(format!(".lock-{name}"))
-}
-
-fn is_locked(path: &Path) -> bool {
-    let Ok(file) = fs::File::open(path) else { return false };
-    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err()
 }
 
 /// Marks a template as complete.
