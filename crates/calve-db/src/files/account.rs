@@ -50,10 +50,8 @@ impl Account {
 }
 
 fn find(passwd: &str, name: &str) -> Option<Account> {
-    let mut fields = passwd
-        .lines()
-        .map(|line| line.split(':'))
-        .find_map(|mut fields| (fields.next() == Some(name)).then(|| fields.skip(1)))?;
+    let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
+    let mut fields = line.split(':').skip(2);
     let (user, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     (user != 0).then_some(Account { user, group })
 }
