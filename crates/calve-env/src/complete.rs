@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
 use calve_git::Config;
-use calve_git::environment::{EnvFile, LeasedPort, OtherValues, WorktreeId, forget_data_source, other_values};
+use calve_git::environment::{EnvFile, LeasedPort, Leases, OtherValues, WorktreeId, forget_data_source, other_values};
 use calve_git::worktree::CarriedFiles;
 
 use crate::consent::Consent;
@@ -79,10 +79,8 @@ impl<'h> OwnParts<'h> {
     ) -> Result<()> {
         let Incomplete { root, donor, maker, data_from, .. } = *worktree;
         let config = self.config(worktree)?;
-        self.ports = ports_of(host, root, &config, |leases, worktree| match maker {
-            Maker::Calve => leases.lease_anew(worktree, &config.ports),
-            Maker::Another => leases.lease(worktree, &config.ports),
-        })?;
+        let lease = if maker == Maker::Calve { Leases::lease_anew } else { Leases::lease };
+        self.ports = ports_of(host, root, &config, lease)?;
         let mut services = Services::find(host, root, config.services)?;
         if !matches!(data_from, DataFrom::Nowhere) {
             services.make(worktree.data_source, data_from.rule(), early, worktree.consent, cancel)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use calve_core::CancelToken;
 use calve_db::LossRule;
 use calve_git::Config;
-use calve_git::environment::{LeasedPort, check_original, root_of};
+use calve_git::environment::{LeasedPort, Leases, check_original, root_of};
 
 use crate::env_files::{self, RewrittenFiles};
 use crate::error::{Error, Result};
@@ -43,19 +43,16 @@ impl<'h> Environment<'h> {
 
     /// Returns the worktree's ports, leased if need be.
     pub fn ports(&self) -> Result<Vec<LeasedPort>> {
-        let wanted = &self.config.ports;
-        ports_of(self.host, &self.root, &self.config, |leases, worktree| leases.lease(worktree, wanted))
+        ports_of(self.host, &self.root, &self.config, Leases::lease)
     }
 
     pub fn held_ports(&self) -> Result<Vec<LeasedPort>> {
-        let wanted = &self.config.ports;
-        ports_of(self.host, &self.root, &self.config, |leases, worktree| leases.held(worktree, wanted))
+        ports_of(self.host, &self.root, &self.config, Leases::held)
     }
 
     /// Gives the worktree other ports. Returns the former ones, and those that it has now.
     pub fn renew_ports(&self) -> Result<(Vec<LeasedPort>, Vec<LeasedPort>)> {
-        let wanted = &self.config.ports;
-        ports_of(self.host, &self.root, &self.config, |leases, worktree| leases.renew(worktree, wanted))
+        ports_of(self.host, &self.root, &self.config, Leases::renew)
     }
 
     pub fn rewrite_files(&self, variables: &[(String, String)]) -> Result<RewrittenFiles> {

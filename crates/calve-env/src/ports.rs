@@ -1,5 +1,6 @@
 //! The ports of worktrees.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use calve_git::Config;
@@ -13,17 +14,17 @@ fn leases(host: &dyn Host) -> Result<Leases> {
     Ok(Leases::at(place_in_home(host, "ports", "it is not known which worktree has which port")?))
 }
 
-/// Calls `with` for the leases and the worktree with this root, if it wants ports.
+/// Calls `with` for the leases, the worktree with this root and the ports that it wants, if it wants any.
 pub(crate) fn ports_of<T: Default>(
     host: &dyn Host,
     root: &Path,
     config: &Config,
-    with: impl FnOnce(&Leases, &LeasingWorktree) -> calve_git::Result<T>,
+    with: impl FnOnce(&Leases, &LeasingWorktree, &BTreeMap<String, u16>) -> calve_git::Result<T>,
 ) -> Result<T> {
     if config.ports.is_empty() {
         return Ok(T::default());
     }
-    Ok(with(&leases(host)?, &LeasingWorktree::find(root)?)?)
+    Ok(with(&leases(host)?, &LeasingWorktree::find(root)?, &config.ports)?)
 }
 
 /// Lets a worktree keep its ports whose directory was replaced by a copy.
