@@ -122,8 +122,7 @@ pub(crate) fn make_directory(path: &Path, mode: u32) -> Result<Directory> {
 /// Creates a new directory in one of this user, which only this user may enter.
 pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>) -> Result<Directory> {
     let made = above.make_subdirectory(name, CLOSED)?;
-    let found = rustix::fs::fstat(&made).at(Operation::Stat, made.path())?;
-    set_mode(&made, &found, CLOSED, made.path())?;
+    close(&made)?;
     Ok(made)
 }
 

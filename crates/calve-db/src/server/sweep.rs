@@ -153,7 +153,7 @@ pub(crate) fn delete_old_templates(templates: &Path) {
 }
 
 /// Turns the error of something that no longer exists into `None`.
-fn found<T>(result: Result<T>) -> Result<Option<T>> {
+pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),

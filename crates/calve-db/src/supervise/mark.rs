@@ -188,13 +188,9 @@ impl Supervisor<'_> {
         loop {
             match self.launched.server.ended() {
                 Some(sys::ProcessEnd::Exit(0)) => return Ok(None),
-                Some(other) => {
-                    let how = format!("did not end in order ({})", other);
-                    return Err(Error::server_failed(how));
-                }
+                Some(other) => return Err(Error::server_failed(format!("did not end in order ({other})"))),
                 None if started.elapsed() > ORDERLY_END => {
-                    let how = format!("did not end within {} s", ORDERLY_END.as_secs());
-                    return Err(Error::server_failed(how));
+                    return Err(Error::server_failed(format!("did not end within {} s", ORDERLY_END.as_secs())));
                 }
                 None if started.elapsed() > END_ON_A_FULL_DISK => self.check_room(log::LITTLE)?,
                 None => {}
@@ -210,13 +206,7 @@ impl Supervisor<'_> {
     pub(super) fn unmark(&mut self, name: &str) -> Result<()> {
         let at = self.mark_named(name)?;
         let marks = mark::directory(&self.own.spec()?.slot);
-        match Directory::open(&at) {
-            Ok(_) => {}
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                return Err(mark::unknown(&self.record.server.name, name));
-            }
-            Err(error) => return Err(error),
-        }
+        sweep::found(Directory::open(&at))?.ok_or_else(|| mark::unknown(&self.record.server.name, name))?;
         self.prepared.forget_for(&Origin::Template(at.clone()));
         let aside = marks.join(format!("{}{name}-{}", template::OLD, random::letters(6)?));
         private::rename(&at, &aside)?;

@@ -10,7 +10,6 @@ mod own;
 mod prepared;
 mod requests;
 mod reset;
-mod unseen;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -162,6 +161,22 @@ enum End {
     Leave(Answer),
 }
 
+/// Starts the server. On data in which no client has been yet, it cannot be reached before its position is noted: clients know the path of
+/// its sockets beforehand.
+fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
+    let spec = wanted.spec;
+    if spec.durable.as_deref().is_none_or(service::was_started) {
+        return launch(&wanted);
+    }
+    let name = wanted.address.socket.file_name().unwrap_or_default();
+    let socket = runtime::make_unseen(&spec.record.directory, spec.account)?.join(name);
+    let address = Address { socket, ..wanted.address.clone() };
+    let launched = launch(&LaunchRequest { address: &address, ..wanted })?;
+    service::note_first(spec, wanted.engine, &address)?;
+    runtime::show(&spec.record.directory)?;
+    Ok(launched)
+}
+
 /// Returns the facts about a server that are known before its start, which [`Supervisor::write_record`] adds.
 fn first_record(spec: &Spec, address: Address, template_identity: String) -> Record {
     let now = unix_now();
@@ -217,7 +232,7 @@ impl<'a> Supervisor<'a> {
             registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, None))?;
         }
         let template_identity = spec.origin.template_identity();
-        let launched = unseen::launch_unseen(wanted)?;
+        let launched = launch_unseen(wanted)?;
         if spec.record.waits {
             engine.warm(&address, WARM_IN);
         }
