@@ -11,11 +11,11 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 
-/// Defines calls that this system does not have, each with its constant answer.
+/// Defines calls that this system does not have, each with its constant answer, if it has one.
 #[cfg(not(target_os = "linux"))]
 macro_rules! absent {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $returned:ty = $answer:expr;)*) => {
-        $(pub(crate) fn $name($($argument: $type),*) -> $returned { $answer })*
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $returned:ty = $answer:expr)?;)*) => {
+        $(pub(crate) fn $name($($argument: $type),*) $(-> $returned)? { $($answer)? })*
     };
 }
 #[cfg(not(target_os = "linux"))]

@@ -29,19 +29,22 @@ absent! {
     fn process_namespace() -> String = String::new();
     fn boot() -> String = String::new();
     fn hold_name(_name: &str) -> rustix::io::Result<Option<OwnedFd>> = Ok(None);
+    fn lower_priority();
+    fn unbind(_at: &Path);
+    // Nothing here tells which processes have a file open.
+    fn kill_users(_path: &Path);
+    // Only Linux hands orphans to an ancestor of choice.
+    fn adopt_orphans();
+    fn collect_orphan(_pid: u32);
+    // Servers here end in order, and remove their memory themselves.
+    fn remove_segment(_segment: &Segment);
+    fn remove_shared(_segment: &Segment, _name: &str);
 }
-
-pub(crate) fn lower_priority() {}
-
-pub(crate) fn unbind(_at: &Path) {}
 
 pub(crate) fn sync_file_system(_path: &Path) -> io::Result<()> {
     rustix::fs::sync();
     Ok(())
 }
-
-/// Does nothing: only Linux hands orphans to an ancestor of choice.
-pub(crate) fn adopt_orphans() {}
 
 /// Returns this user: the directory that a socket is in protects it.
 pub(crate) fn peer_uid(_socket: impl AsFd) -> io::Result<u32> {
@@ -74,9 +77,6 @@ impl ProcessHandle {
     }
 }
 
-/// Does nothing: nothing here tells which processes have a file open.
-pub(crate) fn kill_users(_path: &Path) {}
-
 /// Kills a process, but not its children: nothing here tells which they are.
 pub(crate) fn end_tree(root: &ProcessHandle) {
     root.signal(Signal::KILL);
@@ -89,15 +89,6 @@ pub(crate) struct FrozenProcesses;
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     ProcessHandle::open(pid, None).map(|_| 0)
 }
-
-/// Does nothing: servers here end in order, and remove their memory themselves.
-pub(crate) fn remove_segment(_segment: &Segment) {}
-
-/// Does nothing: servers here end in order, and remove their memory themselves.
-pub(crate) fn remove_shared(_segment: &Segment, _name: &str) {}
-
-/// Does nothing: this process inherits no orphans here.
-pub(crate) fn collect_orphan(_pid: u32) {}
 
 pub(crate) struct Server {
     pub(crate) process: ProcessHandle,
