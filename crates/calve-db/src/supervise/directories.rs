@@ -15,17 +15,9 @@ use crate::supervise::own::OwnSlot;
 #[derive(Default)]
 pub(super) struct Preparations<'a> {
     pub(super) wanted: Option<Origin>,
-    pub(super) next: Option<NextServer<'a>>,
+    pub(super) next: Option<PreparedServer<'a>>,
     /// How many there were: the names of their directories.
     pub(super) count: u32,
-}
-
-pub(super) struct NextServer<'a> {
-    pub(super) server: PreparedServer<'a>,
-    pub(super) origin: Origin,
-    /// The template's state when it was cloned.
-    pub(super) identity: String,
-    pub(super) since: Instant,
 }
 
 /// The directory of a server's files and its runtime directory, which change together: those of the first server hold all others.
@@ -67,21 +59,23 @@ impl<'a> ServerDirectories<'a> {
 
 /// A server with its directories, which go with it.
 pub(super) struct PreparedServer<'a> {
-    /// `None` once another one has its place.
-    pub(super) launched: Option<RunningServer>,
+    pub(super) launched: RunningServer,
     pub(super) directories: ServerDirectories<'a>,
+    pub(super) origin: Origin,
+    /// The template's state when it was cloned.
+    pub(super) identity: String,
+    pub(super) since: Instant,
 }
 
 impl Drop for PreparedServer<'_> {
     fn drop(&mut self) {
-        let Some(mut launched) = self.launched.take() else { return };
+        let launched = &mut self.launched;
         launched.server.kill();
         let _ = launched.server.wait();
         launched.seen.hide();
         if let Some(overlay) = launched.overlay.take() {
             let _ = overlay.unmount();
         }
-        drop(launched);
         if !self.directories.is_first() {
             let _ = self.directories.remove();
         } else if let Ok(files) = self.directories.files() {

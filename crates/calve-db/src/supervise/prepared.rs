@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use calve_core::{CancelToken, RemovalWait};
 
-use super::directories::{NextServer, PreparedServer, ServerDirectories};
+use super::directories::{PreparedServer, ServerDirectories};
 use super::{Supervisor, WARM_IN};
 use crate::error::operation::Operation;
 use crate::error::{AtPath as _, Result};
@@ -47,7 +47,7 @@ impl<'a> Supervisor<'a> {
         self.directories.data().is_ok_and(|data| standby::has_room(self.engine, &data))
     }
 
-    fn prepare(&mut self, origin: Origin) -> Result<NextServer<'a>> {
+    fn prepare(&mut self, origin: Origin) -> Result<PreparedServer<'a>> {
         let spec = self.own.spec()?;
         self.prepared.count += 1;
         let name = self.prepared.count.to_string();
@@ -72,8 +72,7 @@ impl<'a> Supervisor<'a> {
         });
         match made {
             Ok((identity, launched)) => {
-                let server = PreparedServer { launched: Some(launched), directories };
-                Ok(NextServer { server, origin, identity, since: Instant::now() })
+                Ok(PreparedServer { launched, directories, origin, identity, since: Instant::now() })
             }
             Err(error) => {
                 let _ = directories.remove();
@@ -86,28 +85,24 @@ impl<'a> Supervisor<'a> {
     /// it is now.
     pub(super) fn swap(&mut self, origin: &Origin) -> Option<PreparedServer<'a>> {
         let mut next = self.prepared.next.take_if(|next| next.origin == *origin)?;
-        let mut launched = next.server.launched.take()?;
         let is_current = !next.identity.is_empty() && next.identity == origin.template_identity();
         if !is_current
-            || launched.server.ended().is_some()
-            || exchange(&self.record.directory, &next.server.directories.runtime).is_err()
+            || next.launched.server.ended().is_some()
+            || exchange(&self.record.directory, &next.directories.runtime).is_err()
         {
-            next.server.launched = Some(launched);
             return None;
         }
-        std::mem::swap(&mut self.launched, &mut launched);
-        launched.server.kill();
-        let mut old = next.server;
-        std::mem::swap(&mut self.directories, &mut old.directories);
-        old.launched = Some(launched);
+        std::mem::swap(&mut self.launched, &mut next.launched);
+        next.launched.server.kill();
+        std::mem::swap(&mut self.directories, &mut next.directories);
         // The old server's, since the exchange.
         let _ = trash::remove(&runtime::sockets(&self.directories.runtime), RemovalWait::No);
-        self.origin = next.origin;
-        self.record.template_identity = next.identity;
+        self.origin.clone_from(origin);
+        self.record.template_identity.clone_from(&next.identity);
         self.record.server.standby = true;
         // The record is for others; the server is as it should be in any case.
         let _ = self.write_record();
-        Some(old)
+        Some(next)
     }
 
     /// Goes back to the first directories, which a server prepared ahead had left.
