@@ -104,7 +104,18 @@ pub fn add<'h>(
         host.reap(parent);
     }
     let Prepared { hook, data_source, early } = prepared;
-    let own = OwnParts::make(host, &incomplete(&added, options, data_source.as_ref()), early, cancel);
+    let incomplete = Incomplete {
+        root: &added.worktree.path,
+        donor: &added.worktree.donor,
+        files: &added.files.untracked,
+        env_file: options.env_file.as_deref(),
+        maker: Maker::Calve,
+        data_from: &options.data_from,
+        // An untrusted pull request gets no data of the user's.
+        data_source: data_source.as_ref().filter(|_| !added.worktree.provenance.is_untrusted()),
+        consent: options.consent,
+    };
+    let own = OwnParts::make(host, &incomplete, early, cancel);
     let mut added = AddedEnvironment { report: added, own };
     steps.is_complete(&mut added);
     let mut earlier = std::mem::take(&mut added.own.errors);
@@ -177,24 +188,6 @@ fn hook_to_run(
         consent::require(host, &repository_of(&upcoming.donor)?, Hook::PostAdd, &text, cancel)?;
     }
     Ok(Some((text, upcoming.main.clone())))
-}
-
-fn incomplete<'a>(
-    added: &'a AddReport,
-    options: &'a AddOptions,
-    data_source: Option<&'a WorktreeId>,
-) -> Incomplete<'a> {
-    Incomplete {
-        root: &added.worktree.path,
-        donor: &added.worktree.donor,
-        files: &added.files.untracked,
-        env_file: options.env_file.as_deref(),
-        maker: Maker::Calve,
-        data_from: &options.data_from,
-        // An untrusted pull request gets no data of the user's.
-        data_source: data_source.filter(|_| !added.worktree.provenance.is_untrusted()),
-        consent: options.consent,
-    }
 }
 
 /// Runs the hook, and marks an agent's worktree as finished.

@@ -32,7 +32,7 @@ impl Services<'_> {
         let described = |name: &String| {
             let data_from = match self.origins.get(name) {
                 Some(DataOrigin::Worktree { path: from, .. }) => from.as_ref().map(path),
-                Some(DataOrigin::Template { .. }) | None => None,
+                _ => None,
             };
             let lacking = self.lacking.iter().find(|(lacking, _)| lacking == name);
             let no_data_because = lacking.map(|(_, error)| error.to_string());

@@ -235,7 +235,14 @@ impl<'h> Services<'h> {
         if calve_db::is_written(&home, &service).map_err(Error::from)? {
             may_lose(&service.service)?;
         }
-        Ok(self.replace(&home, service, template.as_deref(), was_running, cancel)?)
+        let reset = calve_db::reset_service(&home, &service.name, template.as_deref(), cancel).map_err(Error::from)?;
+        if was_running {
+            let supervisor = self.host.supervisor().map_err(Error::from)?;
+            calve_db::start_service(&home, &service.name, &supervisor, cancel).map_err(Error::from)?;
+        }
+        reap_trash(self.host, &home)?;
+        self.made.insert(service.service.clone(), reset);
+        Ok(service.service)
     }
 
     /// Returns the template for what the inputs of a service are now. `None`: its configuration names a template.
@@ -253,23 +260,6 @@ impl<'h> Services<'h> {
             }
             other => other,
         })
-    }
-
-    fn replace(
-        &mut self,
-        home: &Home,
-        service: Service,
-        template: Option<&str>,
-        was_running: bool,
-        cancel: &CancelToken,
-    ) -> Result<String> {
-        let reset = calve_db::reset_service(home, &service.name, template, cancel)?;
-        if was_running {
-            calve_db::start_service(home, &service.name, &self.host.supervisor()?, cancel)?;
-        }
-        reap_trash(self.host, home)?;
-        self.made.insert(service.service.clone(), reset);
-        Ok(service.service)
     }
 
     fn named(&self, name: Option<&str>) -> Result<&Service> {
