@@ -139,8 +139,8 @@ pub fn receive<E: From<Error>>(
     };
     old.as_ref().map_or(Ok(()), may_replace)?;
     let held = old.as_ref().map(|old| template::lock(&old.slot)).transpose()?;
-    let same = match old.as_ref().filter(|old| old.origin.as_ref().is_some_and(|it| it.digest == options.origin.digest))
-    {
+    let of_image = |old: &&DatabaseTemplate| old.origin.as_ref().is_some_and(|it| it.digest == options.origin.digest);
+    let same = match old.as_ref().filter(of_image) {
         Some(old) => manifest::difference(&old.slot)?.is_none().then_some(old),
         None => None,
     };

@@ -32,13 +32,10 @@ impl Home {
     /// user (`XDG_RUNTIME_DIR`), if there is one.
     pub fn new(calve_home: &Path, runtime: Option<&Path>) -> Self {
         let user = geteuid();
+        let of_root = || ["/run", "/var/run"].map(Path::new).into_iter().find(|path| path.is_dir());
         let runtime = match runtime {
             // Root's servers run as another user, who may not enter root's own directory.
-            _ if user.is_root() => ["/run", "/var/run"]
-                .map(Path::new)
-                .into_iter()
-                .find(|path| path.is_dir())
-                .map_or_else(|| PathBuf::from("/tmp/calve-0"), |run| run.join("calve")),
+            _ if user.is_root() => of_root().map_or_else(|| "/tmp/calve-0".into(), |run| run.join("calve")),
             Some(runtime) if fits(&runtime.join("calve")) && runtime.is_dir() => runtime.join("calve"),
             _ => PathBuf::from(format!("/tmp/calve-{}", user.as_raw())),
         };

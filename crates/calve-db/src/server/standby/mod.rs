@@ -133,8 +133,7 @@ pub(crate) fn is_idle(pool: &Path) -> bool {
 /// Returns the pools that there are, without those whose record cannot be read.
 pub fn pools(home: &Home) -> Result<Vec<Pool>> {
     let readable = templates(home).into_iter().filter(|template| settings(&home.pool(template)).is_ok());
-    let pools: Vec<Option<Pool>> = readable.map(|template| state(home, &template)).collect::<Result<_>>()?;
-    Ok(pools.into_iter().flatten().collect())
+    readable.filter_map(|template| state(home, &template).transpose()).collect()
 }
 
 /// Returns why some of the pools cannot be read.
