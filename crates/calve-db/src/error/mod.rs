@@ -246,10 +246,17 @@ impl Error {
             Self::BadName { .. } | Self::NoInput(_) => Remedy::ReadHelp,
             Self::UnknownTemplate(name) => Remedy::CreateTemplate(name.clone()),
             Self::TemplateBeingBuilt(_) => Remedy::WaitForBuild,
-            Self::TemplateDamaged { name, origin, .. } => Remedy::for_damaged(name.clone(), origin.clone()),
+            Self::TemplateDamaged { name, origin: Some(origin), .. } => {
+                Remedy::PullTemplate { name: name.clone(), origin: origin.clone() }
+            }
+            Self::ProgramGone { template, origin: Some(origin), .. } => {
+                Remedy::PullForVersion { name: template.clone(), origin: origin.clone() }
+            }
+            Self::TemplateDamaged { name, .. } | Self::ProgramGone { template: name, .. } => {
+                Remedy::RebuildTemplate(name.clone())
+            }
             Self::UnknownServer(_) | Self::UnknownService(_) | Self::StoppedMeanwhile(_) => Remedy::ListServers,
             Self::ServiceWritten { .. } => Remedy::ForceRemoval,
-            Self::ProgramGone { template, origin, .. } => Remedy::for_version(template.clone(), origin.clone()),
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,

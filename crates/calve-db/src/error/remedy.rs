@@ -166,22 +166,6 @@ fn removing(template: &str, volumes: &[String]) -> String {
 }
 
 impl Remedy {
-    /// Returns the remedy against a template that is damaged. `origin`: the image that it was pulled from, if it was.
-    pub(super) fn for_damaged(name: String, origin: Option<String>) -> Self {
-        match origin {
-            Some(origin) => Self::PullTemplate { name, origin },
-            None => Self::RebuildTemplate(name),
-        }
-    }
-
-    /// Returns the remedy against one whose program is gone.
-    pub(super) fn for_version(name: String, origin: Option<String>) -> Self {
-        match origin {
-            Some(origin) => Self::PullForVersion { name, origin },
-            None => Self::RebuildTemplate(name),
-        }
-    }
-
     /// Returns the stable name, for programs.
     pub fn name(&self) -> &'static str {
         match self {
