@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,24 +16,12 @@ use crate::sys;
 /// How much a server may answer: Calve asks for a few names.
 const LONGEST_ANSWER: usize = 1 << 20;
 
-/// By the socket of its server, the first process of each server that this process has started without being its ancestor.
 static FIRST_PROCESSES: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
 
-fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
+/// Returns, by the socket of its server, the first process of each server that this process has started without being its ancestor. Connections to
+/// that process or a descendant of it are permitted.
+pub(crate) fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
     FIRST_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn first_process(socket: &Path) -> Option<u32> {
-    first_processes().get(socket).copied()
-}
-
-/// Permits connections to a server that is the process `pid`, or a descendant of it.
-pub(crate) fn set_first_process(socket: &Path, pid: u32) {
-    first_processes().insert(socket.to_path_buf(), pid);
-}
-
-pub(crate) fn forget_first_process(socket: &Path) {
-    first_processes().remove(socket);
 }
 
 pub(crate) struct Connection {
@@ -47,7 +35,7 @@ impl Connection {
     pub(crate) fn open(server: &Address, patience: Duration) -> Option<Self> {
         let stream = sys::connect(&server.socket).ok()?;
         // A container of Docker's is no descendant of this process.
-        let ours = [Some(std::process::id()), first_process(&server.socket)];
+        let ours = [Some(std::process::id()), first_processes().get(&server.socket).copied()];
         sys::descends(&stream, &ours.into_iter().flatten().collect::<Vec<u32>>()).then(|| Self::over(stream, patience))
     }
 

@@ -128,12 +128,12 @@ impl Container {
     /// started it.
     pub(crate) fn find_first_process(&self, socket: &Path) {
         // Each question is a process, and before the server listens the answer is not needed.
-        if !self.image.is_docker() || connection::first_process(socket).is_some() || !socket.exists() {
+        if !self.image.is_docker() || connection::first_processes().contains_key(socket) || !socket.exists() {
             return;
         }
         let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
         if let Some(pid) = told.ok().and_then(|told| told.trim().parse().ok()).filter(|pid| *pid != 0) {
-            connection::set_first_process(socket, pid);
+            connection::first_processes().insert(socket.to_path_buf(), pid);
         }
     }
 
