@@ -61,15 +61,13 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     spec.record = Record { control: runtime::control(&directory), directory, durable: true, ..spec.record };
     let durable = Some(service.slot.clone());
     let mut spec = Spec { purpose: Purpose::Keep, owner: Ownership::Nobody, durable, ..spec };
-    if is_on_disk(&service.slot) {
-        let started = starter::run(home, &mut spec, slot, &starter);
-        return Ok(started.map_err(|error| unless_of_other_version(&service, error))?.record);
-    }
     // What clients commit is worth nothing without the clone that it is in. The server is not announced before.
     let (started, written) = std::thread::scope(|scope| {
-        let writing = scope.spawn(|| write_to_disk(&service.slot, &starter));
+        let is_to_be_written = !is_on_disk(&service.slot);
+        let writing = is_to_be_written.then(|| scope.spawn(|| write_to_disk(&service.slot, &starter)));
         let started = starter::run(home, &mut spec, slot, &starter);
-        (started, writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let written = writing.map(|writing| writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (started, written.unwrap_or(Ok(())))
     });
     let record = started.map_err(|error| unless_of_other_version(&service, error))?.record;
     if let Err(error) = written {
