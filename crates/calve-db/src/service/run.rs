@@ -84,15 +84,12 @@ fn unless_of_other_version(service: &Service, error: Error) -> Error {
         let program = programs::find(engine, Some(&service.program), &[])?;
         engine.examine(&service.data_directory(), &program.version)
     };
-    match error {
-        Error::ServerFailed { .. } => match examined() {
-            Err(Error::NotUsable { reason: reason @ UnusableData::OtherVersion { .. }, .. }) => {
-                Error::ServiceNotUsable { reason }
-            }
-            _ => error,
-        },
-        error => error,
+    if matches!(error, Error::ServerFailed { .. })
+        && let Err(Error::NotUsable { reason: reason @ UnusableData::OtherVersion { .. }, .. }) = examined()
+    {
+        return Error::ServiceNotUsable { reason };
     }
+    error
 }
 
 fn is_on_disk(slot: &Path) -> bool {

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use super::{End, Supervisor};
+use super::{End, Supervisor, failed};
 use crate::error::end_reason::EndReason;
 use crate::error::operation::Operation;
 use crate::error::{Error, Result};
@@ -26,19 +26,17 @@ impl Supervisor<'_> {
             // The asking process takes the next one when this conversation ends without an answer.
             return Some(End::Unasked(EndReason::EndedByItself(ended)));
         }
-        let answer = match self.record.waits && self.own.spec().is_ok() {
-            false => Answer::Taken,
-            true => match self.hand_over(&claim) {
-                Ok(()) => Answer::Ready(Box::new(self.record.clone())),
-                Err(error) => Answer::failed(error),
-            },
-        };
-        let is_handed_over = matches!(answer, Answer::Ready(_));
-        match send(&mut from, &answer) {
-            Err(_) if is_handed_over => return Some(End::Unasked(EndReason::OwnerEnded)),
-            Ok(()) if is_handed_over => self.talk = Some(BufReader::new(from)),
-            _ => {}
+        if !self.record.waits || self.own.spec().is_err() {
+            let _ = send(&mut from, &Answer::Taken);
+            return None;
         }
+        if let Err(error) = self.hand_over(&claim) {
+            return failed(&mut from, error);
+        }
+        if send(&mut from, &Answer::Ready(Box::new(self.record.clone()))).is_err() {
+            return Some(End::Unasked(EndReason::OwnerEnded));
+        }
+        self.talk = Some(BufReader::new(from));
         None
     }
 
