@@ -26,7 +26,6 @@ pub struct AddOptions {
     pub data_from: DataFrom,
     /// The file to write its variables to.
     pub env_file: Option<PathBuf>,
-    /// The project's commands that may run.
     pub consent: Consent,
     /// The agent that it is for: it is handed over when it is finished, or taken away again.
     pub agent: Option<String>,
@@ -49,7 +48,6 @@ pub trait AddSteps {
     /// Is called when the work begins: an agent has had to wait for its turn.
     fn begins(&mut self);
 
-    /// Is called when the worktree has its files.
     fn has_files(&mut self);
 
     /// Is called when the worktree is complete, or an error ended that, and before its hook runs.
@@ -190,7 +188,6 @@ fn hook_to_run(
     Ok(Some((text, upcoming.main.clone())))
 }
 
-/// Runs the hook, and marks an agent's worktree as finished.
 fn finish(
     host: &dyn Host,
     added: &AddedEnvironment<'_>,

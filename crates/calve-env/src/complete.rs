@@ -56,7 +56,6 @@ pub struct OwnParts<'h> {
 }
 
 impl<'h> OwnParts<'h> {
-    /// Completes the worktree, up to the first error.
     pub(crate) fn make(
         host: &'h dyn Host,
         worktree: &Incomplete<'_>,

@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::host::{Host, place_in_home};
 use crate::remedy::Remedy;
 
-/// Whether the project's commands may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// Those that the user has approved, or approves now.
@@ -46,7 +45,6 @@ pub(crate) fn require(host: &dyn Host, repository: &Path, hook: Hook, text: &str
     Err(not_approved(hook))
 }
 
-/// Returns the error for a command that the user has not approved.
 pub(crate) fn not_approved(hook: Hook) -> Error {
     Error::refused(format!("the {} of this project is not approved", hook.title()), Remedy::approve(hook))
 }

@@ -19,7 +19,6 @@ use crate::remedy::Remedy;
 use crate::services::Services;
 use crate::template;
 
-/// Where the data of a new worktree's services comes from.
 #[derive(Debug, Clone, Default)]
 pub enum DataFrom {
     /// Its donor if that has data, else the templates.
@@ -135,7 +134,6 @@ impl DataFrom {
         Ok(planned)
     }
 
-    /// Returns which data of another worktree counts.
     pub(crate) fn rule(&self) -> DonorRule {
         if matches!(self, Self::Worktree(_)) { DonorRule::Any } else { DonorRule::SameTemplate }
     }

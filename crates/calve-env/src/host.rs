@@ -31,13 +31,11 @@ pub trait Host {
     /// Returns Calve's home, or the reason why it is unknown.
     fn home(&self) -> std::result::Result<PathBuf, &'static str>;
 
-    /// Returns the user's directory for sockets.
     fn runtime_directory(&self) -> Option<PathBuf>;
 
     /// Returns the directory for files that are needed for a moment.
     fn scratch(&self) -> PathBuf;
 
-    /// Returns the command that supervises a database server.
     fn supervisor(&self) -> io::Result<[PathBuf; 2]>;
 
     /// Returns the directories in which to look for programs.
@@ -64,7 +62,6 @@ pub trait Host {
     fn report(&self, event: Event<'_>);
 }
 
-/// Returns where servers, templates and data are.
 pub fn database_home(host: &dyn Host) -> Result<Home> {
     let directory = host.home().map_err(|why| Error::failed(why, Remedy::SetHome))?;
     Ok(Home::new(&directory, host.runtime_directory().as_deref()))

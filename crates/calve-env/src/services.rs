@@ -169,7 +169,6 @@ impl<'h> Services<'h> {
         Ok(stopped)
     }
 
-    /// Returns the variables of the wanted services that have data.
     pub fn variables(&self) -> Result<Vec<(String, String)>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let has_data = self.wanted.iter().filter_map(|(name, config)| Some((config, self.made.get(name)?)));
@@ -178,7 +177,6 @@ impl<'h> Services<'h> {
         has_data.map(variable).collect()
     }
 
-    /// Returns how programs reach the wanted services that have data.
     pub fn addresses(&self) -> Result<Vec<Address>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let made = self.wanted.keys().filter_map(|name| self.made.get(name));

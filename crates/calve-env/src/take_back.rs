@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::leaving::LeavingServices;
 
-/// The fate of an agent's worktree that could not be finished.
 pub enum TakenBack {
     Removed {
         worktree: Box<WorktreeRemoveReport>,

@@ -32,7 +32,6 @@ use crate::server::starter::{OwnedServer, Starter, new_spec, run};
 use crate::server::sweep;
 use crate::sys;
 
-/// How a template is to be made.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CreateOptions {
@@ -75,7 +74,6 @@ pub enum BuildEvent {
     Unfinished(String),
 }
 
-/// How the command ended.
 pub struct CommandEnd {
     /// The exit code for the process that waits for Calve.
     pub code: u8,
@@ -239,7 +237,6 @@ pub(super) fn wait_for_others(
     Ok(lock)
 }
 
-/// Says how the server runs that is built with.
 fn spec(home: &Home, options: &CreateOptions, plan: &TemplatePlan, slot: &Path, account: Account) -> Result<Spec> {
     let mut spec = new_spec(home, &options.name, slot, plan.about(), account)?;
     spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;

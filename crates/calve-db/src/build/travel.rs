@@ -90,7 +90,6 @@ impl NameLock {
 
 #[derive(Debug, Clone)]
 pub struct ReceiveOptions {
-    /// The name of its engine.
     pub engine: String,
     /// The version of the server that made it, in that server's words.
     pub version: String,

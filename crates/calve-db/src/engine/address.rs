@@ -41,7 +41,6 @@ pub struct Address {
 }
 
 impl Address {
-    /// Sets a command's variables so that it finds this server and no other.
     pub fn set_environment(&self, command: &mut Command) {
         set(&self.environment, command);
     }

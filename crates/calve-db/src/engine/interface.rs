@@ -84,7 +84,6 @@ pub(crate) trait Engine: Sync {
         Vec::new()
     }
 
-    /// Returns the signal that asks for an end in order.
     fn stop_signal(&self) -> Signal {
         Signal::TERM
     }
@@ -170,7 +169,6 @@ impl Version {
     }
 }
 
-/// Why a server does not do what it is asked.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// Nothing listens, or it is not ready.
@@ -179,7 +177,6 @@ pub(crate) enum Refusal {
     Said(String),
 }
 
-/// The purpose that the server is started for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Purpose {
     /// To be written to, and killed.
@@ -203,7 +200,6 @@ impl Purpose {
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) program: PathBuf,
-    /// The version that the program prints.
     pub(crate) version: String,
     /// The data directory as the server sees it. Beside it is `tmp`, for temporary files.
     pub(crate) data: PathBuf,

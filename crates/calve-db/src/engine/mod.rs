@@ -52,7 +52,6 @@ pub(crate) fn named(name: &str) -> Result<&'static dyn Engine> {
     })
 }
 
-/// Returns the names of the servers' programs.
 pub(crate) fn server_programs() -> Vec<&'static str> {
     ENGINES.iter().map(|engine| engine.program()).collect()
 }

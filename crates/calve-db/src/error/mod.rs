@@ -18,14 +18,12 @@ use crate::error::remedy::Remedy;
 
 pub use unusable_data::UnusableData;
 
-/// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The kind of error, and the place.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file or directory could not be worked on.
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
         #[serde(with = "crate::error::operation")]
@@ -39,7 +37,6 @@ pub enum Error {
     /// A record is there, and so is what it describes.
     #[error("`{}` is damaged, or of another version", ShownPath(.0))]
     RecordDamaged(PathBuf),
-    /// The clone engine refused or failed.
     #[error("{message}")]
     Clone {
         message: String,
@@ -47,10 +44,8 @@ pub enum Error {
         full: Option<PathBuf>,
         remedy: Option<calve_core::error::Remedy>,
     },
-    /// The name of a template or a server cannot be used.
     #[error("`{}` is not a valid name: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", .name.escape_default())]
     BadName { name: String, longest: usize },
-    /// A pattern of input files matches nothing.
     #[error("no file matches `{}`", .0.escape_default())]
     NoInput(String),
     #[error("the user that the server runs as cannot reach `{}`", ShownPath(.0))]
@@ -72,11 +67,7 @@ pub enum Error {
     UnknownService(String),
     /// It holds what nothing else does.
     #[error("the data of the service `{service}` of `{}` may have changes that are nowhere else", ShownPath(worktree))]
-    ServiceWritten {
-        service: String,
-        /// The root of its worktree.
-        worktree: PathBuf,
-    },
+    ServiceWritten { service: String, worktree: PathBuf },
     #[error("there is no server `{0}`")]
     UnknownServer(String),
     /// The server ended unasked.
@@ -95,13 +86,11 @@ pub enum Error {
         /// The image that the template was pulled from, if it was.
         origin: Option<String>,
     },
-    /// The server program is not one that is supported.
     #[error("`{}` is {version}; supported: {supported}", ShownPath(.path))]
     Version { path: PathBuf, version: String, supported: String },
     /// An earlier build made it for such an engine. The volumes are those that it has noted.
     #[error("the template `{name}` is for servers in volumes of a Docker engine, which are no longer supported")]
     TemplateInVolumes { name: String, volumes: Vec<String> },
-    /// The program that runs containers has failed.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     Runtime {
         runtime: PathBuf,
@@ -112,7 +101,6 @@ pub enum Error {
     /// The same, for lack of subordinate ids.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     NoSubordinateIds { runtime: PathBuf, said: String },
-    /// A path has a colon, which runtimes cannot be told of.
     #[error("`{}` cannot be mounted into a container, because of the colon", ShownPath(.0))]
     CannotBind(PathBuf),
     #[error("{program} failed ({how}){}", tail(.said))]
@@ -120,16 +108,13 @@ pub enum Error {
         program: String,
         /// Its exit code or signal.
         how: String,
-        /// The last lines of what it said.
         said: String,
         /// The path on a full disk, if it said so.
         full: Option<PathBuf>,
     },
-    /// The server ended before it was ready, or was never ready.
     #[error("the server {how}{}", tail(.log))]
     ServerFailed {
         how: String,
-        /// The last lines of its log.
         log: String,
         /// The path on a full disk, if that is why.
         full: Option<PathBuf>,
@@ -150,7 +135,6 @@ pub enum Error {
     OptionFile { path: PathBuf, option: String },
     #[error("`{}` cannot be made a template: {reason}", ShownPath(.path))]
     NotUsable { path: PathBuf, reason: UnusableData },
-    /// Data that is kept cannot be used by the program that is installed.
     #[error("its data cannot be used: {reason}")]
     ServiceNotUsable { reason: UnusableData },
     #[error("the strategy `{strategy}` cannot be used: {reason}")]
@@ -190,7 +174,6 @@ impl From<calve_core::Error> for Error {
 }
 
 impl Error {
-    /// Returns the error of an operation on a path.
     pub fn io(operation: Operation, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
         let path = path.as_ref().to_path_buf();
         Self::Io { operation, path, source: calve_core::internal::without_path(reason.into()), remedy: None }
@@ -228,7 +211,6 @@ impl Error {
         }
     }
 
-    /// Returns what the user can do next.
     pub fn remedy(&self) -> Option<Remedy> {
         if let Some(path) = self.full_disk() {
             return Some(Remedy::FreeSpace(path.to_path_buf()));

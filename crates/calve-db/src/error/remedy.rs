@@ -6,7 +6,6 @@ use calve_core::internal::ShownPath;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
@@ -166,7 +165,6 @@ fn removing(template: &str, volumes: &[String]) -> String {
 }
 
 impl Remedy {
-    /// Returns the stable name, for programs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Engine(remedy) => remedy.name(),

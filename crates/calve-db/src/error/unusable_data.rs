@@ -12,17 +12,12 @@ pub enum UnusableData {
     #[error("{0}")]
     Incomplete(String),
     #[error("it was made by {made_by}, and the server is {server}")]
-    OtherVersion {
-        /// The version that made it.
-        made_by: String,
-        server: String,
-    },
+    OtherVersion { made_by: String, server: String },
     #[error("it is in use by the process {0}")]
     InUse(i64),
     /// One of Calve's, whose data goes with it.
     #[error("it is in use by the server `{0}`")]
     InUseByServer(String),
-    /// Its server crashed, or was killed.
     #[error("its server was not shut down cleanly")]
     NotShutDown,
     /// Calve needs an object that the engine makes in every data directory, and that was renamed or dropped since.
@@ -32,7 +27,6 @@ pub enum UnusableData {
         /// The command that makes it, in the source's server.
         command: String,
     },
-    /// A part of it is elsewhere.
     #[error("{0}")]
     LeadsOut(String),
 }

@@ -182,7 +182,6 @@ impl Directory {
         }
     }
 
-    /// Returns the target of a symlink, unresolved.
     pub(crate) fn target(&self, name: impl AsRef<OsStr>) -> Result<PathBuf> {
         let target = plain(name.as_ref()).and_then(|name| rustix::fs::readlinkat(&self.descriptor, name, Vec::new()));
         let target = target.at(Operation::ReadLink, self.path.join(name.as_ref()))?;
@@ -199,7 +198,6 @@ impl Directory {
         }
     }
 
-    /// Removes an entry of any type, and everything in it.
     pub(crate) fn remove(&self, entry: &DirectoryEntry) -> Result<()> {
         if entry.kind != FileType::Directory {
             return self.remove_file(&entry.name).map(|_| ());
@@ -223,7 +221,6 @@ impl Directory {
         given.at(Operation::ChangeOwner, self.path.join(name.as_ref()))
     }
 
-    /// Gives the directory itself to the server's user.
     pub(crate) fn give_itself(&self, account: Account) -> Result<()> {
         let Some((user, group)) = account.to_become() else { return Ok(()) };
         let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));

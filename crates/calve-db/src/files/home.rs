@@ -20,7 +20,6 @@ const LONGEST_SOCKET_NAME: usize = ".s.PGSQL.65535".len();
 /// The end of the name of a pool's file.
 pub(crate) const POOL_SUFFIX: &str = ".json";
 
-/// The directories that are used.
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
@@ -54,7 +53,6 @@ impl Home {
         self.root.join("servers")
     }
 
-    /// Returns the directory of data that outlives its servers.
     pub(crate) fn services(&self) -> PathBuf {
         self.root.join("services")
     }
@@ -77,7 +75,6 @@ impl Home {
         &self.runtime
     }
 
-    /// Returns whether anything was ever made here.
     pub(crate) fn exists(&self) -> bool {
         self.root.is_dir()
     }

@@ -24,7 +24,6 @@ pub(crate) const SETTINGS: &str = "settings";
 pub(crate) const NOTICES: &str = "notify";
 /// Where the server's files are mounted if it cannot reach them otherwise.
 const FILES: &str = "files";
-/// The socket for requests to the supervisor.
 const CONTROL: &str = "control";
 
 pub(crate) fn control(directory: &Path) -> PathBuf {
@@ -35,7 +34,6 @@ pub(crate) fn sockets(directory: &Path) -> PathBuf {
     directory.join(SOCKETS)
 }
 
-/// Creates the directory for a new server.
 pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
     rustix::fs::mkdir(path, rustix::fs::Mode::RWXU).at(Operation::CreateDirectory, path)?;
     private::share(&Directory::open(path)?, account, path)

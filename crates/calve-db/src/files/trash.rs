@@ -59,7 +59,6 @@ impl Reaper {
     }
 }
 
-/// Waits until everything is deleted.
 impl Drop for Reaper {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
@@ -68,7 +67,6 @@ impl Drop for Reaper {
     }
 }
 
-/// Returns whether trash waits in a directory.
 pub(crate) fn is_in(directory: &Path) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.into_iter().any(|entry| calve_core::internal::is_trash(entry.file_name().as_encoded_bytes()))

@@ -26,7 +26,6 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Returns the ending of a server whose files are still in `slot`.
     pub(crate) fn new(slot: &Path, name: &str, reason: EndReason) -> Self {
         // Everybody who has tests knows why these have ended.
         let log = if reason == EndReason::OwnerEnded { String::new() } else { crate::files::log::last_lines(slot) };
@@ -45,7 +44,6 @@ fn path(logs: &Path, name: &str) -> PathBuf {
     logs.join(format!("{name}{SUFFIX}"))
 }
 
-/// Returns the ending of the server of that name.
 pub(super) fn ending(home: &Home, name: &str) -> Option<Ending> {
     private::read_json(&path(&home.logs(), name)).ok().flatten()
 }
@@ -64,7 +62,6 @@ pub fn endings(home: &Home) -> Vec<Ending> {
     found
 }
 
-/// Removes endings that are old or too many.
 pub(crate) fn sweep(home: &Home) {
     let found = endings(home);
     let oldest = unix_now().saturating_sub(KEPT_S);

@@ -23,7 +23,6 @@ pub fn marks(home: &Home, server: &str) -> Result<Vec<DatabaseTemplate>> {
     Ok(marks)
 }
 
-/// Returns the mark of that name.
 pub(crate) fn find(home: &Home, server: &str, mark: &str) -> Result<DatabaseTemplate> {
     let record = servers::find(home, server)?;
     name::check(mark)?;

@@ -234,7 +234,6 @@ pub(crate) fn write(slot: &Path, record: &Record) -> crate::error::Result<()> {
     private::write_json(&slot.join(RECORD), record)
 }
 
-/// Removes the record of a server that is ending.
 pub(crate) fn forget(slot: &Path) {
     let _ = fs_err::remove_file(slot.join(RECORD));
 }
@@ -244,7 +243,6 @@ pub(crate) fn hide(slot: &Path) {
     let _ = fs_err::rename(slot.join(RECORD), slot.join(HIDDEN));
 }
 
-/// Puts a record back that was hidden.
 pub(crate) fn show(slot: &Path) {
     let _ = fs_err::rename(slot.join(HIDDEN), slot.join(RECORD));
 }

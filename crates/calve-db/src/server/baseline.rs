@@ -23,7 +23,6 @@ use crate::server::starter::spec_of;
 use crate::server::sweep;
 use crate::sys::{self, ProcessEnd};
 
-/// Baseline servers of a template, one at a time.
 pub struct BaselineServers<'a> {
     home: &'a Home,
     template: DatabaseTemplate,
@@ -46,7 +45,6 @@ pub struct BaselineServer {
 }
 
 impl<'a> BaselineServers<'a> {
-    /// Locks the template `name` of `home`.
     pub fn new(home: &'a Home, name: &str) -> Result<Self> {
         let template = template::load(home, name)?;
         home.prepare()?;
@@ -91,7 +89,6 @@ impl<'a> BaselineServers<'a> {
 }
 
 impl BaselineServer {
-    /// Returns how it is reached.
     pub fn address(&self) -> &Address {
         &self.address
     }

@@ -23,7 +23,6 @@ pub fn stop(home: &Home, name: &str, cancel: &CancelToken) -> Result<Option<Reco
     stop_by(home, name, Request::Stop, cancel)
 }
 
-/// Ends a server like [`stop`], by this request.
 pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &CancelToken) -> Result<Option<Record>> {
     let slot = registry::slot_of(home, name);
     let (record, unreadable) = match registry::find(home, name) {

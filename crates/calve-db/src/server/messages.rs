@@ -18,7 +18,6 @@ use crate::registry::Record;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::sys::ProcessHandle;
 
-/// The first message to a supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "a process has one of them")]
 pub(crate) enum Order<'a> {
@@ -33,7 +32,6 @@ pub(crate) struct Spec {
     /// namespaces are to be tried, and `notifies` whether this program is known to tell when it is ready.
     pub(crate) record: Record,
     pub(crate) program: PathBuf,
-    /// The container that the program runs in, if it does.
     pub(crate) container: Option<Container>,
     /// The version of that program, in its words, when the template was made.
     pub(crate) version: String,
@@ -83,7 +81,6 @@ impl Spec {
     }
 }
 
-/// Where the data directory comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Origin {
     /// The engine makes a new one.
@@ -176,7 +173,6 @@ impl Request {
     }
 }
 
-/// The new role of a standby.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claim {
     /// `None`: the name that it has.
@@ -197,7 +193,6 @@ pub(crate) enum Answer {
     Written(Option<String>),
     /// The data was cloned, by this strategy.
     Copied(Option<Strategy>),
-    /// The state is kept.
     Marked(Box<DatabaseTemplate>),
     /// The server is gone.
     Stopped {},

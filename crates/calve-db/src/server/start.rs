@@ -13,7 +13,6 @@ use crate::server::messages::{Claim, Ownership, Spec};
 use crate::server::standby;
 use crate::server::starter::{OwnedServer, Starter, run, spec_of};
 
-/// How a server is to be started.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct StartOptions {
@@ -23,7 +22,6 @@ pub struct StartOptions {
     pub tcp: Option<u16>,
     /// How long it may stay; `None` is for good.
     pub ttl: Option<Duration>,
-    /// Whose end is its end.
     pub owner: Ownership,
     /// Use this strategy or none.
     pub strategy: Option<Strategy>,

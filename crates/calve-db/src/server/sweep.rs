@@ -196,7 +196,6 @@ pub(crate) fn leave_data(slot: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes the container that a slot has a note of.
 pub(crate) fn remove_container(slot: &Path) -> Result<()> {
     container::remove_left(slot, !matches!(registry::read(slot), Ok(None)))
 }
@@ -263,7 +262,6 @@ fn end_session(begun: &EarlyRecord) {
     }
 }
 
-/// Kills processes, and waits until they have ended.
 fn kill(processes: &[sys::ProcessHandle], until: Instant) {
     processes.iter().for_each(|process| process.signal(Signal::KILL));
     while processes.iter().any(sys::ProcessHandle::lives) && Instant::now() < until {

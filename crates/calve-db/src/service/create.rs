@@ -25,17 +25,14 @@ use crate::server::starter::{self, OwnedServer, Starter};
 use crate::server::sweep;
 use crate::sys;
 
-/// The source of the data of a new service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceOrigin {
-    /// The template of this name.
     Template(String),
     /// The service of which the servers have this name. One that runs goes on, and is held while its files are cloned.
     Service(String),
 }
 
 impl ServiceOrigin {
-    /// Returns whether it is the data of this service.
     pub fn is(&self, service: &Service) -> bool {
         matches!(self, Self::Service(name) if *name == service.name)
     }
@@ -75,7 +72,6 @@ pub fn create(home: &Home, worktree: ServiceWorktree, data: ServiceData) -> Resu
     find(home, &name)
 }
 
-/// Clones a template's data into `slot`.
 pub(super) fn from_template(home: &Home, template: &str, slot: &Path, cancel: &CancelToken) -> Result<Service> {
     let template = template_with_program(home, template)?;
     let _held = template::lock(&template.slot)?;

@@ -22,7 +22,6 @@ use crate::server::standby;
 use crate::server::starter::new_spec;
 
 pub(super) const DOCUMENT: &str = "service.json";
-/// As in a server's slot.
 pub(super) const LOCK: &str = "lock";
 pub(super) const TURN: &str = "turn";
 pub(super) const DATA: &str = "data";
@@ -31,7 +30,6 @@ pub(super) const ON_DISK: &str = "on-disk";
 /// There while its worktree is being removed. Homes have files of this name.
 pub(super) const REMOVING: &str = "doomed";
 
-/// The worktree that owns the data of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceWorktree {
     /// Tells it from others.
@@ -104,7 +102,6 @@ impl Service {
         }
     }
 
-    /// Returns its server, if that runs.
     pub fn server(&self, home: &Home) -> Result<Option<Record>> {
         match registry::find(home, &self.name) {
             Ok(record) => Ok(Some(record)),
@@ -113,7 +110,6 @@ impl Service {
         }
     }
 
-    /// Returns its data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.slot.join(DATA)
     }
@@ -170,7 +166,6 @@ pub fn has_newer_template(home: &Home, service: &Service) -> bool {
     !service.template_identity.is_empty() && template.is_ok_and(|template| !service.is_of(&template))
 }
 
-/// Notes where its worktree is now.
 pub fn set_worktree(home: &Home, service: &Service, entry: OsString, root: OsString) -> Result<()> {
     let (_turn, service) = take_turn(home, &service.name, &CancelToken::default())?;
     let slot = service.slot.clone();

@@ -41,7 +41,6 @@ impl PendingRemoval {
         trash::remove(&self.service.slot, RemovalWait::No)
     }
 
-    /// Leaves the data after all.
     pub fn cancel(self) -> Result<()> {
         let path = self.service.slot.join(REMOVING);
         fs::remove_file(&path).at(Operation::Remove, &path)

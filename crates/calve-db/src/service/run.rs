@@ -96,7 +96,6 @@ fn is_on_disk(slot: &Path) -> bool {
     slot.join(ON_DISK).exists()
 }
 
-/// Writes the data to the disk, and notes that.
 fn write_to_disk(slot: &Path, starter: &Starter<'_>) -> Result<()> {
     starter.sync(slot)?;
     private::open(&slot.join(ON_DISK)).map(drop)
@@ -149,7 +148,6 @@ fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistrySlot
     }
 }
 
-/// Keeps the log of earlier servers, unless it is long.
 fn begin_log(slot: &Path) -> Result<()> {
     let directory = Directory::open(slot)?;
     if directory.stat("log")?.is_some_and(|found| found.st_size > LONGEST_LOG) {

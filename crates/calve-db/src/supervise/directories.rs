@@ -87,7 +87,6 @@ impl Drop for PreparedServer<'_> {
 }
 
 impl Preparations<'_> {
-    /// Ends the server that is prepared for a reset to `origin`.
     pub(super) fn forget_for(&mut self, origin: &Origin) {
         self.wanted.take_if(|wanted| wanted == origin);
         self.next.take_if(|next| next.origin == *origin);

@@ -31,7 +31,6 @@ use crate::service::LossRule;
 use crate::sys;
 
 impl Supervisor<'_> {
-    /// Returns where a reset goes to.
     pub(super) fn origin_named(&self, mark: Option<&str>) -> Result<Origin> {
         let Some(name) = mark else { return Ok(self.own.spec()?.origin.clone()) };
         let slot = self.mark_named(name)?;
@@ -133,7 +132,6 @@ impl Supervisor<'_> {
         Ok(mark)
     }
 
-    /// Starts a server again on the data that is there.
     fn resume(&mut self) -> Result<()> {
         self.kill();
         self.launched.seen.hide();

@@ -119,7 +119,6 @@ struct Supervisor<'a> {
     requests: Requests,
     /// The conversation with its starter, or with the process that claimed it, until that hangs up.
     talk: Option<BufReader<UnixStream>>,
-    /// Asks this process to end.
     cancel: &'a CancelToken,
     owner: Ownership,
     watched: Vec<ProcessHandle>,
@@ -144,7 +143,6 @@ struct Supervisor<'a> {
     _held: Option<File>,
 }
 
-/// The data of a server that is down.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PresentData {
     /// As the server has left it.
@@ -284,7 +282,6 @@ impl<'a> Supervisor<'a> {
         written
     }
 
-    /// Handles requests until something ends the server.
     fn serve(&mut self) -> End {
         loop {
             self.prepare_next();
@@ -321,7 +318,6 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Returns the reason to end the server, if there is one.
     fn over(&mut self) -> Option<EndReason> {
         if self.cancel.is_cancelled() {
             return Some(EndReason::SupervisorStopped);
@@ -427,7 +423,6 @@ impl<'a> Supervisor<'a> {
         moved.or_else(|| if request.needs_server() { self.still_down() } else { None })
     }
 
-    /// Adds the log to the error of a server that failed.
     fn with_log(&self, error: Error) -> Error {
         match self.own.spec() {
             Ok(spec) => log::added_to(error, spec.files()),
@@ -471,7 +466,6 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Starts a server in the first directories.
     fn launch(&self, origin: &Origin, reset: &ResetData) -> Result<RunningServer> {
         let spec = self.own.spec()?;
         launch(&LaunchRequest {
@@ -490,7 +484,6 @@ impl<'a> Supervisor<'a> {
         (starter.map(|talk| talk.get_ref().as_fd()), self.watched.iter().filter_map(ProcessHandle::end).collect())
     }
 
-    /// Ends the server and all its children.
     fn kill(&mut self) {
         self.launched.server.kill();
         let _ = self.launched.server.wait();

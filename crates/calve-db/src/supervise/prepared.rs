@@ -42,7 +42,6 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Returns whether the data has room for a second server beside it.
     fn has_room_beside(&self) -> bool {
         self.directories.data().is_ok_and(|data| standby::has_room(self.engine, &data))
     }
@@ -115,7 +114,6 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-/// Exchanges the directories of sockets of two runtime directories.
 fn exchange(directory: &Path, other: &Path) -> Result<()> {
     let (ours, theirs) = (runtime::sockets(directory), runtime::sockets(other));
     crate::sys::exchange(&ours, &theirs).at(Operation::Rename, &theirs)

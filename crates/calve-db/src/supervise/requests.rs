@@ -115,7 +115,6 @@ impl Caller {
     }
 }
 
-/// Returns whether the other end is closed.
 pub(super) fn is_closed(stream: &UnixStream) -> bool {
     let mut fds = [PollFd::new(stream, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

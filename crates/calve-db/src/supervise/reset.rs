@@ -18,7 +18,6 @@ use crate::server::launch::{ResetData, unless_left};
 use crate::server::messages::{Answer, Origin, send};
 
 impl Supervisor<'_> {
-    /// Puts the server back to a mark, or to the template.
     pub(super) fn put_back(&mut self, to: Option<&str>, from: &mut UnixStream) -> Result<Option<End>> {
         let origin = self.origin_named(to)?;
         let old = self.swap(&origin);

@@ -52,7 +52,6 @@ pub(crate) fn session() -> Option<(u32, u64)> {
     (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
 }
 
-/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ProcessEnd {
     /// By itself, with this code.
@@ -77,7 +76,6 @@ pub(crate) struct Segment {
     pub(crate) key: i32,
     /// The process that made it. Numbers are used again.
     pub(crate) creator: u32,
-    /// How many attachments there are.
     pub(crate) attached: u64,
     /// The user whom it belongs to, and the one who made it.
     pub(crate) owner: u32,

@@ -36,7 +36,6 @@ impl ServerProcess {
         self.server.process.end()
     }
 
-    /// Asks it to end by this signal.
     pub(crate) fn ask_to_end(&self, signal: Signal) -> Result<()> {
         match &self.container {
             None => self.server.process.signal(signal),
@@ -73,7 +72,6 @@ impl ServerProcess {
         }
     }
 
-    /// Returns how it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
         self.server.ended().map(|ended| self.of_container(ended))
     }

@@ -174,7 +174,6 @@ impl Image {
         self.ask(words)
     }
 
-    /// Returns the reason for a failure of [`look`](Self::look).
     fn explained(&self, error: Error, program: &str) -> Error {
         let Error::Runtime { code, .. } = error else { return error };
         let wrong = match code {
@@ -277,7 +276,6 @@ fn find(names: &[&Path], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
     names.iter().filter_map(first).map(|path| fs_err::canonicalize(&path).at(Operation::Find, path)).collect()
 }
 
-/// Removes the files of looks that were killed.
 pub(crate) fn sweep_looks(home: &Home) {
     for entry in fs_err::read_dir(home.templates()).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(SEEN) {

@@ -50,7 +50,6 @@ pub(super) fn examine_mariadb(path: &Path, version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// Examines a data directory for MySQL 8.0 and later.
 pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
     let data = open(path, "MySQL")?;
     let refuse = |reason| Err(Error::not_usable(path, reason));

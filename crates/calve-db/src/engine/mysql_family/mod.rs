@@ -272,7 +272,6 @@ impl Engine for MysqlFamily {
         }
     }
 
-    /// Logs in and runs a query.
     fn warm(&self, address: &Address, patience: Duration) {
         let Some(connection) = Connection::open(address, patience) else { return };
         if let Ok(mut session) = Session::connect(connection, USER) {

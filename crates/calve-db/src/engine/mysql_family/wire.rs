@@ -63,7 +63,6 @@ impl<S: Read + Write> Session<S> {
         Ok(first.and_then(|row| Some(row.into_iter().collect::<Option<Vec<_>>>()?.join(" "))))
     }
 
-    /// Runs a query and returns its rows.
     pub(super) fn query(&mut self, sql: &str) -> io::Result<Vec<QueryRow>> {
         self.number = 0;
         self.send(&[&[COM_QUERY], sql.as_bytes()].concat())?;

@@ -104,7 +104,6 @@ pub(super) fn next_transaction(path: &Path) -> Result<Option<u64>> {
     Ok(next.map(u64::from_ne_bytes))
 }
 
-/// Returns a hash of the settings that `ALTER SYSTEM` has made.
 pub(super) fn settings(path: &Path) -> Result<String> {
     let text = Directory::open(path)?.read(SETTINGS, SMALL_BYTES)?.unwrap_or_default();
     Ok(blake3::hash(&text).to_hex()[..16].to_owned())

@@ -16,7 +16,6 @@ const LOGGED_IN: u32 = 0;
 /// No message that is asked for is longer.
 const LONGEST_MESSAGE: usize = 16 << 20;
 
-/// The name of a session of Calve's own.
 pub(super) const NAME: &str = "calve";
 
 /// A session of a user.

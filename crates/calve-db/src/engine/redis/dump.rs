@@ -14,7 +14,6 @@ use crate::files::directory::Directory;
 use crate::files::trash;
 
 const DUMP: &str = "dump.rdb";
-/// The directory of append-only files.
 const APPEND_ONLY: &str = "appendonlydir";
 /// The list of those that belong together. It comes last: without it, a server that was told to load them would begin empty.
 const APPEND_ONLY_LIST: &str = "appendonly.aof.manifest";
@@ -27,7 +26,6 @@ const FIELD: u8 = 0xfa;
 /// The fields come first, and are short.
 const HEAD_BYTES: u64 = 4096;
 
-/// The first fields of a dump.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Head {
     /// The engine that wrote it, and its version.

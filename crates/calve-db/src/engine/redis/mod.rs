@@ -316,7 +316,6 @@ fn until_rewritten(address: &Address, cancel: &CancelToken) -> Result<()> {
     Err(Error::server_failed(format!("did not write its append-only files within {} s", PATIENCE_TO_WRITE.as_secs())))
 }
 
-/// Quotes a path for a configuration file.
 fn quoted(path: &Path) -> String {
     let mut text = String::from("\"");
     for byte in path.as_os_str().as_bytes() {

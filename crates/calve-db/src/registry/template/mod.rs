@@ -31,7 +31,6 @@ pub(crate) const OLD: &str = ".old-";
 /// The name of an engine, its server program, and what that said of its version.
 pub(crate) type About<'a> = (&'a str, &'a Path, &'a str);
 
-/// A template that is complete.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatabaseTemplate {
     pub name: String,
@@ -59,7 +58,6 @@ pub struct DatabaseTemplate {
     /// True if its data was that of a service.
     #[serde(default)]
     pub(crate) promoted: bool,
-    /// The image that it was pulled from.
     #[serde(default)]
     pub(crate) origin: Option<ImageOrigin>,
     #[serde(skip)]
@@ -71,7 +69,6 @@ pub struct DatabaseTemplate {
 pub struct ImageOrigin {
     /// The image, with its registry and its tag.
     pub reference: String,
-    /// The digest of the image.
     pub digest: String,
 }
 
@@ -96,7 +93,6 @@ impl DatabaseTemplate {
         })
     }
 
-    /// Returns the image that it was pulled from, if it was.
     pub fn origin(&self) -> Option<&ImageOrigin> {
         self.origin.as_ref()
     }
@@ -111,7 +107,6 @@ impl DatabaseTemplate {
         self.image.as_ref().map(|image| image.name.as_str())
     }
 
-    /// Returns the template's data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.slot.join("data")
     }
@@ -212,7 +207,6 @@ pub(crate) fn made(template: &DatabaseTemplate) -> Option<SystemTime> {
     fs::metadata(template.slot.join(DOCUMENT)).ok()?.modified().ok()
 }
 
-/// Lists all templates by name.
 pub fn list(home: &Home) -> Result<Vec<DatabaseTemplate>> {
     read_all(&home.templates())
 }
@@ -253,7 +247,6 @@ pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
     home.templates().join(format!(".lock-{name}"))
 }
 
-/// Marks a template as complete.
 pub(crate) fn write(template: &DatabaseTemplate, slot: &Path) -> Result<()> {
     private::write_json(&slot.join(DOCUMENT), template)
 }

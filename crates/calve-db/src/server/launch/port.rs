@@ -77,7 +77,6 @@ fn failed(wanted: u16, errno: Errno) -> Error {
     }
 }
 
-/// Returns a socket that has the port.
 fn hold(wanted: u16) -> rustix::io::Result<OwnedFd> {
     let held = sys::stream_socket()?;
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted);

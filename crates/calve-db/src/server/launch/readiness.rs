@@ -22,7 +22,6 @@ const ANSWERS_IN: Duration = Duration::from_millis(100);
 const TRUST_FOR: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where a server tells that it is ready.
 #[derive(Debug)]
 pub(crate) struct Notices {
     socket: UnixDatagram,
@@ -40,7 +39,6 @@ impl Notices {
         Ok(Self { socket, path })
     }
 
-    /// Returns the socket's path, for the server's environment.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -19,7 +19,6 @@ pub(super) const DATA: &str = "data";
 
 pub(crate) struct LaunchRequest<'a> {
     pub(crate) spec: &'a Spec,
-    /// Where the data directory comes from.
     pub(crate) origin: &'a Origin,
     /// The directory for the data and temporary files.
     pub(crate) files: &'a Path,
@@ -30,7 +29,6 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) is_speculative: bool,
     pub(crate) engine: &'static dyn Engine,
     pub(crate) address: &'a Address,
-    /// The port that is held for the server.
     pub(crate) port: Option<&'a HeldPort>,
     pub(crate) starter: Option<BorrowedFd<'a>>,
     pub(crate) owners: Owners<'a>,

@@ -138,7 +138,6 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
     state(home, template)
 }
 
-/// Starts a server of the template that waits to be handed over.
 fn start_waiting(home: &Home, template: DatabaseTemplate, starter: &Starter<'_>) -> Result<OwnedServer> {
     let name = name::made_up(&template.name, &random::letters(6)?);
     let slot = registry::reserve(home, &name)?;

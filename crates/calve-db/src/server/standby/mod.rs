@@ -28,10 +28,8 @@ use crate::server::control::ask;
 use crate::server::messages::Request;
 use crate::sys::{self, ProcessHandle};
 
-/// The greatest size of a pool.
 pub const MOST_STANDBYS: usize = 64;
 
-/// How a pool is to be.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct PoolOptions {
@@ -112,7 +110,6 @@ impl Settings {
     }
 }
 
-/// Returns whether a pool is wanted for a template.
 pub fn has_pool(home: &Home, template: &str) -> bool {
     home.pool(template).exists()
 }
@@ -136,12 +133,10 @@ pub fn pools(home: &Home) -> Result<Vec<Pool>> {
     readable.filter_map(|template| state(home, &template).transpose()).collect()
 }
 
-/// Returns why some of the pools cannot be read.
 pub(crate) fn faults(home: &Home) -> Vec<Error> {
     templates(home).iter().filter_map(|template| settings(&home.pool(template)).err()).collect()
 }
 
-/// Returns the names of the templates that have a pool.
 fn templates(home: &Home) -> Vec<String> {
     let entries = fs::read_dir(home.pools()).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

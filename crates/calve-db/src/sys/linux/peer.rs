@@ -24,7 +24,6 @@ pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Returns the user at the other end of a socket.
 pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
     Ok(peer(socket)?.uid)
 }

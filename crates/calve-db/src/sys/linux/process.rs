@@ -31,7 +31,6 @@ impl ProcessHandle {
         let _ = rustix::process::pidfd_send_signal(&self.descriptor, signal);
     }
 
-    /// Returns whether it has not ended yet.
     pub(crate) fn lives(&self) -> bool {
         !crate::sys::wait_for_any([self.descriptor.as_fd()], Duration::ZERO)[0]
     }
@@ -183,7 +182,6 @@ pub(crate) fn lock_holder(file: BorrowedFd<'_>) -> Option<i32> {
     Some(found.pid.map_or(0, |pid| pid.as_raw_nonzero().get()))
 }
 
-/// Returns this process's children, theirs, and so on.
 pub(crate) fn descendants() -> Vec<u32> {
     tree(std::process::id()).split_off(1)
 }

@@ -39,7 +39,6 @@ pub(crate) fn remove_segment(segment: &Segment) {
     });
 }
 
-/// Returns how a segment begins.
 pub(crate) fn read_segment(segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> {
     as_owner(segment, || head(segment))
 }
