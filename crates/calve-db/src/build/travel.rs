@@ -48,10 +48,8 @@ impl TemplateToSend {
     }
 }
 
-/// Keeps the files of a template that is to be sent. They are as they were made.
-///
-/// # Errors
-/// Fails for one whose servers run in containers: another machine may not have the image.
+/// Keeps the files of a template that is to be sent. They are as they were made. Fails for one whose servers run in containers: another machine may
+/// not have the image.
 pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
     let (template, lock) = loop {
         let template = load(home, name)?;
@@ -77,10 +75,7 @@ pub struct NameLock {
 }
 
 impl NameLock {
-    /// Waits for others that are making a template of this name.
-    ///
-    /// # Errors
-    /// Fails if the name is invalid, or with [`Error::Interrupted`].
+    /// Waits for others that are making a template of this name. Fails if the name is invalid, or with [`Error::Interrupted`].
     pub fn wait(home: &Home, name: &str, say: &mut dyn FnMut(BuildEvent), cancel: &CancelToken) -> Result<Self> {
         name::check(name)?;
         home.prepare()?;
