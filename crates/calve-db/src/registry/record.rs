@@ -6,7 +6,7 @@ use calve_core::Strategy;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::slots::{BEGUN, HIDDEN, RECORD, slot_of};
+use super::slots::{BEGUN, RECORD, slot_of};
 use crate::engine::address::Address;
 use crate::engine::{self, EngineKind};
 use crate::files::home::Home;
@@ -207,19 +207,6 @@ pub(crate) struct EarlyRecord {
 }
 
 impl EarlyRecord {
-    /// Records a server of this supervisor, and the server's first process if it has one.
-    pub(crate) fn now(engine: &str, server: Option<u32>) -> Self {
-        let supervisor = std::process::id();
-        Self {
-            engine: engine.to_owned(),
-            boot: sys::boot(),
-            server,
-            supervisor,
-            supervisor_started: sys::start_time(supervisor),
-            namespace: sys::process_namespace(),
-        }
-    }
-
     /// Returns the processes that run of it: its supervisor too, until that has ended.
     pub(crate) fn processes(&self) -> Vec<sys::ProcessHandle> {
         match self.supervisor_started {
@@ -234,21 +221,18 @@ pub(crate) fn write(slot: &Path, record: &Record) -> crate::error::Result<()> {
     private::write_json(&slot.join(RECORD), record)
 }
 
-pub(crate) fn forget(slot: &Path) {
-    let _ = fs_err::remove_file(slot.join(RECORD));
-}
-
-/// Takes the record of a server away that is ending, and may yet go on. Not even a full disk keeps it from coming back.
-pub(crate) fn hide(slot: &Path) {
-    let _ = fs_err::rename(slot.join(RECORD), slot.join(HIDDEN));
-}
-
-pub(crate) fn show(slot: &Path) {
-    let _ = fs_err::rename(slot.join(HIDDEN), slot.join(RECORD));
-}
-
-pub(crate) fn write_begun(slot: &Path, begun: &EarlyRecord) -> crate::error::Result<()> {
-    private::write_json(&slot.join(BEGUN), begun)
+/// Records a server of this supervisor that is not ready yet, and the server's first process if it has one.
+pub(crate) fn write_begun(slot: &Path, engine: &str, server: Option<u32>) -> crate::error::Result<()> {
+    let supervisor = std::process::id();
+    let begun = EarlyRecord {
+        engine: engine.to_owned(),
+        boot: sys::boot(),
+        server,
+        supervisor,
+        supervisor_started: sys::start_time(supervisor),
+        namespace: sys::process_namespace(),
+    };
+    private::write_json(&slot.join(BEGUN), &begun)
 }
 
 pub(crate) fn read_begun(slot: &Path) -> crate::error::Result<Option<EarlyRecord>> {

@@ -15,7 +15,7 @@ use crate::files::log;
 use crate::files::runtime;
 use crate::files::{random, trash};
 use crate::registry::template::{self, DatabaseTemplate};
-use crate::registry::{self, EarlyRecord, Home, RegistrySlot};
+use crate::registry::{self, Home, RegistrySlot};
 use crate::server::launch::data::clone_data;
 use crate::server::launch::{LaunchRequest, as_seen, instance, make_files, open_up, start_server};
 use crate::server::messages::{Origin, Spec};
@@ -70,7 +70,7 @@ impl<'a> BaselineServers<'a> {
         let spec = &server.spec;
         registry::SocketsNote::write(&spec.slot, &spec.record.directory)?;
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&spec.slot))?;
-        registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, None))?;
+        registry::write_begun(&spec.slot, &spec.record.server.engine, None)?;
         runtime::make(&spec.record.directory, spec.account)?;
         clone_data(&self.template.data_directory(), &spec.slot.join("data"), cancel)?;
         let wanted = LaunchRequest::new(spec, engine, &server.address, cancel);
@@ -80,9 +80,9 @@ impl<'a> BaselineServers<'a> {
             let wanted = LaunchRequest::new(&server.spec, engine, &server.address, cancel);
             let seen = as_seen(&wanted)?;
             let process = start_server(&wanted, &instance(&wanted, &seen.path, settings), None, &output)?;
-            let begun = EarlyRecord::now(&server.spec.record.server.engine, Some(process.pid()));
+            let pid = Some(process.pid());
             server.process = Some(process);
-            registry::write_begun(&server.spec.slot, &begun)?;
+            registry::write_begun(&server.spec.slot, &server.spec.record.server.engine, pid)?;
             Ok(server)
         })
     }

@@ -5,7 +5,7 @@ use crate::error::remedy::Remedy;
 use crate::error::{Error, Result, tail};
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::registry;
+use crate::registry::{HIDDEN, RECORD};
 use crate::service::LossRule;
 
 impl Supervisor<'_> {
@@ -25,7 +25,10 @@ impl Supervisor<'_> {
     /// Ends the server in order. An error: it could not write its data. It goes on, unless it has ended without that.
     pub(super) fn end_in_order(&mut self, unsaved: LossRule) -> Result<()> {
         // It can take a while, in which it must not count as running. PostgreSQL would write to another home in the place of this one.
-        registry::hide(&self.own.spec()?.slot);
+        let slot = &self.own.spec()?.slot;
+        // Not even a full disk keeps the record from coming back.
+        let [record, hidden] = [RECORD, HIDDEN].map(|name| slot.join(name));
+        let _ = fs_err::rename(&record, &hidden);
         let Err(error) = self.ask_to_end(unsaved).and_then(|()| self.await_end(|_| None)) else { return Ok(()) };
         if unsaved == LossRule::Accept {
             self.kill();
@@ -35,7 +38,7 @@ impl Supervisor<'_> {
         if self.launched.server.ended().is_some() {
             return Err(error);
         }
-        let _ = self.own.spec().map(|spec| registry::show(&spec.slot));
+        let _ = self.own.spec().map(|_| fs_err::rename(&hidden, &record));
         Err(match error {
             Error::ServerFailed { how, log, .. } => {
                 let name = &self.record.server.name;

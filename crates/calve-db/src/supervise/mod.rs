@@ -31,7 +31,7 @@ use crate::files::log;
 use crate::files::random;
 use crate::files::runtime;
 use crate::files::{private, trash};
-use crate::registry::{self, EarlyRecord, Ending, Record, Server, unix_now};
+use crate::registry::{self, Ending, Record, Server, unix_now};
 use crate::server::launch::{HeldPort, LaunchRequest, Owners, ResetData, RunningServer, launch, unless_left};
 use crate::server::messages::{Answer, Order, Origin, Ownership, Request, Spec, receive, send};
 use crate::server::sweep;
@@ -227,7 +227,7 @@ impl<'a> Supervisor<'a> {
             ..LaunchRequest::new(spec, engine, &address, cancel)
         };
         if !spec.is_left_to_the_kernel() {
-            registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, None))?;
+            registry::write_begun(&spec.slot, &spec.record.server.engine, None)?;
         }
         let template_identity = spec.origin.template_identity();
         let launched = launch_unseen(wanted)?;
@@ -551,7 +551,7 @@ impl<'a> Supervisor<'a> {
             let _ = trash::remove(&spec.slot, RemovalWait::No);
         } else {
             // The slot tells the next sweep which container is left.
-            registry::forget(&spec.slot);
+            let _ = fs_err::remove_file(spec.slot.join(registry::RECORD));
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
 use crate::files::trash;
 use crate::registry::template::{self, manifest};
-use crate::registry::{self, EarlyRecord, LaunchReport};
+use crate::registry::{self, LaunchReport};
 use crate::server::messages::{Origin, Spec};
 use crate::sys::{self, ProcessEnd};
 
@@ -73,7 +73,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let mut server = start_server(wanted, &instance, told, &output)?;
     let pid = server.pid();
     if !spec.is_left_to_the_kernel() {
-        registry::write_begun(&spec.slot, &EarlyRecord::now(&spec.record.server.engine, Some(pid)))?;
+        registry::write_begun(&spec.slot, &spec.record.server.engine, Some(pid))?;
     }
     let shares_memory = !spec.record.isolated && spec.container.is_none() && spec.purpose.is_on_a_template();
     let forgotten = std::cell::Cell::new(!shares_memory);
