@@ -331,7 +331,8 @@ fn check_unused(home: &Home, data: &Path) -> Result<()> {
         pid.map_or(UnusableData::InUseByServer(server.name), |pid| UnusableData::InUse(pid.into()))
     }) {
         // In a container it has another number than its files tell.
-        None => sys::works_in(data, &engine::server_programs()).map(|pid| UnusableData::InUse(pid.into())),
+        None => sys::works_in(data, &engine::ENGINES.iter().map(|engine| engine.program()).collect::<Vec<_>>())
+            .map(|pid| UnusableData::InUse(pid.into())),
         own => own,
     };
     user.map_or(Ok(()), |user| Err(Error::not_usable(data, user)))

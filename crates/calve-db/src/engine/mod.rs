@@ -21,7 +21,7 @@ use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
 
 /// All of them. A new one is a file beside this, a line here, and a line in [`EngineKind`].
-const ENGINES: &[&dyn Engine] =
+pub(crate) const ENGINES: &[&dyn Engine] =
     &[&postgres::Postgres, &MysqlFamily::Mariadb, &MysqlFamily::Mysql, &redis::REDIS, &redis::VALKEY];
 
 /// The engines, for code that has a case for each.
@@ -50,8 +50,4 @@ pub(crate) fn named(name: &str) -> Result<&'static dyn Engine> {
         let known = EngineKind::NAMES.join(" and ");
         Error::usage(format!("unknown engine `{}`; the engines are {known}", name.escape_default()), Remedy::ReadHelp)
     })
-}
-
-pub(crate) fn server_programs() -> Vec<&'static str> {
-    ENGINES.iter().map(|engine| engine.program()).collect()
 }

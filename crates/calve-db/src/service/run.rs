@@ -52,7 +52,10 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     }
     let slot = reserve(home, name, cancel)?;
     registry::forget_ending(home, name);
-    begin_log(&service.slot)?;
+    let files = Directory::open(&service.slot)?;
+    if files.stat("log")?.is_some_and(|found| found.st_size > LONGEST_LOG) {
+        files.remove_file("log")?;
+    }
     let mut spec = service.spec(home, name, &slot.path)?;
     let directory = home.runtime().join(&service.runtime);
     // Leftovers of a killed one.
@@ -148,14 +151,6 @@ fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistrySlot
     }
 }
 
-fn begin_log(slot: &Path) -> Result<()> {
-    let directory = Directory::open(slot)?;
-    if directory.stat("log")?.is_some_and(|found| found.st_size > LONGEST_LOG) {
-        directory.remove_file("log")?;
-    }
-    Ok(())
-}
-
 /// Takes the data of a service that has no server.
 pub(super) fn take_data(home: &Home, service: &Service, cancel: &CancelToken) -> Result<File> {
     // Its supervisor may be about to end it.
@@ -165,10 +160,15 @@ pub(super) fn take_data(home: &Home, service: &Service, cancel: &CancelToken) ->
     take_lock(&service.slot, &service.name, cancel)
 }
 
-/// Kills the processes that have the data open. They have no supervisor any more, and one that computes, or was stopped, does not notice.
+/// Kills the processes that have the data open, unless they end by themselves in a moment. They have no supervisor any more, and one that
+/// computes, or was stopped, does not notice.
 fn kill_orphans(slot: &Path) {
-    if is_locked(slot) {
-        sys::kill_users(&slot.join(LOCK));
+    let started = Instant::now();
+    while registry::is_held(slot) {
+        if started.elapsed() > A_MOMENT {
+            return sys::kill_users(&slot.join(LOCK));
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -184,18 +184,6 @@ fn take_lock(slot: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
         if started.elapsed() < ENDING { Ok(()) } else { Err(Error::failed(text(), Remedy::TryAgain)) }
     })?;
     Ok(lock.into())
-}
-
-/// Returns whether a process has the data open, also when those that end by themselves have had a moment for it.
-fn is_locked(slot: &Path) -> bool {
-    let started = Instant::now();
-    while registry::is_held(slot) {
-        if started.elapsed() > A_MOMENT {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    false
 }
 
 /// Takes the data for a server and the processes that it starts, which inherit the lock. Removes what an earlier run has left.

@@ -3,7 +3,7 @@
 //! Its files and its runtime directory are directories of their own in those of the first server. A reset exchanges the two directories of
 //! sockets, so that the path which clients know leads to the prepared server, and ends the old one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use calve_core::{CancelToken, RemovalWait};
@@ -30,8 +30,8 @@ impl<'a> Supervisor<'a> {
             (Some(next), _) if pool.idle.is_some_and(|idle| next.since.elapsed() > idle) => self.prepared.forget(),
             (None, Some(origin)) => {
                 let origin = origin.clone();
-                let is_possible = self.record.can_prepare() && self.has_room_beside();
-                if is_possible {
+                let has_room = |data: PathBuf| standby::has_room(self.engine, &data);
+                if self.record.can_prepare() && self.directories.data().is_ok_and(has_room) {
                     self.prepared.next = self.prepare(origin).ok();
                     let _ = self.write_record();
                 }
@@ -40,10 +40,6 @@ impl<'a> Supervisor<'a> {
             }
             _ => {}
         }
-    }
-
-    fn has_room_beside(&self) -> bool {
-        self.directories.data().is_ok_and(|data| standby::has_room(self.engine, &data))
     }
 
     fn prepare(&mut self, origin: Origin) -> Result<PreparedServer<'a>> {
