@@ -217,9 +217,10 @@ pub(crate) fn remove_left(slot: &Path, was_ready: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the container, and of its volumes, if an earlier build kept the server's data in an engine.
-fn name_in_volumes(container: &[u8]) -> Option<String> {
-    let container: serde_json::Value = serde_json::from_slice(container).ok()?;
-    container["image"]["apart"].as_object()?;
-    Some(container["name"].as_str().unwrap_or_default().to_owned())
+/// Returns the name in the document of a container, which its volumes have too, or of a template, if an earlier build kept the data in an engine
+/// that does not share this machine's files.
+pub(crate) fn name_in_volumes(document: &[u8]) -> Option<String> {
+    let document: serde_json::Value = serde_json::from_slice(document).ok()?;
+    document["image"]["apart"].as_object()?;
+    Some(document["name"].as_str().unwrap_or_default().to_owned())
 }

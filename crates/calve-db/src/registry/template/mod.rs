@@ -13,7 +13,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
-use crate::engine::container::Image;
+use crate::engine::container::{Image, name_in_volumes};
 use crate::error::operation::Operation;
 use crate::error::remedy::Remedy;
 use crate::error::{Error, Result};
@@ -129,7 +129,9 @@ fn without_document(slot: &Path, name: &str) -> Error {
     let document = slot.join(DOCUMENT);
     match fs::read(&document) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io(Operation::Read, document, error),
-        Ok(text) if is_in_volumes(&text) => Error::TemplateInVolumes { name: name.into(), volumes: volumes(slot) },
+        Ok(text) if name_in_volumes(&text).is_some() => {
+            Error::TemplateInVolumes { name: name.into(), volumes: volumes(slot) }
+        }
         _ => Error::TemplateDamaged {
             name: name.into(),
             what: format!("its `{DOCUMENT}` is missing or damaged"),
@@ -138,13 +140,7 @@ fn without_document(slot: &Path, name: &str) -> Error {
     }
 }
 
-/// Returns whether a document is of a template that an earlier build made for an engine which does not share this machine's files.
-fn is_in_volumes(document: &[u8]) -> bool {
-    let document: serde_json::Value = serde_json::from_slice(document).unwrap_or_default();
-    document["image"]["apart"].is_object()
-}
-
-/// Returns the volumes of such an engine that have the data of the template in `slot`: the notes of earlier builds name them.
+/// Returns the volumes of an engine that have the data of the template in `slot`: the notes of earlier builds name them.
 fn volumes(slot: &Path) -> Vec<String> {
     let Some(home) = slot.ancestors().nth(2) else { return Vec::new() };
     let notes = fs::read_dir(home.join("volumes")).into_iter().flatten().flatten();
