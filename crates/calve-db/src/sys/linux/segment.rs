@@ -34,31 +34,33 @@ fn parse(line: &str) -> Option<Segment> {
 /// number that another process made meanwhile stays.
 pub(crate) fn remove_segment(segment: &Segment) {
     let _ = as_owner(segment, || {
-        remove(segment);
-        None::<()>
+        if size_if_same(segment).is_some() {
+            // SAFETY: IPC_RMID takes no structure.
+            unsafe { libc::shmctl(segment.id, libc::IPC_RMID, std::ptr::null_mut()) };
+        }
     });
 }
 
 pub(crate) fn read_segment(segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> {
-    as_owner(segment, || head(segment))
+    as_owner(segment, || head(segment)).flatten()
 }
 
 /// Removes POSIX shared memory of a segment's owner (shm_unlink(3)).
 pub(crate) fn remove_shared(segment: &Segment, name: &str) {
-    let _ = as_owner(segment, || rustix::fs::unlink(Path::new(SHARED_MEMORY).join(name)).ok());
+    let _ = as_owner(segment, || rustix::fs::unlink(Path::new(SHARED_MEMORY).join(name)));
 }
 
 /// Runs `work` as the segment's owner if this process is root: so root can only do what the owner may do; and a root who is kept from
 /// administering the system, as in a container, may do it only so (shmctl(2), EPERM).
-fn as_owner<T>(segment: &Segment, work: impl FnOnce() -> Option<T>) -> Option<T> {
+fn as_owner<T>(segment: &Segment, work: impl FnOnce() -> T) -> Option<T> {
     let own = geteuid();
     if !own.is_root() {
-        return work();
+        return Some(work());
     }
     set_thread_user(segment.owner).ok()?;
     let done = work();
     let _ = set_thread_user(own.as_raw());
-    done
+    Some(done)
 }
 
 /// Changes the effective user of this thread, and of no other one.
@@ -67,13 +69,6 @@ fn set_thread_user(user: u32) -> io::Result<()> {
     // SAFETY: the system call takes numbers. Unlike the C library's function it leaves other threads alone.
     let changed = unsafe { libc::syscall(libc::SYS_setresuid, unchanged, c_long::from(user), unchanged) };
     if changed < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn remove(segment: &Segment) {
-    if size_if_same(segment).is_some() {
-        // SAFETY: IPC_RMID takes no structure.
-        unsafe { libc::shmctl(segment.id, libc::IPC_RMID, std::ptr::null_mut()) };
-    }
 }
 
 /// Returns the segment's size, unless another process has made one of that number meanwhile.
