@@ -143,7 +143,6 @@ pub struct Record {
     /// Its supervisor has namespaces of its own.
     pub(crate) isolated: bool,
     /// The image that it runs from, if that is in a container.
-    #[serde(default)]
     pub image: Option<String>,
 }
 
@@ -195,12 +194,10 @@ pub(crate) struct EarlyRecord {
     pub(crate) engine: String,
     pub(crate) boot: String,
     /// Its first process, as soon as there is one.
-    #[serde(default)]
     pub(crate) server: Option<u32>,
     /// Its supervisor, whose session its processes belong to, and the process namespace in which that is its number.
     #[serde(default)]
     supervisor: u32,
-    #[serde(default)]
     supervisor_started: Option<u64>,
     #[serde(default)]
     namespace: String,

@@ -74,7 +74,6 @@ pub struct Service {
     #[serde(default)]
     pub(super) inode: u64,
     /// The service that it was cloned from, if that had data which its template lacks.
-    #[serde(default)]
     pub(super) donor: Option<Donor>,
     #[serde(skip)]
     pub(super) slot: PathBuf,

@@ -60,7 +60,6 @@ pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
 pub(crate) struct Image {
     pub(crate) runtime: PathBuf,
     /// The address of Docker's engine, which the environment of a later command may not name. `None`: the runtime is podman.
-    #[serde(default)]
     engine: Option<String>,
     /// Where Docker would make volumes for its containers: what it declares.
     #[serde(default)]

@@ -52,13 +52,11 @@ pub struct DatabaseTemplate {
     pub(crate) id: String,
     pub(crate) account: Account,
     /// The image of the program, if it is in one.
-    #[serde(default)]
     pub(crate) image: Option<Image>,
     pub(crate) notifies: bool,
     /// True if its data was that of a service.
     #[serde(default)]
     pub(crate) promoted: bool,
-    #[serde(default)]
     pub(crate) origin: Option<ImageOrigin>,
     #[serde(skip)]
     pub(crate) slot: PathBuf,
