@@ -39,10 +39,7 @@ pub use build::{
 pub use engine::address::Address;
 pub use engine::container::RUNTIMES;
 pub use engine::{EngineKind, MysqlSession, PostgresSession};
-pub use error::end_reason::EndReason;
-pub use error::operation::Operation;
-pub use error::remedy::Remedy;
-pub use error::{Error, Result, UnusableData};
+pub use error::{EndReason, Error, Operation, Remedy, Result, UnusableData};
 pub use files::large_files::LargeFile;
 pub use registry::mark::marks;
 pub use registry::template::key::recipe_word;

@@ -6,8 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 
 use crate::engine::{Engine, Version};
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result, UnusableData};
+use crate::error::{AtPath as _, Error, Operation, Result, UnusableData};
 use crate::files::log;
 use crate::files::private;
 use crate::registry::Home;

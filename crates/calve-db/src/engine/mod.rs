@@ -17,8 +17,7 @@ pub use postgres::Session as PostgresSession;
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 
 /// All of them. A new one is a file beside this, a line here, and a line in [`EngineKind`].
 pub(crate) const ENGINES: &[&dyn Engine] =

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::{Engine, Version};
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, Error, Operation, Result};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Program {

@@ -1,8 +1,8 @@
 //! Errors. They cross the socket of a supervisor as they are.
 
-pub(crate) mod end_reason;
-pub(crate) mod operation;
-pub(crate) mod remedy;
+mod end_reason;
+mod operation;
+mod remedy;
 mod unusable_data;
 
 use std::io;
@@ -12,10 +12,9 @@ use calve_core::internal::ShownPath;
 use calve_core::{CancelToken, Strategy};
 use serde::{Deserialize, Serialize};
 
-use crate::error::end_reason::EndReason;
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-
+pub use end_reason::EndReason;
+pub use operation::Operation;
+pub use remedy::Remedy;
 pub use unusable_data::UnusableData;
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -6,8 +6,7 @@ use std::path::Path;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {

@@ -11,8 +11,7 @@ use calve_core::internal::{KeptOwner, ReplacedFile};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::account::Account;
 use crate::files::random;
 

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use calve_core::internal::ShownPath;
 use rustix::process::geteuid;
 
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
 

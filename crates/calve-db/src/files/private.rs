@@ -14,8 +14,7 @@ use rustix::process::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::account::Account;
 use crate::files::confined;
 use crate::files::directory::{Directory, permissions};

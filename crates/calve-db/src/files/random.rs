@@ -2,8 +2,7 @@
 
 use std::io::Read as _;
 
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Result};
+use crate::error::{AtPath as _, Operation, Result};
 
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::RemovalWait;
 
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Result};
+use crate::error::{AtPath as _, Operation, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};

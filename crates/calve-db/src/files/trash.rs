@@ -8,8 +8,7 @@ use calve_core::options::Background;
 use calve_core::{CancelToken, RemovalWait, RemoveOptions};
 use fs_err as fs;
 
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Result, unless_cancelled};
+use crate::error::{AtPath as _, Operation, Result, unless_cancelled};
 
 /// How often trash that another process deletes is looked at.
 const POLL: Duration = Duration::from_millis(10);

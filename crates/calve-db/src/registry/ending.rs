@@ -6,8 +6,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::slots::{slot_of, unix_now};
-use crate::error::Error;
-use crate::error::end_reason::EndReason;
+use crate::error::{EndReason, Error};
 use crate::files::home::Home;
 use crate::files::private;
 

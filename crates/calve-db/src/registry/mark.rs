@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::files::home::Home;
 use crate::registry::slots::slot_of;
 use crate::registry::template::{self, DatabaseTemplate};

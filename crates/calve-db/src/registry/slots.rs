@@ -12,8 +12,7 @@ use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 
 use crate::engine::container;
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result, unless_cancelled};
+use crate::error::{AtPath as _, Error, Operation, Result, unless_cancelled};
 use crate::files::directory::Directory;
 use crate::files::home::Home;
 use crate::files::private::{self, unless_missing};

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use crate::error::Result;
-use crate::error::end_reason::EndReason;
+use crate::error::{EndReason, Result};
 use crate::files::home::Home;
 use crate::files::private;
 

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use calve_core::CancelToken;
 use rustix::process::Signal;
 
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::registry::Home;
 use crate::registry::template::DatabaseTemplate;
 use crate::registry::{self, Record};

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Purpose;
 use crate::engine::container::Container;
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::files::account::Account;
 use crate::registry::Record;
 use crate::registry::template::{self, DatabaseTemplate};

@@ -14,8 +14,7 @@ use serde::Serialize;
 
 use crate::engine::Purpose;
 use crate::engine::container::Container;
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result, unless_cancelled};
+use crate::error::{AtPath as _, Error, Operation, Result, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::random;
 use crate::files::runtime;

@@ -10,9 +10,7 @@ use super::data::{DATA, Donor, Service, ServiceWorktree, TURN, find, read, take_
 use super::run;
 use crate::engine;
 use crate::engine::address::Address;
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-use crate::error::{AtPath as _, Error, Result, unless_cancelled};
+use crate::error::{AtPath as _, Error, Operation, Remedy, Result, unless_cancelled};
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;

@@ -8,8 +8,7 @@ use rustix::fs::FlockOperation;
 
 use super::data::{REMOVING, Service, TURN, find, services, take_turn};
 use super::{LossRule, is_written, run};
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::{private, trash};
 use crate::registry::{self, Home};
 

@@ -5,8 +5,7 @@ use calve_core::{CancelToken, RemovalWait};
 use super::create::{StagedData, from_template};
 use super::data::{Service, TURN, find, take_turn, write};
 use super::{LossRule, run};
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result, unless_cancelled};
+use crate::error::{Error, Remedy, Result, unless_cancelled};
 use crate::files::{private, trash};
 use crate::registry::{Home, unix_now};
 

@@ -6,9 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use super::{End, Supervisor, failed};
-use crate::error::end_reason::EndReason;
-use crate::error::operation::Operation;
-use crate::error::{Error, Result};
+use crate::error::{EndReason, Error, Operation, Result};
 use crate::registry::unix_now;
 use crate::server::messages::{Answer, Claim, send};
 use crate::server::standby;

@@ -1,8 +1,7 @@
 //! The end of a server whose data stays.
 
 use super::Supervisor;
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result, tail};
+use crate::error::{Error, Remedy, Result, tail};
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::registry::{HIDDEN, RECORD};

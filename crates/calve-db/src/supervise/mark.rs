@@ -12,9 +12,7 @@ use calve_core::internal::ShownPath;
 
 use super::requests::is_closed;
 use super::{END_ON_A_FULL_DISK, End, ORDERLY_END, PresentData, Supervisor};
-use crate::error::end_reason::EndReason;
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result, UnusableData};
+use crate::error::{EndReason, Error, Remedy, Result, UnusableData};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private::{self, CLOSED};

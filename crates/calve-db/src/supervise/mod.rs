@@ -22,10 +22,7 @@ use calve_core::{CancelToken, RemovalWait};
 
 use crate::engine::address::Address;
 use crate::engine::{self, Engine};
-use crate::error::end_reason::EndReason;
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, EndReason, Error, Operation, Remedy, Result};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::random;

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use calve_core::internal::ShownPath;
 
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::files::directory::Directory;
 use crate::registry;
 use crate::server::messages::Spec;

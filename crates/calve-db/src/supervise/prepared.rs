@@ -10,8 +10,7 @@ use calve_core::{CancelToken, RemovalWait};
 
 use super::directories::{PreparedServer, ServerDirectories};
 use super::{Supervisor, WARM_IN};
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Result};
+use crate::error::{AtPath as _, Operation, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::runtime;

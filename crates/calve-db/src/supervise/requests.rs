@@ -7,8 +7,7 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::private;
 use crate::server::messages::{Answer, Request, send};
 use crate::sys;

@@ -7,9 +7,7 @@ use std::time::Instant;
 use calve_core::{Choice, CloneOptions, RemovalWait, Strategy};
 
 use super::{End, PresentData, Supervisor};
-use crate::error::end_reason::EndReason;
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{EndReason, Error, Remedy, Result};
 use crate::files::trash;
 use crate::registry::LaunchReport;
 use crate::registry::template;

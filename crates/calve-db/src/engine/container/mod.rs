@@ -16,9 +16,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{connection, setting};
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::home::Home;

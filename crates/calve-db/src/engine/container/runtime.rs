@@ -14,9 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::engine::programs::{self, Program};
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::files::random;

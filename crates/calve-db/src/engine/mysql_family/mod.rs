@@ -21,9 +21,7 @@ use calve_core::internal::ShownPath;
 
 use crate::engine::address::{Address, environment, in_query};
 use crate::engine::connection::Connection;
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Operation, Remedy, Result};
 use crate::files::runtime;
 
 /// The two engines, which have one protocol, and other programs, options and data directories.

@@ -7,8 +7,7 @@ use calve_core::RemovalWait;
 use rustix::fs::{FileType, Stat};
 
 use crate::engine::{Version, numbers};
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Error, Result, UnusableData};
+use crate::error::{AtPath as _, Error, Operation, Result, UnusableData};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::trash;

@@ -7,9 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-use crate::error::{AtPath as _, Error, Result};
+use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
 use crate::files::home::not_utf8;
 use crate::registry::template::manifest::names;
 

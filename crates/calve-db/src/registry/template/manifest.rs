@@ -7,8 +7,7 @@ use std::path::Path;
 use fs_err as fs;
 use rustix::fs::{FileType, Stat};
 
-use crate::error::operation::Operation;
-use crate::error::{AtPath as _, Result};
+use crate::error::{AtPath as _, Operation, Result};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::private;

@@ -14,9 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::engine::container::{Image, name_in_volumes};
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Operation, Remedy, Result};
 use crate::files::account::Account;
 use crate::files::home::Home;
 use crate::files::private;

@@ -6,9 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 
-use crate::error::operation::Operation;
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Operation, Remedy, Result};
 use crate::sys;
 
 /// A port on 127.0.0.1 that is held for the server, for as long as this is.

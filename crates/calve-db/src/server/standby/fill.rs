@@ -10,8 +10,7 @@ use super::{
     waiting,
 };
 use crate::engine;
-use crate::error::remedy::Remedy;
-use crate::error::{Error, Result, unless_cancelled};
+use crate::error::{Error, Remedy, Result, unless_cancelled};
 use crate::files::private;
 use crate::files::random;
 use crate::registry::template::{self, DatabaseTemplate};
