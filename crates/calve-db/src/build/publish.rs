@@ -11,7 +11,7 @@ use crate::files::log;
 use crate::files::private;
 use crate::registry::Home;
 use crate::registry::template::manifest;
-use crate::registry::template::{DatabaseTemplate, aside, put_aside, write};
+use crate::registry::template::{DOCUMENT, DatabaseTemplate, aside, put_aside};
 use crate::server::sweep;
 
 /// Makes the slot of a finished build the template of its name. `sync` writes its file system to the disk.
@@ -30,7 +30,7 @@ pub(super) fn publish(
     sweep::forget_run(&slot)?;
     let (files, bytes) = manifest::write(&slot)?;
     let mut template = DatabaseTemplate { files, bytes, ..template };
-    write(&template, &slot)?;
+    private::write_json(&slot.join(DOCUMENT), &template)?;
     sync(&slot)?;
     let target = home.templates().join(&template.name);
     name_it(home, &slot, &target, &template.name)?;

@@ -126,7 +126,7 @@ impl Supervisor<'_> {
             notifies: self.record.notifies,
             ..mark
         };
-        template::write(&mark, staged)?;
+        private::write_json(&staged.join(template::DOCUMENT), &mark)?;
         Ok(mark)
     }
 

@@ -147,15 +147,13 @@ fn volumes(slot: &Path) -> Vec<String> {
     names
 }
 
-pub(crate) fn missing(slot: &Path) -> Error {
-    let name = name_of(slot);
-    if slot.is_dir() { without_document(slot, &name) } else { Error::UnknownTemplate(name) }
-}
-
 /// Checks that a server can be reset to the template in `slot`: that it exists, is undamaged, and is of the server's engine and version.
 /// Its files stay as long as the returned lock.
 pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
-    let Ok(Some(template)) = read(slot) else { return Err(missing(slot)) };
+    let Ok(Some(template)) = read(slot) else {
+        let name = name_of(slot);
+        return Err(if slot.is_dir() { without_document(slot, &name) } else { Error::UnknownTemplate(name) });
+    };
     let lock = lock(slot)?;
     check_files(slot)?;
     let of_this_engine = engine.version(version).filter(|_| template.engine == engine.name());
@@ -237,8 +235,4 @@ pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
 /// Returns the path of the lock that a process holds while it builds the template of that name.
 pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
     home.templates().join(format!(".lock-{name}"))
-}
-
-pub(crate) fn write(template: &DatabaseTemplate, slot: &Path) -> Result<()> {
-    private::write_json(&slot.join(DOCUMENT), template)
 }
