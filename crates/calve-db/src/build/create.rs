@@ -272,7 +272,7 @@ fn build(
     // The lock is held until the template is published, by this process too.
     let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
     let mut spec = spec(home, options, plan, &path, account)?;
-    let log = home.logs().join(format!("{}.log", options.name));
+    let log = home.logs.join(format!("{}.log", options.name));
     let cancel = caller.cancel;
     let starter = Starter { supervisor, cancel };
     let started = run(home, &mut spec, slot, &starter);
@@ -318,7 +318,7 @@ fn build(
     told.for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
     // Without a command it is as it was taken over.
     let source = plan.from.as_deref().filter(|_| options.command.is_empty());
-    made.map_err(|error| of_template(error, &path, &home.templates().join(&options.name), &options.name, source))
+    made.map_err(|error| of_template(error, &path, &home.templates.join(&options.name), &options.name, source))
 }
 
 /// Fails if a directory is the data of a running server. Calve knows more of its own: their mounts, and numbers of processes.

@@ -35,7 +35,7 @@ pub fn remove_unused(home: &Home, prefix: &str, current: &str) -> Result<()> {
 /// Removes a template. Its name is free on return; its files go with the next [`crate::sweep`], or when no server needs them.
 pub fn remove(home: &Home, name: &str) -> Result<()> {
     name::check(name)?;
-    let slot = home.templates().join(name);
+    let slot = home.templates.join(name);
     if !slot.is_dir() {
         return Err(Error::UnknownTemplate(name.into()));
     }

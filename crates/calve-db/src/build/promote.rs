@@ -33,7 +33,7 @@ pub fn promote(
     let program = programs::find(engine, Some(&found.program), &[])?;
     let name = &found.template;
     let _building = wait_for_others(home, name, say, cancel)?;
-    let old = read(&home.templates().join(name))?;
+    let old = read(&home.templates.join(name))?;
     if let Some(old) = old.as_ref().filter(|old| old.engine != found.engine) {
         return Err(of_other_engine(old));
     }

@@ -32,7 +32,7 @@ pub(super) fn publish(
     let mut template = DatabaseTemplate { files, bytes, ..template };
     private::write_json(&slot.join(DOCUMENT), &template)?;
     sync(&slot)?;
-    let target = home.templates().join(&template.name);
+    let target = home.templates.join(&template.name);
     name_it(home, &slot, &target, &template.name)?;
     // Only now: a directory that may not be written to may not be moved to another one.
     freeze(&target)?;

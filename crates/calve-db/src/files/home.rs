@@ -21,8 +21,15 @@ pub(crate) const POOL_SUFFIX: &str = ".json";
 
 #[derive(Debug, Clone)]
 pub struct Home {
-    root: PathBuf,
-    runtime: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) templates: PathBuf,
+    pub(crate) servers: PathBuf,
+    pub(crate) services: PathBuf,
+    /// For the pools of standbys, with a file for each template that has a pool.
+    pub(crate) pools: PathBuf,
+    pub(crate) logs: PathBuf,
+    /// For the sockets of all servers, each in a directory of its own.
+    pub(crate) runtime: PathBuf,
 }
 
 impl Home {
@@ -37,45 +44,14 @@ impl Home {
             Some(runtime) if fits(&runtime.join("calve")) && runtime.is_dir() => runtime.join("calve"),
             _ => PathBuf::from(format!("/tmp/calve-{}", user.as_raw())),
         };
-        Self { root: calve_home.join("db"), runtime }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.root
-    }
-
-    pub(crate) fn templates(&self) -> PathBuf {
-        self.root.join("templates")
-    }
-
-    pub(crate) fn servers(&self) -> PathBuf {
-        self.root.join("servers")
-    }
-
-    pub(crate) fn services(&self) -> PathBuf {
-        self.root.join("services")
-    }
-
-    /// Returns the directory of the pools of standbys, with a file for each template that has a pool.
-    pub(crate) fn pools(&self) -> PathBuf {
-        self.root.join("pools")
+        let root = calve_home.join("db");
+        let [templates, servers, services, pools, logs] =
+            ["templates", "servers", "services", "pools", "logs"].map(|name| root.join(name));
+        Self { root, templates, servers, services, pools, logs, runtime }
     }
 
     pub(crate) fn pool(&self, template: &str) -> PathBuf {
-        self.pools().join(format!("{template}{POOL_SUFFIX}"))
-    }
-
-    pub(crate) fn logs(&self) -> PathBuf {
-        self.root.join("logs")
-    }
-
-    /// Returns where the sockets of all servers are, each in a directory of its own.
-    pub(crate) fn runtime(&self) -> &Path {
-        &self.runtime
-    }
-
-    pub(crate) fn exists(&self) -> bool {
-        self.root.is_dir()
+        self.pools.join(format!("{template}{POOL_SUFFIX}"))
     }
 
     /// Makes the directories. Those of an older version that others could enter are closed to them.
@@ -90,11 +66,11 @@ impl Home {
         above.create(&self.root).map_err(|source| unusable(&self.root, &source))?;
         for (directory, mode) in [
             (&self.root, passable),
-            (&self.servers(), passable),
-            (&self.services(), passable),
-            (&self.templates(), CLOSED),
-            (&self.logs(), CLOSED),
-            (&self.pools(), CLOSED),
+            (&self.servers, passable),
+            (&self.services, passable),
+            (&self.templates, CLOSED),
+            (&self.logs, CLOSED),
+            (&self.pools, CLOSED),
         ] {
             private::make_directory(directory, mode).map_err(|error| match error {
                 Error::Io { path, source, .. } => unusable(&path, &source),

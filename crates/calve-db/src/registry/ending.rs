@@ -44,17 +44,17 @@ fn path(logs: &Path, name: &str) -> PathBuf {
 }
 
 pub(super) fn ending(home: &Home, name: &str) -> Option<Ending> {
-    private::read_json(&path(&home.logs(), name)).ok().flatten()
+    private::read_json(&path(&home.logs, name)).ok().flatten()
 }
 
 /// Forgets the earlier servers of a name.
 pub(crate) fn forget(home: &Home, name: &str) {
-    let _ = fs::remove_file(path(&home.logs(), name));
+    let _ = fs::remove_file(path(&home.logs, name));
 }
 
 /// Returns the servers that ended lately, the last one first.
 pub fn endings(home: &Home) -> Vec<Ending> {
-    let entries = fs::read_dir(home.logs()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = fs::read_dir(&home.logs).into_iter().flatten().flatten().map(|entry| entry.path());
     let files = entries.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(SUFFIX)));
     let mut found: Vec<Ending> = files.filter_map(|path| private::read_json(&path).ok().flatten()).collect();
     found.sort_by(|a, b| b.ended_unix_s.cmp(&a.ended_unix_s).then_with(|| a.name.cmp(&b.name)));

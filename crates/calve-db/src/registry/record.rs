@@ -151,7 +151,7 @@ impl Record {
     pub(crate) fn files(&self, home: &Home) -> PathBuf {
         // The record's own path is another home's if this one was moved.
         match self.durable {
-            true => home.services().join(&self.server.name),
+            true => home.services.join(&self.server.name),
             false => slot_of(home, &self.server.name),
         }
     }

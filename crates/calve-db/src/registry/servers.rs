@@ -38,7 +38,7 @@ fn each(home: &Home) -> Result<Vec<(String, Result<Record>)>> {
 
 /// Returns whether a server without a readable record has data that outlives it.
 fn is_service(home: &Home, name: &str) -> bool {
-    home.services().join(name).exists()
+    home.services.join(name).exists()
 }
 
 /// Takes the process out of the record of a server that has ended: on a full disk its supervisor, which goes on, could not.

@@ -45,7 +45,7 @@ pub(crate) struct RegistrySlot {
 /// Takes a new slot. Sweeps wait meanwhile: a lock that is not held yet would look like a leftover.
 pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistrySlot> {
     let _guard = lock_all(home)?;
-    let path = home.servers().join(name);
+    let path = home.servers.join(name);
     match rustix::fs::mkdir(&path, Mode::RWXU) {
         Err(Errno::EXIST) => return Err(Error::ServerExists(name.into())),
         made => made.at(Operation::CreateDirectory, &path)?,
@@ -58,7 +58,7 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistrySlot> {
 
 /// Keeps others from making and sweeping slots for as long as it is held, which must be short.
 pub(crate) fn lock_all(home: &Home) -> Result<File> {
-    take_lock(&home.servers().join(".lock"))
+    take_lock(&home.servers.join(".lock"))
 }
 
 /// Opens a lock, and waits until it is free.
@@ -149,7 +149,7 @@ pub(crate) fn is_locked(path: &Path) -> bool {
 
 /// Lists the slots that exist, with and without a supervisor.
 pub(crate) fn slots(home: &Home) -> Result<Vec<PathBuf>> {
-    let mut slots = directories(&home.servers())?;
+    let mut slots = directories(&home.servers)?;
     slots.retain(|slot| {
         let name = slot.file_name().unwrap_or_default().to_string_lossy();
         // A link is the name of a standby that was handed over.
@@ -169,9 +169,9 @@ pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
 
 /// Returns the slot of the server of that name: its own, or, if it was a standby, the one that a link of its name leads to.
 pub(crate) fn slot_of(home: &Home, name: &str) -> PathBuf {
-    let slot = home.servers().join(name);
+    let slot = home.servers.join(name);
     match fs::read_link(&slot) {
-        Ok(target) if target.parent() == Some(Path::new("")) => home.servers().join(target),
+        Ok(target) if target.parent() == Some(Path::new("")) => home.servers.join(target),
         _ => slot,
     }
 }

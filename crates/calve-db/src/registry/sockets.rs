@@ -31,7 +31,7 @@ impl SocketsNote {
 
     /// Returns the directory, if it is a name in this user's own, whatever the file says.
     pub(crate) fn directory(self, home: &Home) -> Option<PathBuf> {
-        (self.directory.parent() == Some(home.runtime())).then_some(self.directory)
+        (self.directory.parent() == Some(&*home.runtime)).then_some(self.directory)
     }
 
     /// Returns why a server has ended without a word in a slot with this note. `None`: the slot is in a copied home, and the one that it is a
@@ -39,7 +39,7 @@ impl SocketsNote {
     pub(crate) fn end_reason(&self, home: &Home, slot: &Path) -> Option<EndReason> {
         let identity = |path: &Path| rustix::fs::stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
         let is_there = identity(&self.slot) == identity(slot);
-        if self.slot.as_os_str().is_empty() || self.slot.starts_with(home.path()) || is_there {
+        if self.slot.as_os_str().is_empty() || self.slot.starts_with(&home.root) || is_there {
             return Some(EndReason::SupervisorKilled);
         }
         // The slot of another home in its place has other sockets.

@@ -102,7 +102,7 @@ pub(crate) fn new_spec(
     (engine, program, version): About<'_>,
     account: Account,
 ) -> Result<Spec> {
-    let directory = home.runtime().join(random::letters(8)?);
+    let directory = home.runtime.join(random::letters(8)?);
     let server = Server { name: name.to_owned(), engine: engine.to_owned(), ..Server::default() };
     Ok(Spec {
         record: Record { server, control: runtime::control(&directory), directory, ..Record::default() },
@@ -110,7 +110,7 @@ pub(crate) fn new_spec(
         version: version.to_owned(),
         account,
         slot: slot.to_path_buf(),
-        logs: home.logs(),
+        logs: home.logs.clone(),
         owner: Ownership::Caller,
         ..Spec::default()
     })

@@ -40,7 +40,7 @@ pub struct ServerSweepReport {
 /// Takes away what killed supervisors left: files, sockets, and where the kernel did not, processes and memory.
 pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     let mut swept = ServerSweepReport::default();
-    if !home.exists() {
+    if !home.root.is_dir() {
         return Ok(swept);
     }
     home.prepare()?;
@@ -64,17 +64,14 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     }
     remove_dead_links(home);
     remove_new_services(home)?;
-    move_old_templates_to_trash(&home.templates())?;
+    move_old_templates_to_trash(&home.templates)?;
     registry::sweep_endings(home);
     container::sweep_looks(home);
     // Others need not wait for what a runtime says.
     drop(guard);
     in_containers.iter().for_each(|(slot, _lock)| swept.take_away(home, slot));
-    for directory in [home.servers(), home.services(), home.templates(), home.runtime().to_path_buf()] {
-        if trash::is_in(&directory) {
-            swept.trash.push(directory);
-        }
-    }
+    let all = [&home.servers, &home.services, &home.templates, &home.runtime].into_iter();
+    swept.trash.extend(all.filter(|directory| trash::is_in(directory)).cloned());
     Ok(swept)
 }
 
@@ -86,7 +83,7 @@ impl ServerSweepReport {
         if let Some(record) = record.filter(|record| !record.waits)
             && let Some(reason) = SocketsNote::read(slot).end_reason(home, slot)
         {
-            Ending::new(&record.files(home), &name, reason).keep(&home.logs());
+            Ending::new(&record.files(home), &name, reason).keep(&home.logs);
         }
         match (take_away(home, slot, RemovalWait::No), registry::built_template(&name)) {
             (Err(error), _) => self.kept.push((format!("the container of `{name}`"), error.to_string())),
@@ -98,7 +95,7 @@ impl ServerSweepReport {
 
 /// Takes away the data that killed clones left. A clone in progress holds its lock, or begins when this is done.
 fn remove_new_services(home: &Home) -> Result<()> {
-    for slot in registry::directories(&home.services())? {
+    for slot in registry::directories(&home.services)? {
         let is_new = slot.file_name().is_some_and(|name| name.to_string_lossy().starts_with(registry::NEW_SERVICE));
         if is_new && !registry::is_held(&slot) {
             trash::remove(&slot, RemovalWait::No)?;
@@ -109,7 +106,7 @@ fn remove_new_services(home: &Home) -> Result<()> {
 
 /// Removes the names of standbys that were handed over, and have ended since.
 fn remove_dead_links(home: &Home) {
-    for entry in fs::read_dir(home.servers()).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(&home.servers).into_iter().flatten().flatten() {
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         if is_link && !registry::is_held(&entry.path()) {
             let _ = fs::remove_file(entry.path());

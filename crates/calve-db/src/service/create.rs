@@ -66,7 +66,7 @@ pub fn create(home: &Home, worktree: ServiceWorktree, data: ServiceData) -> Resu
         Service { name: name.clone(), worktree, made_unix_s: unix_now(), runtime: random::letters(8)?, ..cloned };
     private::open(&staged.slot.join(TURN))?;
     write(&staged.slot, service)?;
-    staged.publish(&home.services().join(&name))?;
+    staged.publish(&home.services.join(&name))?;
     find(home, &name)
 }
 
@@ -178,7 +178,7 @@ pub(super) struct StagedData {
 impl StagedData {
     pub(super) fn make(home: &Home, name: &str) -> Result<Self> {
         let _guard = lock_all(home)?;
-        let slot = home.services().join(format!("{}{name}-{}", registry::NEW_SERVICE, random::letters(6)?));
+        let slot = home.services.join(format!("{}{name}-{}", registry::NEW_SERVICE, random::letters(6)?));
         private::make_directory(&slot, CLOSED)?;
         let lock = registry::take_lock(&slot.join(registry::LOCK))?;
         Ok(Self { slot, lock })

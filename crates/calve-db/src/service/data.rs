@@ -97,7 +97,7 @@ impl Service {
     pub fn address(&self, home: &Home) -> Result<Address> {
         match self.server(home)? {
             Some(record) => Ok(record.server.address),
-            None => Ok(self.engine()?.address(&home.runtime().join(&self.runtime), None, None)),
+            None => Ok(self.engine()?.address(&home.runtime.join(&self.runtime), None, None)),
         }
     }
 
@@ -141,13 +141,13 @@ pub fn new_worktree_id() -> Result<String> {
 
 /// Returns all of them that can be read, by name.
 pub fn services(home: &Home) -> Result<Vec<Service>> {
-    Ok(registry::directories(&home.services())?.iter().filter_map(|slot| read(slot).ok().flatten()).collect())
+    Ok(registry::directories(&home.services)?.iter().filter_map(|slot| read(slot).ok().flatten()).collect())
 }
 
 /// Returns those of the worktree with this id. Fails if the record of one cannot be read: a command that went on would hide its data.
 pub fn services_of(home: &Home, worktree_id: &str) -> Result<Vec<Service>> {
     let is_own = |slot: &Path| slot.to_string_lossy().ends_with(&format!("-{worktree_id}"));
-    let slots = registry::directories(&home.services())?;
+    let slots = registry::directories(&home.services)?;
     let read = slots.iter().map(|slot| read(slot).or_else(|error| if is_own(slot) { Err(error) } else { Ok(None) }));
     let found: Vec<Option<Service>> = read.collect::<Result<_>>()?;
     Ok(found.into_iter().flatten().filter(|service| service.worktree.id == worktree_id).collect())
@@ -156,7 +156,7 @@ pub fn services_of(home: &Home, worktree_id: &str) -> Result<Vec<Service>> {
 /// Returns the one whose servers have this name.
 pub fn find(home: &Home, name: &str) -> Result<Service> {
     name::check(name)?;
-    read(&home.services().join(name))?.ok_or_else(|| Error::UnknownService(name.into()))
+    read(&home.services.join(name))?.ok_or_else(|| Error::UnknownService(name.into()))
 }
 
 /// Returns whether its template was made anew since its data was cloned from it, maybe by way of others.
@@ -220,12 +220,12 @@ pub(super) fn take_turn(home: &Home, name: &str, cancel: &CancelToken) -> Result
 /// Returns the paths of the records that cannot be read, damaged or of another version: of templates, servers with their marks, services and pools.
 pub fn unreadable(home: &Home) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut faults = vec![template::faults(&home.templates())?];
+    let mut faults = vec![template::faults(&home.templates)?];
     for slot in registry::slots(home)?.iter().filter(|slot| registry::is_held(slot)) {
         found.extend(registry::read(slot).err());
         faults.push(template::faults(&mark::directory(slot))?);
     }
-    for slot in registry::directories(&home.services())? {
+    for slot in registry::directories(&home.services)? {
         found.extend(read(&slot).err());
     }
     found.extend(standby::faults(home));

@@ -55,7 +55,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         files.remove_file("log")?;
     }
     let mut spec = service.spec(home, name, &slot.path)?;
-    let directory = home.runtime().join(&service.runtime);
+    let directory = home.runtime.join(&service.runtime);
     // Leftovers of a killed one.
     runtime::remove(&directory, RemovalWait::Yes);
     spec.record.server.template = Some(service.template.clone());
@@ -152,7 +152,7 @@ fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistrySlot
 /// Takes the data of a service that has no server.
 pub(super) fn take_data(home: &Home, service: &Service, cancel: &CancelToken) -> Result<File> {
     // Its supervisor may be about to end it.
-    if !registry::is_held(&home.servers().join(&service.name)) {
+    if !registry::is_held(&home.servers.join(&service.name)) {
         kill_orphans(&service.slot);
     }
     take_lock(&service.slot, &service.name, cancel)

@@ -66,7 +66,7 @@ pub(crate) fn volume(source: &Path, at: &Path, is_read_only: bool) -> Result<OsS
 impl Container {
     pub(crate) fn new(image: &Image, home: &Home, server: &str) -> Result<Self> {
         let name = format!("calve-{}", random::letters(24)?);
-        Ok(Self { image: image.clone(), name, home: home.path().to_path_buf(), server: server.to_owned() })
+        Ok(Self { image: image.clone(), name, home: home.root.clone(), server: server.to_owned() })
     }
 
     /// Returns whether its supervisor may have namespaces of its own. In them, podman without privilege could make none of its own, and

@@ -274,7 +274,7 @@ fn find(names: &[&Path], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 pub(crate) fn sweep_looks(home: &Home) {
-    for entry in fs_err::read_dir(home.templates()).into_iter().flatten().flatten() {
+    for entry in fs_err::read_dir(&home.templates).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(SEEN) {
             continue;
         }
@@ -303,7 +303,7 @@ pub(crate) fn look_at(
     let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
-    let seen = home.templates().join(format!("{SEEN}{}", random::letters(12)?));
+    let seen = home.templates.join(format!("{SEEN}{}", random::letters(12)?));
     private::create(&seen)?;
     let looked = image.look(program, &places, &seen);
     fs_err::remove_file(&seen).at(Operation::Remove, &seen)?;

@@ -111,7 +111,7 @@ impl DatabaseTemplate {
 /// Loads the template of that name. Fails if it is damaged, is still being built, or does not exist.
 pub(crate) fn load(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     name::check(name)?;
-    let slot = home.templates().join(name);
+    let slot = home.templates.join(name);
     match read(&slot) {
         Ok(Some(template)) => Ok(template),
         _ if slot.is_dir() => Err(without_document(&slot, name)),
@@ -198,7 +198,7 @@ pub(crate) fn made(template: &DatabaseTemplate) -> Option<SystemTime> {
 }
 
 pub fn list(home: &Home) -> Result<Vec<DatabaseTemplate>> {
-    read_all(&home.templates())
+    read_all(&home.templates)
 }
 
 /// Reads the templates, or marks, in a directory, and leaves out those that cannot be read.
@@ -219,7 +219,7 @@ fn read_each(directory: &Path) -> Result<Vec<Result<Option<DatabaseTemplate>>>> 
 
 /// Returns a new name for a deleted template. It is removed when its lock is free.
 pub(crate) fn aside(home: &Home, name: &str) -> Result<PathBuf> {
-    Ok(home.templates().join(format!("{OLD}{name}-{}", random::letters(6)?)))
+    Ok(home.templates.join(format!("{OLD}{name}-{}", random::letters(6)?)))
 }
 
 pub(crate) fn put_aside(home: &Home, slot: &Path, name: &str) -> Result<()> {
@@ -234,5 +234,5 @@ pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
 
 /// Returns the path of the lock that a process holds while it builds the template of that name.
 pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
-    home.templates().join(format!(".lock-{name}"))
+    home.templates.join(format!(".lock-{name}"))
 }

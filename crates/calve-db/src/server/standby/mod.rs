@@ -137,7 +137,7 @@ pub(crate) fn faults(home: &Home) -> Vec<Error> {
 }
 
 fn templates(home: &Home) -> Vec<String> {
-    let entries = fs::read_dir(home.pools()).into_iter().flatten().flatten();
+    let entries = fs::read_dir(&home.pools).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let templates = names.filter_map(|name| name.strip_suffix(POOL_SUFFIX).map(str::to_owned));
     let mut templates: Vec<String> = templates.filter(|name| name::check(name).is_ok()).collect();
@@ -196,5 +196,5 @@ pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
 /// Waits for the lock of a pool. The process that starts the servers of the pool holds it, and counts the servers that the process before
 /// it started.
 fn lock(home: &Home, template: &str) -> Result<File> {
-    registry::take_lock(&home.pools().join(format!(".lock-{template}")))
+    registry::take_lock(&home.pools.join(format!(".lock-{template}")))
 }
