@@ -116,7 +116,7 @@ impl Server {
     pub(super) fn address(&self) -> &Address {
         match self {
             Self::Calve(owned) => &owned.record.server.address,
-            Self::Baseline(baseline) => baseline.address(),
+            Self::Baseline(baseline) => &baseline.address,
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn check(data: &Directory, pointers: &[&str]) -> Result<()> {
     walk(data, &mut |directory, entry, below| {
         let refuse = |what: &str| {
             let reason = format!("{what}: `{}`, which leads to `{}`", ShownPath(below), target(directory, entry));
-            Err(Error::not_usable(data.path(), UnusableData::LeadsOut(reason)))
+            Err(Error::not_usable(&data.path, UnusableData::LeadsOut(reason)))
         };
         match entry.kind {
             FileType::Symlink if leads_out(directory, entry, below)? => refuse("a symlink leads out of it"),

@@ -18,7 +18,7 @@ use crate::files::random;
 #[derive(Debug)]
 pub(crate) struct Directory {
     descriptor: OwnedFd,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,10 +224,6 @@ impl Directory {
         let Some((user, group)) = account.to_become() else { return Ok(()) };
         let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         rustix::fs::fchown(&self.descriptor, user, group).at(Operation::ChangeOwner, &self.path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 }
 

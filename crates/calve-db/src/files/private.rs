@@ -132,7 +132,7 @@ pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
         if let Ok(Some(file)) = directory.file(name)
             && let Ok(found) = rustix::fs::fstat(&file)
         {
-            let _ = set_mode(&file, &found, SECRET, directory.path());
+            let _ = set_mode(&file, &found, SECRET, &directory.path);
         }
     }
 }
@@ -155,7 +155,7 @@ pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()
 
 /// Writes a new file that the account of a server may read. Returns its path.
 pub(crate) fn write_shared(directory: &Directory, name: &str, text: &str, account: Account) -> Result<PathBuf> {
-    let path = directory.path().join(name);
+    let path = directory.path.join(name);
     let mut file = directory.create_new(name, SECRET)?;
     file.write_all(text.as_bytes()).at(Operation::Write, &path)?;
     share(&file, account, &path)?;
@@ -175,7 +175,7 @@ pub(crate) fn give_tree(above: &Directory, name: &str, account: Account) -> Resu
 
 /// Keeps the account of a server out of a directory again.
 pub(crate) fn close(directory: &Directory) -> Result<()> {
-    let path = directory.path();
+    let path = &directory.path;
     let found = rustix::fs::fstat(directory).at(Operation::Stat, path)?;
     set_mode(directory, &found, CLOSED, path)
 }

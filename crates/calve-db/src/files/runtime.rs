@@ -47,7 +47,7 @@ pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
     directory.remove_file(NOTICES)?;
     private::make_in(&directory, SOCKETS)?.give_itself(account)?;
     let settings = private::make_in(&directory, SETTINGS)?;
-    private::share(&settings, account, settings.path())?;
+    private::share(&settings, account, &settings.path)?;
     Ok(settings)
 }
 

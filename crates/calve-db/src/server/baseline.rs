@@ -38,7 +38,7 @@ pub struct BaselineServer {
     process: Option<ServerProcess>,
     engine: &'static dyn Engine,
     spec: Spec,
-    address: Address,
+    pub address: Address,
     /// True once its container is known to be gone.
     is_removed: bool,
     _slot: RegistrySlot,
@@ -89,10 +89,6 @@ impl<'a> BaselineServers<'a> {
 }
 
 impl BaselineServer {
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
     /// Fails if it has ended, or its runtime could not start it.
     pub fn check(&mut self) -> Result<()> {
         let Some(ended) = self.process.as_mut().and_then(ServerProcess::ended) else { return Ok(()) };

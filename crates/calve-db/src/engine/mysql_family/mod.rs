@@ -207,7 +207,7 @@ impl Engine for MysqlFamily {
             command.push("--innodb-fast-shutdown=0".into());
         }
         // Those that clients know are beside it, wherever this server puts its own at first.
-        let socket = instance.settings.path().with_file_name(runtime::SOCKETS).join(SOCKET);
+        let socket = instance.settings.path.with_file_name(runtime::SOCKETS).join(SOCKET);
         let client = format!(
             "[client]\nsocket={}\nhost=localhost\nport={}\nuser={}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
             quoted(&socket.to_string_lossy()),

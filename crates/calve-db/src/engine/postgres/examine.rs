@@ -78,7 +78,7 @@ fn whole(data: &Directory) -> Result<()> {
         let space = Path::new("pg_tblspc").join(&space.name);
         let (space, place) = (ShownPath(&space), ShownPath(&place));
         let reason = format!("it has a tablespace outside: `{space}`, which leads to `{place}`");
-        return Err(Error::not_usable(data.path(), UnusableData::LeadsOut(reason)));
+        return Err(Error::not_usable(&data.path, UnusableData::LeadsOut(reason)));
     }
     confined::check(data, &[])
 }

@@ -86,8 +86,8 @@ fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
 fn head(data: &Directory) -> Result<Option<Head>> {
     let Some(file) = data.file(DUMP)? else { return Ok(None) };
     let mut bytes = Vec::new();
-    file.take(HEAD_BYTES).read_to_end(&mut bytes).at(Operation::Read, data.path().join(DUMP))?;
-    let no_dump = || Error::not_usable(data.path(), UnusableData::Incomplete(format!("its `{DUMP}` is no dump")));
+    file.take(HEAD_BYTES).read_to_end(&mut bytes).at(Operation::Read, data.path.join(DUMP))?;
+    let no_dump = || Error::not_usable(&data.path, UnusableData::Incomplete(format!("its `{DUMP}` is no dump")));
     Head::read(&bytes).map(Some).ok_or_else(no_dump)
 }
 

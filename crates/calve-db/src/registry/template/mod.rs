@@ -55,7 +55,7 @@ pub struct DatabaseTemplate {
     /// True if its data was that of a service.
     #[serde(default)]
     pub(crate) promoted: bool,
-    pub(crate) origin: Option<ImageOrigin>,
+    pub origin: Option<ImageOrigin>,
     #[serde(skip)]
     pub(crate) slot: PathBuf,
 }
@@ -87,10 +87,6 @@ impl DatabaseTemplate {
             slot: slot.to_path_buf(),
             ..Self::default()
         })
-    }
-
-    pub fn origin(&self) -> Option<&ImageOrigin> {
-        self.origin.as_ref()
     }
 
     /// Returns a text that tells the template from those that had its name before, or will have it.

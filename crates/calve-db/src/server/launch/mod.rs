@@ -67,7 +67,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let instance = instance(wanted, &seen.path, settings);
     let notices = Notices::listen(wanted.directory, spec.account)?;
     connection::first_processes().remove(&wanted.address.socket);
-    let told = Some(notices.path()).filter(|_| wanted.engine.may_notify(&instance.version));
+    let told = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.version));
     let _lent = wanted.port.map(HeldPort::lend);
     let mut server = start_server(wanted, &instance, told, &output)?;
     let pid = server.pid();

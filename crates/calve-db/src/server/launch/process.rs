@@ -75,8 +75,8 @@ pub(super) fn start_in_container(
     let volumes = vec![
         volume(&temporary, &temporary, false)?,
         volume(&sockets, &sockets, false)?,
-        volume(settings.path(), settings.path(), true)?,
-        volume(&settings.path().join(container::USERS), Path::new("/etc/passwd"), true)?,
+        volume(&settings.path, &settings.path, true)?,
+        volume(&settings.path.join(container::USERS), Path::new("/etc/passwd"), true)?,
         volume(&data, &data, false)?,
     ];
     let (account, port) = (wanted.spec.account, wanted.address.tcp_port);

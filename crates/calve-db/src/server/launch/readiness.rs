@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(crate) struct Notices {
     socket: UnixDatagram,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Notices {
@@ -36,10 +36,6 @@ impl Notices {
         private::hide_socket(&path)?;
         Directory::open(directory)?.give(NOTICES, account)?;
         Ok(Self { socket, path })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     fn say_ready(&self) -> bool {

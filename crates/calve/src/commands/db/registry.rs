@@ -91,7 +91,7 @@ fn receive_options(
 
 /// Refuses to replace a template from elsewhere: it may exist nowhere else.
 fn may_replace(old: &DatabaseTemplate, reference: &Reference) -> Result<(), Failure> {
-    let origin = old.origin().and_then(|origin| Reference::parse(&origin.reference, Transport::Https).ok());
+    let origin = old.origin.as_ref().and_then(|origin| Reference::parse(&origin.reference, Transport::Https).ok());
     if origin.is_some_and(|origin| origin.repository_name() == reference.repository_name()) {
         return Ok(());
     }
