@@ -103,7 +103,7 @@ impl BaselineServer {
     /// Kills it. Its files are removed when it is dropped.
     pub fn stop(&mut self) -> Result<()> {
         self.kill();
-        self.process.as_ref().map_or(Ok(()), ServerProcess::check_removed)?;
+        self.process.as_mut().map_or(Ok(()), ServerProcess::check_removed)?;
         self.is_removed = true;
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! A server's first process: a child of this one, or in a container whose runtime is the child.
 
 use std::os::fd::BorrowedFd;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -19,12 +18,12 @@ pub(crate) struct ServerProcess {
     server: Server,
     container: Option<Container>,
     /// Why its container could not be removed.
-    left: Mutex<Option<Error>>,
+    left: Option<Error>,
 }
 
 impl ServerProcess {
     pub(crate) fn new(server: Server, container: Option<Container>) -> Self {
-        Self { server, container, left: Mutex::new(None) }
+        Self { server, container, left: None }
     }
 
     /// Returns the number of the server's first process, or that of the container's runtime.
@@ -45,19 +44,19 @@ impl ServerProcess {
     }
 
     /// Kills it. A container is removed too.
-    pub(crate) fn kill(&self) {
+    pub(crate) fn kill(&mut self) {
         let Some(container) = &self.container else { return self.server.process.signal(Signal::KILL) };
         // The runtime ends with its container. While that is still being made, it is ended first.
         if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
             self.server.process.signal(Signal::KILL);
             self.ends_within(NOTICES_IN);
-            *self.left.lock().unwrap_or_else(PoisonError::into_inner) = container.remove_late().err();
+            self.left = container.remove_late().err();
         }
     }
 
     /// Fails if it was killed, and its container could not be removed.
-    pub(crate) fn check_removed(&self) -> Result<()> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    pub(crate) fn check_removed(&mut self) -> Result<()> {
+        self.left.take().map_or(Ok(()), Err)
     }
 
     fn ends_within(&self, limit: Duration) -> bool {
@@ -85,12 +84,11 @@ impl ServerProcess {
             (Some(_), ProcessEnd::Exit(code)) if code > BY_SIGNAL => ProcessEnd::Signal(code - BY_SIGNAL),
             (Some(container), ProcessEnd::Signal(_)) => {
                 // The runtime was killed, which leaves its container.
-                let left = self.left.get_mut().unwrap_or_else(PoisonError::into_inner);
                 match container.remove() {
-                    Ok(true) => (self.container, *left) = (None, None),
+                    Ok(true) => (self.container, self.left) = (None, None),
                     // Nothing was left, unless removing it has failed before.
-                    Ok(false) => self.container = self.container.take().filter(|_| left.is_some()),
-                    Err(error) => *left = Some(error),
+                    Ok(false) => self.container = self.container.take().filter(|_| self.left.is_some()),
+                    Err(error) => self.left = Some(error),
                 }
                 ended
             }
