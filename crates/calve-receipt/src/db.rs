@@ -84,7 +84,7 @@ pub struct DbEndedServer {
 
 impl From<Ending> for DbEndedServer {
     fn from(Ending { name, reason, ended_unix_s, .. }: Ending) -> Self {
-        Self { name, reason: reason.code(), text: reason.to_string(), ended_unix_s }
+        Self { name, reason: reason.into(), text: reason.to_string(), ended_unix_s }
     }
 }
 

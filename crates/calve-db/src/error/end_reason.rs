@@ -24,9 +24,3 @@ pub enum EndReason {
     #[error("ended after CALVE_HOME was moved")]
     HomeMoved,
 }
-
-impl EndReason {
-    pub fn code(self) -> &'static str {
-        self.into()
-    }
-}

@@ -52,20 +52,13 @@ pub(crate) fn session() -> Option<(u32, u64)> {
     (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum ProcessEnd {
     /// By itself, with this code.
+    #[error("exit code {0}")]
     Exit(i32),
+    #[error("signal {0}")]
     Signal(i32),
-}
-
-impl std::fmt::Display for ProcessEnd {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Exit(code) => write!(to, "exit code {code}"),
-            Self::Signal(signal) => write!(to, "signal {signal}"),
-        }
-    }
 }
 
 /// Shared memory that outlives the processes that use it.
