@@ -42,7 +42,12 @@ pub struct Address {
 
 impl Address {
     pub fn set_environment(&self, command: &mut Command) {
-        set(&self.environment, command);
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
     }
 
     /// Sets a command's variables so that the engines' own programs find these servers and no other, and leaves alone what more than one of
@@ -55,16 +60,7 @@ impl Address {
             }
         }
         all.retain(|name, _| !several.contains(name));
-        set(&all, command);
-    }
-}
-
-fn set(environment: &BTreeMap<String, Option<String>>, command: &mut Command) {
-    for (name, value) in environment {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
+        Self { environment: all, ..Self::default() }.set_environment(command);
     }
 }
 
