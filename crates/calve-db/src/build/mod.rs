@@ -40,6 +40,5 @@ pub fn remove(home: &Home, name: &str) -> Result<()> {
         return Err(Error::UnknownTemplate(name.into()));
     }
     template::put_aside(home, &slot, name)?;
-    standby::remove(home, name)?;
-    Ok(())
+    standby::remove(home, name)
 }

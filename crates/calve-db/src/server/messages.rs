@@ -123,10 +123,8 @@ impl Ownership {
     }
 
     pub(crate) fn first_pid(&self) -> Option<u32> {
-        match self {
-            Self::Processes(pids) => pids.first().copied(),
-            _ => None,
-        }
+        let Self::Processes(pids) = self else { return None };
+        pids.first().copied()
     }
 }
 
