@@ -25,16 +25,13 @@ pub struct Ending {
 }
 
 impl Ending {
-    pub(crate) fn new(slot: &Path, name: &str, reason: EndReason) -> Self {
+    /// Keeps how a server has ended whose files are still in `slot`. The server is gone in any case, so nothing fails when this does.
+    pub(crate) fn keep(slot: &Path, name: &str, reason: EndReason, logs: &Path) {
         // Everybody who has tests knows why these have ended.
-        let log = if reason == EndReason::OwnerEnded { String::new() } else { crate::files::log::last_lines(slot) };
-        Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), log }
-    }
-
-    /// Keeps it in the directory of logs. The server is gone in any case, so nothing fails when this does.
-    pub(crate) fn keep(&self, logs: &Path) {
-        if self.reason != EndReason::OwnerEnded {
-            let _ = private::write_json(&path(logs, &self.name), self);
+        if reason != EndReason::OwnerEnded {
+            let log = crate::files::log::last_lines(slot);
+            let ending = Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), log };
+            let _ = private::write_json(&path(logs, name), &ending);
         }
     }
 }

@@ -83,7 +83,7 @@ impl ServerSweepReport {
         if let Some(record) = record.filter(|record| !record.waits)
             && let Some(reason) = SocketsNote::read(slot).end_reason(home, slot)
         {
-            Ending::new(&record.files(home), &name, reason).keep(&home.logs);
+            Ending::keep(&record.files(home), &name, reason, &home.logs);
         }
         match (take_away(home, slot, RemovalWait::No), registry::built_template(&name)) {
             (Err(error), _) => self.kept.push((format!("the container of `{name}`"), error.to_string())),

@@ -542,7 +542,7 @@ impl<'a> Supervisor<'a> {
             && self.record.server.template.is_some()
             && !self.record.waits
         {
-            Ending::new(spec.files(), &self.record.server.name, *reason).keep(&spec.logs);
+            Ending::keep(spec.files(), &self.record.server.name, *reason, &spec.logs);
         }
         if is_removed {
             let _ = trash::remove(&spec.slot, RemovalWait::No);
