@@ -95,13 +95,15 @@ impl ServerSweepReport {
 
 /// Takes away the data that killed clones left. A clone in progress holds its lock, or begins when this is done.
 fn remove_new_services(home: &Home) -> Result<()> {
-    for slot in registry::directories(&home.services)? {
-        let is_new = slot.file_name().is_some_and(|name| name.to_string_lossy().starts_with(registry::NEW_SERVICE));
-        if is_new && !registry::is_held(&slot) {
-            trash::remove(&slot, RemovalWait::No)?;
-        }
-    }
-    Ok(())
+    let all = beginning_with(registry::NEW_SERVICE, &home.services)?;
+    let mut left = all.filter(|slot| !registry::is_held(slot));
+    left.try_for_each(|slot| trash::remove(&slot, RemovalWait::No))
+}
+
+/// Lists the directories in one whose names begin like this.
+fn beginning_with(prefix: &str, directory: &Path) -> Result<impl Iterator<Item = PathBuf>> {
+    let begins = move |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
+    Ok(registry::directories(directory)?.into_iter().filter(begins))
 }
 
 /// Removes the names of standbys that were handed over, and have ended since.
@@ -131,7 +133,7 @@ pub(crate) fn take_away(home: &Home, slot: &Path, wait: RemovalWait) -> Result<(
 
 /// Moves templates that were replaced or removed, and that no server uses, to the trash.
 fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
-    for old in template::replaced(templates)? {
+    for old in beginning_with(template::OLD, templates)? {
         // One that is damaged may have none.
         let lock = registry::open_lock(&old).ok();
         if lock.is_none_or(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {

@@ -222,12 +222,6 @@ pub(crate) fn put_aside(home: &Home, slot: &Path, name: &str) -> Result<()> {
     private::rename(slot, &aside(home, name)?)
 }
 
-/// Lists the templates that are no more.
-pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
-    let is_old = |path: &PathBuf| name_of(path).starts_with(OLD);
-    Ok(slots::directories(templates)?.into_iter().filter(is_old).collect())
-}
-
 /// Returns the path of the lock that a process holds while it builds the template of that name.
 pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
     home.templates.join(format!(".lock-{name}"))
