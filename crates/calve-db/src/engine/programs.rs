@@ -21,11 +21,7 @@ pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]
         None => search.iter().cloned().chain(engine.usual_places()).collect(),
     };
     let mut unfit = None;
-    for place in &places {
-        let path = place.join(name);
-        if !path.is_file() {
-            continue;
-        }
+    for path in places.iter().map(|place| place.join(name)).filter(|path| path.is_file()) {
         match look_at(engine, &path) {
             // There may be a better one further on.
             Err(error @ Error::Version { .. }) => drop(unfit.get_or_insert(error)),
@@ -56,18 +52,13 @@ fn resolved(engine: &dyn Engine, path: &Path) -> std::io::Result<PathBuf> {
 
 /// Reads what a program prints for `--version`. Fails when that is not supported.
 pub(crate) fn checked(engine: &dyn Engine, path: &Path, printed: &str) -> Result<Version> {
-    let unfit = |version: &str, supported| {
-        Err(Error::Version {
-            path: path.to_path_buf(),
-            version: version.trim().to_owned(),
-            supported: String::from(supported),
-        })
-    };
-    match engine.version(printed) {
+    let (version, supported) = match engine.version(printed) {
         Some(version) => match engine.unsupported(&version) {
-            Some(supported) => unfit(&version.text, supported),
-            None => Ok(version),
+            Some(supported) => (version.text, supported),
+            None => return Ok(version),
         },
-        None => unfit("of an unknown version", "what its `--version` tells"),
-    }
+        None => ("of an unknown version".to_owned(), "what its `--version` tells"),
+    };
+    let version = version.trim().to_owned();
+    Err(Error::Version { path: path.to_path_buf(), version, supported: supported.to_owned() })
 }
