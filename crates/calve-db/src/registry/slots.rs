@@ -104,11 +104,9 @@ pub(crate) fn is_lock_of(lock: &File, slot: &Path) -> bool {
 
 /// The same, for the path of the lock itself.
 pub(crate) fn is_lock_at(lock: &File, path: &Path) -> bool {
-    let there = fs::metadata(path);
-    let same = |there: std::fs::Metadata| {
-        lock.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
-    };
-    there.is_ok_and(same)
+    let identity = |found: std::io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+    let own = identity(lock.metadata());
+    own.is_some() && own == identity(fs::metadata(path))
 }
 
 /// Says whose lock it is, which holds it open.
