@@ -53,11 +53,8 @@ impl Directory {
             let opened = crate::sys::retry(|| rustix::fs::openat(above, plain(part)?, ENTER, Mode::empty()));
             match opened {
                 Err(Errno::NOENT) => return Ok(None),
-                other => {
-                    let entered =
-                        other.map_err(|errno| refused(Operation::OpenDirectory, above, part, &path, errno))?;
-                    last = Some(entered);
-                }
+                Err(errno) => return Err(refused(Operation::OpenDirectory, above, part, &path, errno)),
+                Ok(entered) => last = Some(entered),
             }
         }
         let descriptor = last.ok_or(Errno::INVAL).at(Operation::OpenDirectory, &path)?;
@@ -77,18 +74,13 @@ impl Directory {
         let name = name.as_ref();
         let path = self.path.join(name);
         let last = name.file_name().ok_or(Errno::INVAL).at(Operation::Open, &path)?;
-        let above = match name.parent().filter(|above| !above.as_os_str().is_empty()) {
-            Some(above) => match self.subdirectory(above)? {
-                Some(directory) => Some(directory),
-                None => return Ok(None),
-            },
-            None => None,
-        };
-        let above = above.as_ref().map_or(self.descriptor.as_fd(), |directory| directory.descriptor.as_fd());
-        let opened = crate::sys::retry(|| rustix::fs::openat(above, plain(last)?, LOOK, Mode::empty()));
+        if let Some(above) = name.parent().filter(|above| !above.as_os_str().is_empty()) {
+            return self.subdirectory(above)?.map_or(Ok(None), |above| above.file(last));
+        }
+        let opened = crate::sys::retry(|| rustix::fs::openat(&self.descriptor, plain(last)?, LOOK, Mode::empty()));
         let file = match opened {
             Err(Errno::NOENT) => return Ok(None),
-            other => other.map_err(|errno| refused(Operation::Open, above, last, &path, errno))?,
+            other => other.map_err(|errno| refused(Operation::Open, self.as_fd(), last, &path, errno))?,
         };
         let found = rustix::fs::fstat(&file).at(Operation::Stat, &path)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
