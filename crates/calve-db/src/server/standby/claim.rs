@@ -2,9 +2,9 @@
 
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
+use std::time::SystemTime;
 
 use calve_core::CancelToken;
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 
 use super::{end, waiting};
 use crate::error::Result;
@@ -20,13 +20,7 @@ pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> 
         return Ok(None);
     }
     // It is used, also if nothing waits at this moment.
-    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    let _ = rustix::fs::utimensat(
-        CWD,
-        &pool,
-        &Timestamps { last_access: now, last_modification: now },
-        AtFlags::SYMLINK_NOFOLLOW,
-    );
+    let _ = fs_err::File::open(&pool).and_then(|file| file.file().set_modified(SystemTime::now()));
     for record in waiting(home, &template.name)? {
         if record.template_identity != template.identity() {
             end(&record);
