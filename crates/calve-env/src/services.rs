@@ -189,10 +189,8 @@ impl<'h> Services<'h> {
 
     /// Takes out the failures of commands that were to make templates, which are like those of a hook.
     pub(crate) fn take_failures(&mut self) -> Vec<Error> {
-        self.lacking
-            .extract_if(.., |(_, error)| matches!(error, Error::Failed { .. }))
-            .map(|(_, error)| error)
-            .collect()
+        let failed = self.lacking.extract_if(.., |(_, error)| matches!(error, Error::Failed { .. }));
+        failed.map(|(_, error)| error).collect()
     }
 
     /// Returns the wanted services that have no data, each with why it would get none.
