@@ -11,7 +11,6 @@ pub mod human;
 mod prune;
 #[cfg(test)]
 mod schemas;
-mod sys;
 mod template;
 mod trees;
 mod values;
