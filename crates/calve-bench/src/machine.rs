@@ -1,8 +1,8 @@
 //! The machine that it all ran on, and how busy others kept it.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use calve_core::report::FileSystemReport;
 use calve_receipt::bench::Machine;
 
 pub(crate) fn here() -> Machine {
@@ -36,35 +36,12 @@ fn load() -> Option<f64> {
     fs_err::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the options of the mount that a path (without links) is on.
-pub(crate) fn mount_options(path: &Path) -> String {
-    let table = fs_err::read_to_string("/proc/self/mountinfo").ok();
-    table.and_then(|table| mount_options_in(&table, path)).unwrap_or_else(|| "unknown options".into())
-}
-
-/// Returns the options of the mount that a path is on, see proc(5). Of several mounts on one point the last one counts.
-fn mount_options_in(table: &str, path: &Path) -> Option<String> {
-    let mut best: Option<(usize, String)> = None;
-    for line in table.lines() {
-        let (mount, system) = line.split_once(" - ")?;
-        let fields: Vec<&str> = mount.split(' ').collect();
-        let [point, options] = fields.get(4..6)? else { return None };
-        let point = unescaped(point);
-        let longest = best.as_ref().map_or(0, |(length, _)| *length);
-        if path.starts_with(&point) && point.len() >= longest {
-            // "xfs /dev/loop0 rw,inode64": the options of the file system. Whether one may write is said of the mount already.
-            let own = system.splitn(3, ' ').nth(2).unwrap_or("");
-            let own = own.split(',').filter(|option| !["", "rw", "ro"].contains(option));
-            best = Some((point.len(), options.split(',').chain(own).collect::<Vec<_>>().join(",")));
-        }
-    }
-    best.map(|(_, options)| options)
-}
-
-/// Replaces the codes that the table of mounts has for spaces and the like, such as `\040`.
-fn unescaped(field: &str) -> String {
-    let named = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    named.iter().fold(field.to_owned(), |text, (code, character)| text.replace(code, character))
+/// Returns the options of the mount, and those of its file system.
+pub(crate) fn mount_options(place: &FileSystemReport) -> String {
+    let Some((mount, system)) = place.mount_options.split_once(';') else { return "unknown options".into() };
+    // Whether one may write is said of the mount already.
+    let own = system.split(',').filter(|option| !["", "rw", "ro"].contains(option));
+    mount.split(',').chain(own).collect::<Vec<_>>().join(",")
 }
 
 /// The processors' clock of work for programs and other virtual machines. Not of the kernel's: that works for the measured programs as well.
@@ -133,16 +110,5 @@ mod tests {
         for (seconds, expected) in cases {
             assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
         }
-    }
-
-    #[test]
-    fn the_mount_is_the_innermost_and_of_these_the_last() {
-        let table = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n\
-                     40 22 7:0 / /mnt/a\\040b rw,noatime - xfs /dev/loop0 rw,inode64,noquota\n\
-                     41 22 7:1 / /mnt/a\\040b ro - btrfs /dev/loop1 rw,ssd\n";
-        let options = |path: &str| mount_options_in(table, Path::new(path)).unwrap();
-        assert_eq!(options("/home"), "rw,relatime,discard");
-        assert_eq!(options("/mnt/a bc"), "rw,relatime,discard");
-        assert_eq!(options("/mnt/a b/c"), "ro,ssd");
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use calve_core::internal::{ShownPath, stage_in};
+use calve_core::report::FileSystemReport;
 use calve_core::{CancelToken, CloneOptions, Error, ProbeReport, Strategy, clone_tree, probe};
 use calve_receipt::bench::{NotRun, PlacesFact, TreeFact};
 use calve_receipt::human::{entries, size};
@@ -104,7 +105,8 @@ fn warn_of_size(report: &mut Report, bytes: u64) {
 struct PreparedTree {
     sources: Sources,
     copied: bool,
-    tree_file_system: String,
+    /// The file system of the tree itself.
+    place: FileSystemReport,
     /// The facts of the sources and the place.
     probe: ProbeReport,
 }
@@ -119,7 +121,7 @@ impl PreparedTree {
         scratch: &Scratch<'_>,
     ) -> Result<Self, BenchError> {
         let of_the_tree = probe(tree, &scratch.path)?;
-        let tree_file_system = of_the_tree.src.file_system.clone();
+        let place = of_the_tree.src.clone();
         let copied = is_elsewhere(tree, &scratch.path, &of_the_tree)?;
         let inside = if copied { probe(&scratch.path, &scratch.path)? } else { of_the_tree };
         let shares = can(&inside, Strategy::Reflink);
@@ -147,7 +149,7 @@ impl PreparedTree {
         }
         let probe = if copied { probe(&source, &scratch.path)? } else { inside };
         let home = scratch.path.join("home");
-        Ok(Self { sources: Sources { tree: source, home, to_link }, copied, tree_file_system, probe })
+        Ok(Self { sources: Sources { tree: source, home, to_link }, copied, place, probe })
     }
 
     fn describe(
@@ -157,10 +159,9 @@ impl PreparedTree {
         census: Census,
         scratch: &Scratch<'_>,
     ) -> Result<(), BenchError> {
-        let Self { sources, copied, tree_file_system, probe } = self;
-        let mount_options = mount_options(tree);
-        let text = format!("`{}`: {}; {tree_file_system}, mounted {mount_options}", ShownPath(tree), census.in_words());
-        let file_system = tree_file_system.clone();
+        let Self { sources, copied, place, probe } = self;
+        let (file_system, mount_options) = (place.file_system.clone(), mount_options(place));
+        let text = format!("`{}`: {}; {file_system}, mounted {mount_options}", ShownPath(tree), census.in_words());
         report.circumstance("Tree", text);
         let same = match (copied, can(probe, Strategy::Snapshot)) {
             (true, true) => {
