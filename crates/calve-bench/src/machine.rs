@@ -1,9 +1,10 @@
 //! The machine that it all ran on, and how busy others kept it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use calve_core::report::FileSystemReport;
 use calve_receipt::bench::Machine;
+use chrono::{DateTime, SecondsFormat, Utc};
 
 pub(crate) fn here() -> Machine {
     let uname = rustix::system::uname();
@@ -76,39 +77,7 @@ impl Clocks {
     }
 }
 
-/// Formats a time as "2026-05-04T03:02:01Z". The calendar is Howard Hinnant's `civil_from_days`.
+/// Formats a time as "2026-05-04T03:02:01Z".
 pub(crate) fn utc(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, clock) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_date_is_right() {
-        // As `date -u -d @N` prints them.
-        let cases = [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (1_767_225_599, "2025-12-31T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ];
-        for (seconds, expected) in cases {
-            assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
-        }
-    }
+    DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Secs, true)
 }
