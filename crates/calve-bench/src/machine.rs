@@ -1,6 +1,6 @@
 //! The machine that it all ran on, and how busy others kept it.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use calve_core::report::FileSystemReport;
 use calve_receipt::bench::Machine;
@@ -45,36 +45,28 @@ pub(crate) fn mount_options(place: &FileSystemReport) -> String {
     mount.split(',').chain(own).collect::<Vec<_>>().join(",")
 }
 
-/// The processors' clock of work for programs and other virtual machines. Not of the kernel's: that works for the measured programs as well.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Clocks {
-    user_seconds: f64,
-}
-
 /// The kernel shows hundredths of a second to programs, on all common architectures.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A clock that ticks this seldom says nothing about shorter times.
-const SHORTEST: Duration = Duration::from_millis(300);
+const SHORTEST_SECONDS: f64 = 0.3;
 
-impl Clocks {
-    pub(crate) fn now() -> Option<Self> {
-        let text = fs_err::read_to_string("/proc/stat").ok()?;
-        let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-        let ticks: Vec<f64> = fields.map_while(|field| field.parse().ok()).collect();
-        // user, nice, …, steal: see proc(5).
-        let user = ticks.first()? + ticks.get(1)? + ticks.get(7).unwrap_or(&0.0);
-        Some(Self { user_seconds: user / TICKS_PER_SECOND })
-    }
+/// Returns how long the processors have worked for programs and other virtual machines. Not for the kernel: that works for the measured
+/// programs as well.
+pub(crate) fn busy_seconds() -> Option<f64> {
+    let text = fs_err::read_to_string("/proc/stat").ok()?;
+    let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    let ticks: Vec<f64> = fields.map_while(|field| field.parse().ok()).collect();
+    // user, nice, …, steal: see proc(5).
+    Some((ticks.first()? + ticks.get(1)? + ticks.get(7).unwrap_or(&0.0)) / TICKS_PER_SECOND)
+}
 
-    /// Returns how many processors others kept busy since then, on average.
-    pub(crate) fn others_since(self, seconds: f64, own_user_seconds: f64) -> Option<f64> {
-        if seconds < SHORTEST.as_secs_f64() {
-            return None;
-        }
-        let all = Self::now()?.user_seconds - self.user_seconds;
-        Some(((all - own_user_seconds) / seconds).max(0.0))
+/// Returns how many processors others kept busy in the last `seconds`, on average. `before`: [`busy_seconds`] then.
+pub(crate) fn others_since(before: f64, seconds: f64, own_user_seconds: f64) -> Option<f64> {
+    if seconds < SHORTEST_SECONDS {
+        return None;
     }
+    Some(((busy_seconds()? - before - own_user_seconds) / seconds).max(0.0))
 }
 
 /// Formats a time as "2026-05-04T03:02:01Z".

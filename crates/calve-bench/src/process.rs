@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
 use wait4::Wait4;
 
-use crate::machine::Clocks;
+use crate::machine::{busy_seconds, others_since};
 use crate::report::Usage;
 
 pub(crate) struct ProcessResult {
@@ -50,7 +50,7 @@ pub(crate) fn run_command(
 ) -> io::Result<ProcessResult> {
     // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
     command.process_group(0);
-    let (began, clocks) = (Instant::now(), Clocks::now());
+    let (began, busy) = (Instant::now(), busy_seconds());
     let mut child = command.spawn()?;
     let group = Pid::from_child(&child);
     let has_ended = AtomicBool::new(false);
@@ -74,7 +74,7 @@ pub(crate) fn run_command(
         system_seconds: used.rusage.stime.as_secs_f64(),
         peak_memory_bytes: used.rusage.maxrss,
     };
-    let others = clocks.and_then(|clocks| clocks.others_since(usage.seconds, usage.user_seconds));
+    let others = busy.and_then(|before| others_since(before, usage.seconds, usage.user_seconds));
     Ok(ProcessResult { status: used.status, usage, others })
 }
 
