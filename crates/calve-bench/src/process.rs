@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use calve_core::CancelToken;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+use signal_hook::low_level::signal_name;
 use wait4::Wait4;
 
 use crate::machine::{busy_seconds, others_since};
@@ -29,7 +30,10 @@ impl ProcessResult {
     pub(crate) fn in_words(&self) -> String {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => format!("exit code {code}"),
-            (None, Some(signal)) => format!("killed by {}", signal_name(signal)),
+            (None, Some(signal)) => match signal_name(signal) {
+                Some(name) => format!("killed by {name}"),
+                None => format!("killed by signal {signal}"),
+            },
             (None, None) => self.status.to_string(),
         }
     }
@@ -102,25 +106,4 @@ fn wait_until_group_is_gone(group: Pid) {
     while test_kill_process_group(group).is_ok() && Instant::now() < give_up {
         thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Returns the name of a signal that ends a program because of a fault, or from outside.
-fn signal_name(signal: i32) -> String {
-    let known = [
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::HUP, "SIGHUP"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::INT, "SIGINT"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::SYS, "SIGSYS"),
-        (Signal::TERM, "SIGTERM"),
-        (Signal::XCPU, "SIGXCPU"),
-        (Signal::XFSZ, "SIGXFSZ"),
-    ];
-    let name = known.iter().find(|(known, _)| known.as_raw() == signal);
-    name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
 }
