@@ -14,7 +14,6 @@ use calve_core::template::{HeldTemplate, SweptTemplates, Template, TemplateOptio
 use crate::address::Transport;
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room, room_of};
-use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
@@ -22,7 +21,7 @@ use crate::manifest::FetchedTemplate;
 use crate::newest::NewestImage;
 use crate::operation::Operation;
 use crate::reference::Reference;
-use crate::registry::Registry;
+use crate::registry::{ConnectionOptions, Registry};
 use crate::revision::Listing;
 use crate::spool::Spool;
 use crate::work::each;
@@ -65,7 +64,7 @@ pub fn pull(
     options: &PullOptions,
 ) -> Result<PullReport, Error> {
     let old = old(templates, reference, name)?;
-    let registry = options.connection.open(reference, &options.template.cancel)?;
+    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let (bytes, digest) = registry.manifest()?;
     let manifest = image::read_image(reference, &bytes)?;
     if !manifest.annotations.contains_key(KEY) {

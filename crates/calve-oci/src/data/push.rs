@@ -46,7 +46,7 @@ pub fn push_data(
     options: &PushOptions,
 ) -> Result<PushReport, Error> {
     reference.check_tag()?;
-    let registry = options.connection.open(reference, &options.template.cancel)?;
+    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let sent = send_layers(source, &registry, options);
     // Files of two versions would make a database that never existed.
     if !(source.is_current)() {

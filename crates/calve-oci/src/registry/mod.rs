@@ -22,8 +22,7 @@ use self::attempt::{ATTEMPTS, is_busy, pause, redirect, try_again};
 use self::challenge::Challenge;
 use self::multipart::Parts;
 use crate::address::{Address, AddressFault, Transport};
-use crate::credentials::CredentialFiles;
-use crate::credentials::Credentials;
+use crate::credentials::{CredentialFiles, Credentials};
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
 use crate::operation::Operation;
@@ -38,6 +37,13 @@ const LARGEST_MANIFEST_BYTES: u64 = 4 << 20;
 /// More of them in a row are taken for a circle.
 const REDIRECTS: u32 = 5;
 const SILENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Default)]
+pub struct ConnectionOptions {
+    pub credentials: CredentialFiles,
+    /// How long a connection may be silent before it counts as broken: a minute if not given.
+    pub silence: Option<Duration>,
+}
 
 pub(crate) struct Registry<'a> {
     agent: Agent,
@@ -67,11 +73,10 @@ struct Token {
 impl<'a> Registry<'a> {
     pub(crate) fn open(
         reference: &'a Reference,
-        credentials: &CredentialFiles,
-        silence: Option<Duration>,
+        connection: &ConnectionOptions,
         cancel: &'a CancelToken,
     ) -> Result<Self, Error> {
-        let silence = silence.unwrap_or(SILENCE);
+        let silence = connection.silence.unwrap_or(SILENCE);
         let host = match &*reference.registry {
             "docker.io" => "registry-1.docker.io",
             other => other,
@@ -100,7 +105,7 @@ impl<'a> Registry<'a> {
             agent: config.build().new_agent(),
             reference,
             base,
-            credentials: credentials.find(&reference.registry, &reference.repository)?,
+            credentials: connection.credentials.find(&reference.registry, &reference.repository)?,
             authorization: Mutex::default(),
             cancel,
             silence,
