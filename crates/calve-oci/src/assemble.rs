@@ -17,6 +17,7 @@ use crate::operation::Operation;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+const READ: OFlags = FILE.union(OFlags::RDONLY).union(OFlags::NONBLOCK);
 const CREATE: OFlags = FILE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
 const BUFFER_BYTES: usize = 64 << 10;
 /// Zeros are written as holes in pieces of this size.
@@ -46,10 +47,7 @@ impl Parents {
     }
 
     pub(crate) fn open_file(&mut self, path: &[u8]) -> Result<File, Error> {
-        let opened = self.at(path).and_then(|(parent, name)| {
-            rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
-        });
-        Ok(opened.map_err(|errno| self.failed(Operation::Open, path, errno))?.into())
+        self.open_with(Operation::Open, path, READ, Mode::empty())
     }
 
     /// Returns the directory that an entry is in, and the entry's name.
@@ -148,10 +146,8 @@ impl Parents {
 
     /// Gives the permissions of others to a directory, or to a file.
     pub(crate) fn set_mode(&mut self, path: &[u8], mode: u32) -> Result<(), Error> {
-        let opened = self.at(path).and_then(|(parent, name)| {
-            rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
-        });
-        let set = opened.and_then(|opened| rustix::fs::fchmod(opened, Mode::from_bits_truncate(mode as RawMode)));
+        let opened = self.open_with(Operation::SetMode, path, READ, Mode::empty())?;
+        let set = rustix::fs::fchmod(opened, Mode::from_bits_truncate(mode as RawMode));
         set.map_err(|errno| self.failed(Operation::SetMode, path, errno))
     }
 
