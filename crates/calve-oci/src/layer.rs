@@ -13,7 +13,7 @@ use zstd::stream::read::Decoder;
 use crate::assemble::{Parents, path_of};
 use crate::error::Error;
 use crate::frames::{Frame, FrameCompressor, LEVEL, hash};
-use crate::image::{chunks, contents_in};
+use crate::image::{chunks, contents, contents_in};
 use crate::operation::Operation;
 use crate::spool::Spool;
 
@@ -170,10 +170,7 @@ pub(crate) fn largest(template: &PortableTemplate, range: &Range<usize>, part: &
 
 /// Returns how many bytes of contents an entry has in the layer of `range`.
 fn contents_size(template: &PortableTemplate, range: &Range<usize>, index: usize) -> u64 {
-    contents_in(template, range, index).map_or(0, |file| match template.entries[file].kind {
-        PortableKind::File { size, .. } => size,
-        _ => 0,
-    })
+    contents_in(template, range, index).map_or(0, |file| contents(&template.entries[file]))
 }
 
 fn tar_path(entry: &PortableEntry) -> &Path {
