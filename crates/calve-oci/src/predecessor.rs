@@ -92,7 +92,7 @@ fn look(
     arrivals: &Arrivals,
     template: &Arc<PortableTemplate>,
 ) -> Result<ControlFlow<Option<Predecessor>>, Error> {
-    let (bytes, digest) = registry.manifest_of(version)?;
+    let (bytes, digest) = registry.manifest(version)?;
     if !seen.insert(digest) || bytes.len() > LARGEST_IMAGE_BYTES {
         return Ok(UNSUITABLE);
     }

@@ -65,7 +65,7 @@ pub fn pull(
 ) -> Result<PullReport, Error> {
     let old = old(templates, reference, name)?;
     let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-    let (bytes, digest) = registry.manifest()?;
+    let (bytes, digest) = registry.manifest(&reference.version)?;
     let manifest = image::read_image(reference, &bytes)?;
     if !manifest.annotations.contains_key(KEY) {
         let reference = reference.to_string();

@@ -68,7 +68,7 @@ impl<'a> DataImage<'a> {
     /// Fails with [`Error::NotATemplate`] for an image of something else.
     pub fn open(templates: &Templates, reference: &'a Reference, options: &'a PullOptions) -> Result<Self, Error> {
         let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-        let (bytes, digest) = registry.manifest()?;
+        let (bytes, digest) = registry.manifest(&reference.version)?;
         let manifest = read_image(reference, &bytes)?;
         let about = DataDescription::read(&manifest.annotations).ok_or_else(|| {
             let reference = reference.to_string();

@@ -113,13 +113,8 @@ impl<'a> Registry<'a> {
         })
     }
 
-    /// Returns the manifest of the image, as it was sent, and its digest.
-    pub(crate) fn manifest(&self) -> Result<(Vec<u8>, String), Error> {
-        self.manifest_of(&self.reference.version)
-    }
-
-    /// Returns the manifest of another version in the same repository, by its tag or its digest.
-    pub(crate) fn manifest_of(&self, version: &str) -> Result<(Vec<u8>, String), Error> {
+    /// Returns the manifest of a version in the repository, by its tag or its digest: as it was sent, and its digest.
+    pub(crate) fn manifest(&self, version: &str) -> Result<(Vec<u8>, String), Error> {
         const READ_IMAGE: Operation = Operation::ReadImage;
         let url = self.url(READ_IMAGE, &format!("manifests/{version}"))?;
         let accepted = format!(
