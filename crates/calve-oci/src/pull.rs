@@ -192,16 +192,14 @@ impl Reuse {
         let held = templates.hold(&old?.name).ok()?;
         let template = templates.portable(&held).ok()?;
         let key = template.key();
-        let file = |entry: &PortableEntry| match entry.kind {
-            PortableKind::File { size, hash } if size > 0 => Some((hash, entry.path.clone())),
-            _ => None,
-        };
-        let files = template.entries.iter().filter_map(file).collect();
-        let size = |entry: &PortableEntry| match entry.kind {
-            PortableKind::File { size, .. } => Some(size),
-            _ => None,
-        };
-        let sizes = template.entries.iter().filter_map(size).collect();
+        let (mut files, mut sizes) = (HashMap::new(), Vec::new());
+        for PortableEntry { path, kind, .. } in &template.entries {
+            let PortableKind::File { size, hash } = *kind else { continue };
+            sizes.push(size);
+            if size > 0 {
+                files.insert(hash, path.clone());
+            }
+        }
         Some((Self { held, key, files, sizes }, Arc::new(template)))
     }
 
