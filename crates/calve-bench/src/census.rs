@@ -16,7 +16,6 @@ use rustix::io::Errno;
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::scratch::Room;
-use calve_receipt::bench::TreeFact;
 use calve_receipt::human::{counted, size};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,14 +43,6 @@ impl Census {
         let bytes = self.block_bytes + self.entries() * 2048;
         // Block groups and logs: a file system is never filled to its last byte.
         Room { bytes: bytes + bytes / 20 + (16 << 20), inodes: self.entries() }
-    }
-
-    /// Returns it as a fact of a report, without the file system.
-    pub(crate) fn fact(&self, tree: &Path) -> TreeFact {
-        let Self { files, directories, symlinks, others, bytes, .. } = *self;
-        let path = calve_receipt::path(tree);
-        let (file_system, mount_options, copied_first) = (None, None, None);
-        TreeFact { path, file_system, mount_options, copied_first, files, directories, symlinks, others, bytes }
     }
 
     pub(crate) fn in_words(&self) -> String {

@@ -134,17 +134,19 @@ impl PreparedTree {
                 inodes: needs.inodes * (1 + u64::from(copied) + u64::from(links)),
             },
         )?;
+        let mut options = CloneOptions::default();
+        options.cancel = setup.cancel.clone();
         let mut source = tree.to_path_buf();
         if copied {
             (setup.say)("the tree is on another file system: it is copied there once, and all commands read that copy");
             source = scratch.path.join("source");
-            copy_to_subvolume(tree, &source, setup.cancel)?;
+            copy_to_subvolume(tree, &source, &options)?;
             scratch.flush()?;
         }
         let mut to_link = source.clone();
         if links {
             to_link = scratch.path.join("source-to-link");
-            copy(&source, &to_link, setup.cancel)?;
+            clone_tree(&source, &to_link, &options)?;
             scratch.flush()?;
         }
         let probe = if copied { probe(&source, &scratch.path)? } else { inside };
@@ -181,11 +183,17 @@ impl PreparedTree {
         report.circumstance("Caches", "warm: the tree was read once before the first run");
         report.circumstance("SRC, DST", places);
         let facts = &mut report.document.facts;
+        let Census { files, directories, symlinks, others, bytes, .. } = census;
         facts.tree = Some(TreeFact {
+            path: path(tree),
             file_system: Some(file_system),
             mount_options: Some(mount_options),
             copied_first: Some(*copied),
-            ..census.fact(tree)
+            files,
+            directories,
+            symlinks,
+            others,
+            bytes,
         });
         facts.same_file_system = Some(!copied);
         facts.chosen = chosen;
@@ -214,17 +222,8 @@ fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, 
 }
 
 /// Copies a tree: on btrfs to a subvolume, as templates are, and elsewhere to a directory.
-fn copy_to_subvolume(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
-    let mut options = CloneOptions::default();
-    options.cancel = cancel.clone();
-    stage_in(None, dst, &options, |staged| staged.clone_root(src, &options))?;
-    Ok(())
-}
-
-fn copy(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
-    let mut options = CloneOptions::default();
-    options.cancel = cancel.clone();
-    clone_tree(src, dst, &options)?;
+fn copy_to_subvolume(src: &Path, dst: &Path, options: &CloneOptions) -> Result<(), BenchError> {
+    stage_in(None, dst, options, |staged| staged.clone_root(src, options))?;
     Ok(())
 }
 
