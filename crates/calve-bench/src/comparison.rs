@@ -124,7 +124,7 @@ impl Ranking<'_> {
         let command = |row: &WorkloadRuns| format!("`{}`", row.workload.command);
         let faster =
             |row: &WorkloadRuns| self.beaten_by(row).map_or_else(String::new, |ours| format!("faster than `{ours}`"));
-        let mut head: Vec<&str> =
+        let mut head =
             vec!["command", "median", "min", "max", "ratio", "in rounds", "user", "system", "memory", "disk used"];
         let stalls = self.rows.iter().any(|row| row.longest_stall().is_some());
         head.extend(stalls.then_some("stall"));
@@ -160,7 +160,7 @@ impl Ranking<'_> {
             tables: vec![Table {
                 lines: self.rows.iter().map(line).chain(failed).collect(),
                 ends_with_text: beaten,
-                head: head.iter().map(|&column| column.to_owned()).collect(),
+                head,
                 text_columns: 1,
                 ..Table::default()
             }],

@@ -126,7 +126,7 @@ fn table(
         ["test", "step", "wall", "stddev", "server CPU", "stddev", "server memory", "connections", "received"];
     Table {
         title,
-        head: HEAD.map(str::to_owned).to_vec(),
+        head: HEAD.to_vec(),
         text_columns: 2,
         lines: rows.iter().filter(|row| belongs(row)).map(|row| row.line(name(row))).collect(),
         ..Table::default()

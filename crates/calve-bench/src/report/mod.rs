@@ -36,7 +36,7 @@ pub(crate) struct Section {
 pub(crate) struct Table {
     /// Empty when the section's title says it.
     pub(crate) title: &'static str,
-    pub(crate) head: Vec<String>,
+    pub(crate) head: Vec<&'static str>,
     /// How many columns on the left are text; and the last one may be.
     pub(crate) text_columns: usize,
     pub(crate) ends_with_text: bool,
