@@ -267,7 +267,7 @@ impl<'a> Registry<'a> {
             self.check_cancelled()?;
             let Ok(Some(bytes)) = sent.next() else { break };
             let Some(number) = parts.iter().position(|part| *part == bytes) else { break };
-            receive(number, &mut sent.contents())?;
+            receive(number, sent.contents())?;
         }
         Ok(true)
     }
