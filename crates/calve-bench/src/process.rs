@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use calve_core::CancelToken;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
 use signal_hook::low_level::signal_name;
 use wait4::Wait4;
@@ -63,7 +63,8 @@ pub(crate) fn run_command(
         let give_up = patience.map(|patience| began + patience);
         scope.spawn(move || kill_when_cancelled(group, &watched, give_up, cancel));
         scope.spawn(|| watch(group, &has_ended));
-        let seconds = wait_until_it_ends(group).map(|()| began.elapsed().as_secs_f64());
+        let end = retry_on_intr(|| waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+        let seconds = end.map(|_| began.elapsed().as_secs_f64());
         drop(ended);
         has_ended.store(true, Ordering::Relaxed);
         seconds
@@ -80,16 +81,6 @@ pub(crate) fn run_command(
     };
     let others = busy.and_then(|before| others_since(before, usage.seconds, usage.user_seconds));
     Ok(ProcessResult { status: used.status, usage, others })
-}
-
-fn wait_until_it_ends(process: Pid) -> io::Result<()> {
-    loop {
-        match waitid(WaitId::Pid(process), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
 }
 
 fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, give_up: Option<Instant>, cancel: &CancelToken) {
