@@ -109,11 +109,8 @@ pub(crate) fn wanted(frames: &[Frame], gap: u64, is_missing: impl Fn(&Frame) -> 
 }
 
 pub(crate) fn together(frames: &[Frame]) -> Range<u64> {
-    match frames {
-        [first, .., last] => first.bytes.start..last.bytes.end,
-        [only] => only.bytes.clone(),
-        [] => 0..0,
-    }
+    let ([first, ..], [.., last]) = (frames, frames) else { return 0..0 };
+    first.bytes.start..last.bytes.end
 }
 
 /// A tar on its way into a blob.

@@ -120,20 +120,13 @@ fn receive(
     }
     let fetched = AtomicU64::new(sent.fetched_bytes);
     let reused = AtomicU64::new(0);
-    let (fetched_bytes, reused_bytes) = (&fetched, &reused);
-    let (template, all) = (&*sent.template, &sent);
     let origin = PathBuf::from(format!("{ORIGIN}{reference}"));
-    let made = templates.receive(name, &origin, (template, old.as_ref()), &options.template, move |root, checked| {
-        let pull = Pull {
-            sent: template,
-            image,
-            reuse: reuse.as_ref(),
-            fetched: fetched_bytes,
-            reused: reused_bytes,
-            options,
-        };
+    let made = templates.receive(name, &origin, (&sent.template, old.as_ref()), &options.template, |root, checked| {
         // The version before is let go when the tree is filled: comparing it takes the most memory.
-        pull.fill(root, reference, all, checked)
+        let reuse = reuse;
+        let (reuse, fetched, reused) = (reuse.as_ref(), &fetched, &reused);
+        let pull = Pull { sent: &sent.template, image, reuse, fetched, reused, options };
+        pull.fill(root, reference, &sent, checked)
     });
     let (template, swept) = match made {
         Ok(received) => received,
