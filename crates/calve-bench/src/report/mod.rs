@@ -9,7 +9,6 @@ use calve_receipt::bench::{
     BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, NotRun, NotRunReason, Times,
 };
 use calve_receipt::human::{duration, size};
-use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::machine::{self, utc};
@@ -17,7 +16,7 @@ use crate::remedy::Remedy;
 use crate::stats::Summary;
 
 pub struct Report {
-    pub(crate) document: BenchReport,
+    pub document: BenchReport,
     /// Facts that a reader must know to judge the numbers.
     pub(crate) circumstances: Vec<(&'static str, String)>,
     pub(crate) sections: Vec<Section>,
@@ -130,11 +129,6 @@ impl Report {
     pub(crate) fn fail(&mut self, label: &str, failure: BenchFailure) {
         self.warn("failed", format!("{label} failed and was not run again: {}", failure.reason));
         self.document.failed.push(failure);
-    }
-
-    /// Returns the report as JSON: `calve.bench/1`, or `calve.bench.git/1`.
-    pub fn json(&self) -> Value {
-        json!(self.document)
     }
 
     /// Fails when a command failed that is not of others.

@@ -78,7 +78,7 @@ fn reported(
     let report =
         measure(BenchSetup { into, say: &output::note, warn: &output::warn, hint: wording::core::hint, cancel })?;
     match arguments.json {
-        true => output::json(&report.json())?,
+        true => output::json(&report.document)?,
         false => output::result(&report.markdown())?,
     }
     Ok(report.verdict()?)
