@@ -5,9 +5,7 @@ mod markdown;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use calve_receipt::bench::{
-    BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, NotRun, NotRunReason, Times,
-};
+use calve_receipt::bench::{BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, Times};
 use calve_receipt::human::{duration, size};
 
 use crate::error::BenchError;
@@ -140,23 +138,6 @@ impl Report {
         let hint = if failure.disk_full { Remedy::FreeSpaceOrChooseAnotherPlace } else { Remedy::RunByHand };
         Err(BenchError::failed(text, hint))
     }
-
-    fn lists(&self) -> [(&'static str, Vec<String>); 3] {
-        let not_run = |reason| {
-            let of_reason = self.document.not_run.iter().filter(move |not_run| not_run.why == reason);
-            of_reason.map(not_run_in_words).collect::<Vec<_>>()
-        };
-        [
-            ("Notes", self.notes.clone()),
-            ("Not installed", not_run(NotRunReason::Missing)),
-            ("Not possible here", not_run(NotRunReason::Refused)),
-        ]
-    }
-}
-
-fn not_run_in_words(not_run: &NotRun) -> String {
-    let remedy = not_run.remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
-    format!("`{}`: {}{remedy}", not_run.command, not_run.reason)
 }
 
 /// One run as hyperfine counts it.
