@@ -52,7 +52,8 @@ pub(crate) fn write(
             let PortableKind::File { size, hash } = template.entries[file].kind else { continue };
             header.set_entry_type(EntryType::Regular);
             header.set_size(size);
-            let mut contents = HashedContents::open(&mut parents, &entry.path, size)?;
+            let file = parents.open_file(&entry.path)?;
+            let mut contents = HashedContents { file, left: size, hash: blake3::Hasher::new() };
             tar.append_data(&mut header, path, &mut contents).map_err(failed)?;
             if contents.left > 0 || contents.hash.finalize() != hash {
                 return Err(changed(entry));
@@ -224,13 +225,6 @@ struct HashedContents {
     file: File,
     left: u64,
     hash: blake3::Hasher,
-}
-
-impl HashedContents {
-    fn open(parents: &mut Parents, path: &[u8], size: u64) -> Result<Self, Error> {
-        let file = parents.open_file(path)?;
-        Ok(Self { file, left: size, hash: blake3::Hasher::new() })
-    }
 }
 
 impl Read for HashedContents {
