@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use calve_core::internal::ShownPath;
 use calve_core::{CancelToken, Error};
@@ -16,7 +16,6 @@ use rustix::io::Errno;
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::scratch::Room;
-use calve_receipt::bench::TreeFact;
 use calve_receipt::human::{counted, size};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,14 +43,6 @@ impl Census {
         let bytes = self.block_bytes + self.entries() * 2048;
         // Block groups and logs: a file system is never filled to its last byte.
         Room { bytes: bytes + bytes / 20 + (16 << 20), inodes: self.entries() }
-    }
-
-    /// Returns it as a fact of a report, without the file system.
-    pub(crate) fn fact(&self, tree: &Path) -> TreeFact {
-        let Self { files, directories, symlinks, others, bytes, .. } = *self;
-        let path = calve_receipt::path(tree);
-        let (file_system, mount_options, copied_first) = (None, None, None);
-        TreeFact { path, file_system, mount_options, copied_first, files, directories, symlinks, others, bytes }
     }
 
     pub(crate) fn in_words(&self) -> String {
@@ -133,38 +124,29 @@ fn walk(
     cancel: &CancelToken,
     visit: &mut dyn FnMut(&Path, &Metadata) -> io::Result<()>,
 ) -> Result<(), BenchError> {
-    walk_or_fail(root, cancel, visit).map_err(|error| {
-        if cancel.is_cancelled() {
-            return Error::Interrupted.into();
-        }
-        let hint = Remedy::MakeTreeReadable;
-        BenchError::failed(error.to_string(), hint)
-    })
-}
-
-fn walk_or_fail(
-    root: &Path,
-    cancel: &CancelToken,
-    visit: &mut dyn FnMut(&Path, &Metadata) -> io::Result<()>,
-) -> io::Result<()> {
-    visit(root, &fs_err::symlink_metadata(root)?)?;
-    let mut waiting: Vec<PathBuf> = vec![root.to_path_buf()];
-    while let Some(directory) = waiting.pop() {
-        if cancel.is_cancelled() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let Some(entries) = unless_gone(fs_err::read_dir(&directory))? else { continue };
-        for entry in entries {
-            let entry = entry?;
-            let Some(metadata) = unless_gone(entry.metadata())? else { continue };
-            let path = entry.path();
-            unless_gone(visit(&path, &metadata))?;
-            if metadata.is_dir() {
-                waiting.push(path);
+    let mut visit_all = || -> io::Result<()> {
+        visit(root, &fs_err::symlink_metadata(root)?)?;
+        let mut waiting = vec![root.to_path_buf()];
+        while let Some(directory) = waiting.pop() {
+            if cancel.is_cancelled() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            for entry in unless_gone(fs_err::read_dir(&directory))?.into_iter().flatten() {
+                let entry = entry?;
+                let Some(metadata) = unless_gone(entry.metadata())? else { continue };
+                let path = entry.path();
+                unless_gone(visit(&path, &metadata))?;
+                if metadata.is_dir() {
+                    waiting.push(path);
+                }
             }
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    visit_all().map_err(|error| match cancel.is_cancelled() {
+        true => Error::Interrupted.into(),
+        false => BenchError::failed(error.to_string(), Remedy::MakeTreeReadable),
+    })
 }
 
 fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
@@ -201,6 +183,7 @@ fn open_without_access_time(path: &Path, flags: OFlags) -> rustix::io::Result<Ow
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
 
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();

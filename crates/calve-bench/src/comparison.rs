@@ -11,7 +11,7 @@ use crate::remedy::ProgramSource;
 use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_bytes, times};
 use crate::runs::Runs;
 use crate::stats::ratio;
-use crate::workload::{Group, Role, Sample, Workload, WorkloadRuns};
+use crate::workload::{Group, Role, Workload, WorkloadRuns};
 
 /// The rows of one group: those that were measured, the fastest first.
 struct Ranking<'a> {
@@ -101,12 +101,8 @@ impl Ranking<'_> {
     }
 
     fn result(&self, row: &WorkloadRuns) -> Option<BenchResult> {
-        fn each<T>(row: &WorkloadRuns, value: impl Fn(&Sample) -> T) -> Vec<T> {
-            row.samples.iter().map(value).collect()
-        }
         let ratio = self.ratio(row);
         let runs: Vec<Usage> = row.samples.iter().map(|sample| sample.usage).collect();
-        let disk_bytes = row.middle(|sample| sample.disk_bytes as f64) as i64;
         Some(BenchResult {
             times: Some(times(&row.workload.command, &runs)?),
             details: ResultDetails::Command(CommandResult {
@@ -115,8 +111,8 @@ impl Ranking<'_> {
                 ratio_to_fastest: ratio.median,
                 ratios: ratio.values,
                 faster_than: self.beaten_by(row).map(str::to_owned),
-                disk_bytes,
-                disk_bytes_of_runs: each(row, |sample| sample.disk_bytes),
+                disk_bytes: row.middle(|sample| sample.disk_bytes as f64) as i64,
+                disk_bytes_of_runs: row.samples.iter().map(|sample| sample.disk_bytes).collect(),
                 longest_stall: row.longest_stall(),
                 said: row.said.clone(),
                 remarks: row.remarks.clone(),
@@ -128,7 +124,7 @@ impl Ranking<'_> {
         let command = |row: &WorkloadRuns| format!("`{}`", row.workload.command);
         let faster =
             |row: &WorkloadRuns| self.beaten_by(row).map_or_else(String::new, |ours| format!("faster than `{ours}`"));
-        let mut head: Vec<&str> =
+        let mut head =
             vec!["command", "median", "min", "max", "ratio", "in rounds", "user", "system", "memory", "disk used"];
         let stalls = self.rows.iter().any(|row| row.longest_stall().is_some());
         head.extend(stalls.then_some("stall"));
@@ -164,7 +160,7 @@ impl Ranking<'_> {
             tables: vec![Table {
                 lines: self.rows.iter().map(line).chain(failed).collect(),
                 ends_with_text: beaten,
-                head: head.iter().map(|&column| column.to_owned()).collect(),
+                head,
                 text_columns: 1,
                 ..Table::default()
             }],
@@ -221,6 +217,7 @@ mod tests {
     use std::borrow::Cow;
 
     use super::*;
+    use crate::workload::Sample;
 
     const GROUP: Group = Group { name: Cow::Borrowed("copies"), note: "" };
 

@@ -1,9 +1,10 @@
 //! The machine that it all ran on, and how busy others kept it.
 
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
+use calve_core::report::FileSystemReport;
 use calve_receipt::bench::Machine;
+use chrono::{DateTime, SecondsFormat, Utc};
 
 pub(crate) fn here() -> Machine {
     let uname = rustix::system::uname();
@@ -36,113 +37,39 @@ fn load() -> Option<f64> {
     fs_err::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the options of the mount that a path (without links) is on.
-pub(crate) fn mount_options(path: &Path) -> String {
-    let table = fs_err::read_to_string("/proc/self/mountinfo").ok();
-    table.and_then(|table| mount_options_in(&table, path)).unwrap_or_else(|| "unknown options".into())
-}
-
-/// Returns the options of the mount that a path is on, see proc(5). Of several mounts on one point the last one counts.
-fn mount_options_in(table: &str, path: &Path) -> Option<String> {
-    let mut best: Option<(usize, String)> = None;
-    for line in table.lines() {
-        let (mount, system) = line.split_once(" - ")?;
-        let fields: Vec<&str> = mount.split(' ').collect();
-        let [point, options] = fields.get(4..6)? else { return None };
-        let point = unescaped(point);
-        let longest = best.as_ref().map_or(0, |(length, _)| *length);
-        if path.starts_with(&point) && point.len() >= longest {
-            // "xfs /dev/loop0 rw,inode64": the options of the file system. Whether one may write is said of the mount already.
-            let own = system.splitn(3, ' ').nth(2).unwrap_or("");
-            let own = own.split(',').filter(|option| !["", "rw", "ro"].contains(option));
-            best = Some((point.len(), options.split(',').chain(own).collect::<Vec<_>>().join(",")));
-        }
-    }
-    best.map(|(_, options)| options)
-}
-
-/// Replaces the codes that the table of mounts has for spaces and the like, such as `\040`.
-fn unescaped(field: &str) -> String {
-    let named = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    named.iter().fold(field.to_owned(), |text, (code, character)| text.replace(code, character))
-}
-
-/// The processors' clock of work for programs and other virtual machines. Not of the kernel's: that works for the measured programs as well.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Clocks {
-    user_seconds: f64,
+/// Returns the options of the mount, and those of its file system.
+pub(crate) fn mount_options(place: &FileSystemReport) -> String {
+    let Some((mount, system)) = place.mount_options.split_once(';') else { return "unknown options".into() };
+    // Whether one may write is said of the mount already.
+    let own = system.split(',').filter(|option| !["", "rw", "ro"].contains(option));
+    mount.split(',').chain(own).collect::<Vec<_>>().join(",")
 }
 
 /// The kernel shows hundredths of a second to programs, on all common architectures.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A clock that ticks this seldom says nothing about shorter times.
-const SHORTEST: Duration = Duration::from_millis(300);
+const SHORTEST_SECONDS: f64 = 0.3;
 
-impl Clocks {
-    pub(crate) fn now() -> Option<Self> {
-        let text = fs_err::read_to_string("/proc/stat").ok()?;
-        let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-        let ticks: Vec<f64> = fields.map_while(|field| field.parse().ok()).collect();
-        // user, nice, …, steal: see proc(5).
-        let user = ticks.first()? + ticks.get(1)? + ticks.get(7).unwrap_or(&0.0);
-        Some(Self { user_seconds: user / TICKS_PER_SECOND })
-    }
-
-    /// Returns how many processors others kept busy since then, on average.
-    pub(crate) fn others_since(self, seconds: f64, own_user_seconds: f64) -> Option<f64> {
-        if seconds < SHORTEST.as_secs_f64() {
-            return None;
-        }
-        let all = Self::now()?.user_seconds - self.user_seconds;
-        Some(((all - own_user_seconds) / seconds).max(0.0))
-    }
+/// Returns how long the processors have worked for programs and other virtual machines. Not for the kernel: that works for the measured
+/// programs as well.
+pub(crate) fn busy_seconds() -> Option<f64> {
+    let text = fs_err::read_to_string("/proc/stat").ok()?;
+    let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    let ticks: Vec<f64> = fields.map_while(|field| field.parse().ok()).collect();
+    // user, nice, …, steal: see proc(5).
+    Some((ticks.first()? + ticks.get(1)? + ticks.get(7).unwrap_or(&0.0)) / TICKS_PER_SECOND)
 }
 
-/// Formats a time as "2026-05-04T03:02:01Z". The calendar is Howard Hinnant's `civil_from_days`.
+/// Returns how many processors others kept busy in the last `seconds`, on average. `before`: [`busy_seconds`] then.
+pub(crate) fn others_since(before: f64, seconds: f64, own_user_seconds: f64) -> Option<f64> {
+    if seconds < SHORTEST_SECONDS {
+        return None;
+    }
+    Some(((busy_seconds()? - before - own_user_seconds) / seconds).max(0.0))
+}
+
+/// Formats a time as "2026-05-04T03:02:01Z".
 pub(crate) fn utc(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, clock) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_date_is_right() {
-        // As `date -u -d @N` prints them.
-        let cases = [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (1_767_225_599, "2025-12-31T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ];
-        for (seconds, expected) in cases {
-            assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
-        }
-    }
-
-    #[test]
-    fn the_mount_is_the_innermost_and_of_these_the_last() {
-        let table = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n\
-                     40 22 7:0 / /mnt/a\\040b rw,noatime - xfs /dev/loop0 rw,inode64,noquota\n\
-                     41 22 7:1 / /mnt/a\\040b ro - btrfs /dev/loop1 rw,ssd\n";
-        let options = |path: &str| mount_options_in(table, Path::new(path)).unwrap();
-        assert_eq!(options("/home"), "rw,relatime,discard");
-        assert_eq!(options("/mnt/a bc"), "rw,relatime,discard");
-        assert_eq!(options("/mnt/a b/c"), "ro,ssd");
-    }
+    DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -9,11 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use calve_core::CancelToken;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+use signal_hook::low_level::signal_name;
 use wait4::Wait4;
 
-use crate::machine::Clocks;
+use crate::machine::{busy_seconds, others_since};
 use crate::report::Usage;
 
 pub(crate) struct ProcessResult {
@@ -29,7 +30,10 @@ impl ProcessResult {
     pub(crate) fn in_words(&self) -> String {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => format!("exit code {code}"),
-            (None, Some(signal)) => format!("killed by {}", signal_name(signal)),
+            (None, Some(signal)) => match signal_name(signal) {
+                Some(name) => format!("killed by {name}"),
+                None => format!("killed by signal {signal}"),
+            },
             (None, None) => self.status.to_string(),
         }
     }
@@ -50,7 +54,7 @@ pub(crate) fn run_command(
 ) -> io::Result<ProcessResult> {
     // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
     command.process_group(0);
-    let (began, clocks) = (Instant::now(), Clocks::now());
+    let (began, busy) = (Instant::now(), busy_seconds());
     let mut child = command.spawn()?;
     let group = Pid::from_child(&child);
     let has_ended = AtomicBool::new(false);
@@ -59,7 +63,8 @@ pub(crate) fn run_command(
         let give_up = patience.map(|patience| began + patience);
         scope.spawn(move || kill_when_cancelled(group, &watched, give_up, cancel));
         scope.spawn(|| watch(group, &has_ended));
-        let seconds = wait_until_it_ends(group).map(|()| began.elapsed().as_secs_f64());
+        let end = retry_on_intr(|| waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+        let seconds = end.map(|_| began.elapsed().as_secs_f64());
         drop(ended);
         has_ended.store(true, Ordering::Relaxed);
         seconds
@@ -74,18 +79,8 @@ pub(crate) fn run_command(
         system_seconds: used.rusage.stime.as_secs_f64(),
         peak_memory_bytes: used.rusage.maxrss,
     };
-    let others = clocks.and_then(|clocks| clocks.others_since(usage.seconds, usage.user_seconds));
+    let others = busy.and_then(|before| others_since(before, usage.seconds, usage.user_seconds));
     Ok(ProcessResult { status: used.status, usage, others })
-}
-
-fn wait_until_it_ends(process: Pid) -> io::Result<()> {
-    loop {
-        match waitid(WaitId::Pid(process), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
 }
 
 fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, give_up: Option<Instant>, cancel: &CancelToken) {
@@ -102,25 +97,4 @@ fn wait_until_group_is_gone(group: Pid) {
     while test_kill_process_group(group).is_ok() && Instant::now() < give_up {
         thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Returns the name of a signal that ends a program because of a fault, or from outside.
-fn signal_name(signal: i32) -> String {
-    let known = [
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::HUP, "SIGHUP"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::INT, "SIGINT"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::SYS, "SIGSYS"),
-        (Signal::TERM, "SIGTERM"),
-        (Signal::XCPU, "SIGXCPU"),
-        (Signal::XFSZ, "SIGXFSZ"),
-    ];
-    let name = known.iter().find(|(known, _)| known.as_raw() == signal);
-    name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
 }

@@ -58,8 +58,6 @@ pub enum Remedy {
     InstallNode,
     #[error("install it in the current directory: npm install calve")]
     InstallNpmPackage,
-    #[error("{0}")]
-    Install(ProgramSource),
     #[error("end it first: calve db pool {0} --size 0")]
     EndStandbys(String),
     #[error("give another statement with `--query`")]

@@ -148,11 +148,6 @@ impl Bench<'_, '_> {
         self.rows[index].failed = Some(failure);
     }
 
-    fn is_full(&self) -> Result<bool, BenchError> {
-        let free = self.scratch.free()?;
-        Ok(free.bytes < self.needs.bytes || free.inodes < self.needs.inodes)
-    }
-
     /// Reports whether results fill the memory: their names, inodes and contents stay in memory, and would push out the source's.
     fn fills_memory(&self) -> bool {
         let kept = self.scratch.runs.len() as u64 * self.estimate.bytes;
@@ -161,23 +156,25 @@ impl Bench<'_, '_> {
 
     /// Deletes the results of earlier runs when they are in the way.
     fn ensure_room(&mut self, round: u32) -> Result<(), BenchError> {
-        if !self.scratch.runs.is_empty() && (self.is_full()? || self.fills_memory()) {
+        if !self.scratch.runs.is_empty() && (!has_room(self.scratch, self.needs)? || self.fills_memory()) {
             (self.setup.say)("deleting the results of earlier runs, to make room");
             self.scratch.delete_runs(self.setup.cancel)?;
             self.scratch.wait_for_freed_space()?;
             self.deletions.push(format!("in round {round}"));
         }
-        if self.is_full()? { Err(no_room(self.scratch, self.needs)?) } else { Ok(()) }
+        check_room(self.scratch, self.needs)
     }
 }
 
-pub(crate) fn check_room(scratch: &Scratch<'_>, needs: Room) -> Result<(), BenchError> {
+fn has_room(scratch: &Scratch<'_>, needs: Room) -> Result<bool, BenchError> {
     let free = scratch.free()?;
-    let fits = free.bytes >= needs.bytes && free.inodes >= needs.inodes;
-    if fits { Ok(()) } else { Err(no_room(scratch, needs)?) }
+    Ok(free.bytes >= needs.bytes && free.inodes >= needs.inodes)
 }
 
-fn no_room(scratch: &Scratch<'_>, needs: Room) -> Result<BenchError, BenchError> {
+pub(crate) fn check_room(scratch: &Scratch<'_>, needs: Room) -> Result<(), BenchError> {
+    if has_room(scratch, needs)? {
+        return Ok(());
+    }
     let free = scratch.free()?;
     let into = scratch.path.parent().unwrap_or(&scratch.path);
     let (needed, available) = if free.bytes < needs.bytes {
@@ -186,7 +183,7 @@ fn no_room(scratch: &Scratch<'_>, needs: Room) -> Result<BenchError, BenchError>
         (format!("{} inodes", needs.inodes), format!("{} inodes", free.inodes))
     };
     let text = format!("a run needs {needed} in `{}`, and only {available} are free", ShownPath(into));
-    Ok(BenchError::failed(text, Remedy::FreeSpaceOrChooseAnotherPlace))
+    Err(BenchError::failed(text, Remedy::FreeSpaceOrChooseAnotherPlace))
 }
 
 fn failure(ran: &std::io::Result<ProcessResult>, round: u32, dst: &Path, said: &str) -> Option<BenchFailure> {

@@ -141,7 +141,8 @@ impl<'a> Scratch<'a> {
 
     pub(crate) fn add_to(&self, report: &mut Report, label: &'static str) -> Result<(), BenchError> {
         let into = self.path.parent().unwrap_or(&self.path);
-        let (file_system, mount_options) = (probe(&self.path, &self.path)?.dst.file_system, mount_options(into));
+        let place = probe(&self.path, &self.path)?.dst;
+        let (mount_options, file_system) = (mount_options(&place), place.file_system);
         report.circumstance(label, format!("`{}`, {file_system}, mounted {mount_options}", ShownPath(into)));
         let path = calve_receipt::path(into);
         report.document.facts.target = Some(Location { path, file_system, mount_options });

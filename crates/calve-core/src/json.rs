@@ -111,6 +111,12 @@ impl From<f64> for Seconds {
     }
 }
 
+impl FromReport<f64> for Seconds {
+    fn from_report(seconds: &f64) -> Self {
+        Self::from(*seconds)
+    }
+}
+
 impl FromReport<SystemTime> for Seconds {
     fn from_report(moment: &SystemTime) -> Self {
         moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64().into()

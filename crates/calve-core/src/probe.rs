@@ -82,6 +82,7 @@ fn file_system_report(path: &Path, directory: BorrowedFd<'_>, device: u64) -> Fi
     FileSystemReport {
         path: path.to_path_buf(),
         file_system: sys::file_system_name(directory),
+        mount_options: sys::mount_options(directory),
         device: (rustix::fs::major(device as _), rustix::fs::minor(device as _)),
     }
 }

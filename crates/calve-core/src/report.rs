@@ -253,6 +253,8 @@ pub struct FileSystemReport {
     pub path: PathBuf,
     /// "btrfs", "xfs", "ext4", …
     pub file_system: String,
+    /// The options of the mount, a semicolon, and those of the file system. Empty where the system does not tell.
+    pub mount_options: String,
     /// Device number, major and minor.
     pub device: (u32, u32),
 }

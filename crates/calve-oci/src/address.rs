@@ -111,11 +111,8 @@ impl Address {
 
     /// Returns true if both have the same scheme, host and port.
     pub(crate) fn is_same_server(&self, other: &Self) -> bool {
-        let is_same_host = match (self.uri.authority(), other.uri.authority()) {
-            (Some(own), Some(theirs)) => own.as_str().eq_ignore_ascii_case(theirs.as_str()),
-            _ => false,
-        };
-        is_same_host && self.uri.scheme() == other.uri.scheme()
+        // Both have a host, and hosts are compared without regard to case.
+        self.uri.authority() == other.uri.authority() && self.uri.scheme() == other.uri.scheme()
     }
 
     pub(crate) fn uri(&self) -> &Uri {

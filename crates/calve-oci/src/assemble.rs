@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use crate::operation::Operation;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+const READ: OFlags = FILE.union(OFlags::RDONLY).union(OFlags::NONBLOCK);
 const CREATE: OFlags = FILE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
 const BUFFER_BYTES: usize = 64 << 10;
 /// Zeros are written as holes in pieces of this size.
@@ -38,7 +38,7 @@ impl Parents {
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let opened = rustix::fs::openat(CWD, root, DIRECTORY, Mode::empty());
         let opened = opened.map_err(|errno| Error::io(Operation::Open, root, errno))?;
-        Ok(Self { root: opened, root_path: root.into(), open: Vec::new(), buffer: vec![0; BUFFER_BYTES] })
+        Ok(Self { root: opened, root_path: root.into(), open: Vec::new(), buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
     pub(crate) fn root(&self) -> BorrowedFd<'_> {
@@ -46,10 +46,7 @@ impl Parents {
     }
 
     pub(crate) fn open_file(&mut self, path: &[u8]) -> Result<File, Error> {
-        let opened = self.at(path).and_then(|(parent, name)| {
-            rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
-        });
-        Ok(opened.map_err(|errno| self.failed(Operation::Open, path, errno))?.into())
+        self.open_with(Operation::Open, path, READ, Mode::empty())
     }
 
     /// Returns the directory that an entry is in, and the entry's name.
@@ -148,10 +145,8 @@ impl Parents {
 
     /// Gives the permissions of others to a directory, or to a file.
     pub(crate) fn set_mode(&mut self, path: &[u8], mode: u32) -> Result<(), Error> {
-        let opened = self.at(path).and_then(|(parent, name)| {
-            rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
-        });
-        let set = opened.and_then(|opened| rustix::fs::fchmod(opened, Mode::from_bits_truncate(mode as RawMode)));
+        let opened = self.open_with(Operation::SetMode, path, READ, Mode::empty())?;
+        let set = rustix::fs::fchmod(opened, Mode::from_bits_truncate(mode as RawMode));
         set.map_err(|errno| self.failed(Operation::SetMode, path, errno))
     }
 
@@ -209,49 +204,33 @@ fn times(entry: &PortableEntry) -> Timestamps {
 }
 
 /// Returns the hash of what it has written.
-fn write_with_holes(file: &mut File, contents: &mut dyn Read, buffer: &mut [u8]) -> io::Result<blake3::Hash> {
+fn write_with_holes(file: &mut File, mut contents: &mut dyn Read, buffer: &mut Vec<u8>) -> io::Result<blake3::Hash> {
+    let is_hole = |piece: &[u8]| piece.iter().all(|&byte| byte == 0);
     let (mut hash, mut size, mut ends_in_hole) = (blake3::Hasher::new(), 0, false);
     loop {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match contents.read(&mut buffer[filled..]) {
-                Ok(0) => break,
-                Ok(length) => filled += length,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if filled == 0 {
+        buffer.clear();
+        (&mut contents).take(BUFFER_BYTES as u64).read_to_end(buffer)?;
+        if buffer.is_empty() {
             if ends_in_hole {
                 file.set_len(size)?;
             }
             return Ok(hash.finalize());
         }
-        hash.update(&buffer[..filled]);
-        size += filled as u64;
-        let pieces = buffer[..filled].chunks(HOLE_BYTES);
-        for run in runs(pieces.map(|piece| (piece.len(), piece.iter().all(|&byte| byte == 0)))) {
-            let (Range { start, end }, is_hole) = run;
-            ends_in_hole = is_hole;
-            match is_hole {
-                true => file.seek(SeekFrom::Current((end - start) as i64)).map(drop)?,
-                false => file.write_all(&buffer[start..end])?,
+        hash.update(buffer);
+        size += buffer.len() as u64;
+        let mut rest = &buffer[..];
+        while let Some(piece) = rest.chunks(HOLE_BYTES).next() {
+            ends_in_hole = is_hole(piece);
+            // Neighbours that are both zeros, or both not, go together.
+            let run = rest.chunks(HOLE_BYTES).take_while(|next| is_hole(next) == ends_in_hole);
+            let (run, behind) = rest.split_at(run.map(<[u8]>::len).sum());
+            match ends_in_hole {
+                true => file.seek(SeekFrom::Current(run.len() as i64)).map(drop)?,
+                false => file.write_all(run)?,
             }
+            rest = behind;
         }
     }
-}
-
-/// Puts neighbours together that are both zeros, or both not.
-fn runs(pieces: impl Iterator<Item = (usize, bool)>) -> Vec<(Range<usize>, bool)> {
-    let mut runs: Vec<(Range<usize>, bool)> = Vec::new();
-    for (length, is_hole) in pieces {
-        let start = runs.last().map_or(0, |(range, _)| range.end);
-        match runs.last_mut() {
-            Some((range, was_hole)) if *was_hole == is_hole => range.end += length,
-            _ => runs.push((start..start + length, is_hole)),
-        }
-    }
-    runs
 }
 
 pub(crate) fn path_of(bytes: &[u8]) -> &Path {

@@ -4,6 +4,7 @@
 //! end, so that a pull asks for those with changed files alone. The manifest is divided in the same way.
 
 use std::io::{self, Read, Write};
+use std::mem;
 use std::ops::Range;
 
 use base64::Engine as _;
@@ -108,18 +109,20 @@ pub(crate) fn wanted(frames: &[Frame], gap: u64, is_missing: impl Fn(&Frame) -> 
 }
 
 pub(crate) fn together(frames: &[Frame]) -> Range<u64> {
-    match frames {
-        [first, .., last] => first.bytes.start..last.bytes.end,
-        [only] => only.bytes.clone(),
-        [] => 0..0,
-    }
+    let ([first, ..], [.., last]) = (frames, frames) else { return 0..0 };
+    first.bytes.start..last.bytes.end
 }
 
 /// A tar on its way into a blob.
 pub(crate) struct FrameCompressor {
-    /// `None` only between two frames.
-    frame: Option<OpenFrame>,
-    encoder: bulk::Compressor<'static>,
+    blob: Spool,
+    /// The hash of the present frame.
+    hash: blake3::Hasher,
+    /// The contents of the present frame, as long as it is small: it is compressed when it ends.
+    contents: Vec<u8>,
+    small: bulk::Compressor<'static>,
+    /// Compresses the present frame once it is large.
+    large: Option<Encoder<'static, Vec<u8>>>,
     smallest: u64,
     /// The size of the present frame before it is compressed.
     size: u64,
@@ -129,60 +132,16 @@ pub(crate) struct FrameCompressor {
     frames: Vec<Frame>,
 }
 
-enum OpenFrame {
-    /// Collected, and compressed when the frame ends.
-    Small(Vec<u8>, CompressedFrame),
-    Large(Encoder<'static, CompressedFrame>),
-}
-
-impl OpenFrame {
-    fn new(to: CompressedFrame) -> Self {
-        Self::Small(Vec::new(), to)
-    }
-
-    fn write(self, bytes: &[u8]) -> io::Result<Self> {
-        let mut encoder = match self {
-            Self::Small(mut contents, to) if contents.len() + bytes.len() <= BUFFERED_BYTES => {
-                contents.extend_from_slice(bytes);
-                return Ok(Self::Small(contents, to));
-            }
-            Self::Small(contents, to) => {
-                let mut encoder = Encoder::new(to, LARGE_LEVEL)?;
-                encoder.write_all(&contents)?;
-                encoder
-            }
-            Self::Large(encoder) => encoder,
-        };
-        encoder.write_all(bytes)?;
-        Ok(Self::Large(encoder))
-    }
-
-    fn finish(self, small: &mut bulk::Compressor<'static>) -> io::Result<CompressedFrame> {
-        match self {
-            Self::Small(contents, mut to) => {
-                to.write_all(&small.compress(&contents)?)?;
-                Ok(to)
-            }
-            Self::Large(encoder) => encoder.finish(),
-        }
-    }
-}
-
-struct CompressedFrame {
-    blob: Spool,
-    frame: blake3::Hasher,
-}
-
 impl FrameCompressor {
     /// Begins a layer with the entry `first`. `size` is that of all contents, about.
     pub(crate) fn new(blob: Spool, first: usize, size: u64) -> io::Result<Self> {
-        let frame = Some(OpenFrame::new(CompressedFrame { blob, frame: blake3::Hasher::new() }));
-        let encoder = bulk::Compressor::new(LEVEL)?;
-        let smallest = FRAME_BYTES.max(size / FRAMES);
         Ok(Self {
-            frame,
-            encoder,
-            smallest,
+            blob,
+            hash: blake3::Hasher::new(),
+            contents: Vec::new(),
+            small: bulk::Compressor::new(LEVEL)?,
+            large: None,
+            smallest: FRAME_BYTES.max(size / FRAMES),
             size: 0,
             entries: first..first,
             tar: Context::new(&SHA256),
@@ -193,8 +152,7 @@ impl FrameCompressor {
     /// Says that an entry comes next, with as many bytes of contents.
     pub(crate) fn begin_entry(&mut self, contents: u64) -> io::Result<()> {
         if self.size >= self.smallest || (self.size > 0 && contents >= self.smallest) {
-            let next = self.end_frame()?;
-            self.frame = Some(OpenFrame::new(next));
+            self.end_frame()?;
         }
         self.entries.end += 1;
         Ok(())
@@ -202,41 +160,49 @@ impl FrameCompressor {
 
     /// Returns the blob, the frames in it, and the digest of the tar.
     pub(crate) fn finish(mut self) -> io::Result<(Spool, Vec<Frame>, String)> {
-        let last = self.end_frame()?;
-        Ok((last.blob, self.frames, digest_of(self.tar)))
+        self.end_frame()?;
+        Ok((self.blob, self.frames, digest_of(self.tar)))
     }
 
-    fn end_frame(&mut self) -> io::Result<CompressedFrame> {
-        let frame = self.frame.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let mut written = frame.finish(&mut self.encoder)?;
-        let hash = beginning(&written.frame.finalize());
-        written.frame.reset();
+    fn end_frame(&mut self) -> io::Result<()> {
+        let rest = match self.large.take() {
+            Some(large) => large.finish()?,
+            None => self.small.compress(&self.contents)?,
+        };
+        self.put(&rest)?;
+        self.contents.clear();
+        let hash = beginning(&self.hash.finalize());
+        self.hash.reset();
         let start = self.frames.last().map_or(0, |frame| frame.bytes.end);
-        self.frames.push(Frame { has: self.entries.clone(), bytes: start..written.blob.size, hash });
+        self.frames.push(Frame { has: self.entries.clone(), bytes: start..self.blob.size, hash });
         self.entries.start = self.entries.end;
         self.size = 0;
-        Ok(written)
+        Ok(())
+    }
+
+    fn put(&mut self, compressed: &[u8]) -> io::Result<()> {
+        self.hash.update(compressed);
+        self.blob.write_all(compressed)
     }
 }
 
 impl Write for FrameCompressor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.frame = Some(self.frame.take().ok_or(io::ErrorKind::BrokenPipe)?.write(bytes)?);
+        if self.large.is_none() && self.contents.len() + bytes.len() <= BUFFERED_BYTES {
+            self.contents.extend_from_slice(bytes);
+        } else {
+            let large = match &mut self.large {
+                Some(large) => large,
+                none => none.insert(Encoder::new(Vec::new(), LARGE_LEVEL)?),
+            };
+            large.write_all(&mem::take(&mut self.contents))?;
+            large.write_all(bytes)?;
+            let compressed = mem::take(large.get_mut());
+            self.put(&compressed)?;
+        }
         self.tar.update(bytes);
         self.size += bytes.len() as u64;
         Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Write for CompressedFrame {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = self.blob.write(bytes)?;
-        self.frame.update(&bytes[..length]);
-        Ok(length)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -166,7 +166,8 @@ fn chance(path: &[u8]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-fn contents(entry: &PortableEntry) -> u64 {
+/// Returns the size of the contents that an entry has itself.
+pub(crate) fn contents(entry: &PortableEntry) -> u64 {
     match entry.kind {
         PortableKind::File { size, .. } => size,
         _ => 0,

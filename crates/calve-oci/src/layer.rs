@@ -13,7 +13,7 @@ use zstd::stream::read::Decoder;
 use crate::assemble::{Parents, path_of};
 use crate::error::Error;
 use crate::frames::{Frame, FrameCompressor, LEVEL, hash};
-use crate::image::{chunks, contents_in};
+use crate::image::{chunks, contents, contents_in};
 use crate::operation::Operation;
 use crate::spool::Spool;
 
@@ -52,7 +52,8 @@ pub(crate) fn write(
             let PortableKind::File { size, hash } = template.entries[file].kind else { continue };
             header.set_entry_type(EntryType::Regular);
             header.set_size(size);
-            let mut contents = HashedContents::open(&mut parents, &entry.path, size)?;
+            let file = parents.open_file(&entry.path)?;
+            let mut contents = HashedContents { file, left: size, hash: blake3::Hasher::new() };
             tar.append_data(&mut header, path, &mut contents).map_err(failed)?;
             if contents.left > 0 || contents.hash.finalize() != hash {
                 return Err(changed(entry));
@@ -170,10 +171,7 @@ pub(crate) fn largest(template: &PortableTemplate, range: &Range<usize>, part: &
 
 /// Returns how many bytes of contents an entry has in the layer of `range`.
 fn contents_size(template: &PortableTemplate, range: &Range<usize>, index: usize) -> u64 {
-    contents_in(template, range, index).map_or(0, |file| match template.entries[file].kind {
-        PortableKind::File { size, .. } => size,
-        _ => 0,
-    })
+    contents_in(template, range, index).map_or(0, |file| contents(&template.entries[file]))
 }
 
 fn tar_path(entry: &PortableEntry) -> &Path {
@@ -227,13 +225,6 @@ struct HashedContents {
     file: File,
     left: u64,
     hash: blake3::Hasher,
-}
-
-impl HashedContents {
-    fn open(parents: &mut Parents, path: &[u8], size: u64) -> Result<Self, Error> {
-        let file = parents.open_file(path)?;
-        Ok(Self { file, left: size, hash: blake3::Hasher::new() })
-    }
 }
 
 impl Read for HashedContents {

@@ -6,7 +6,6 @@
 mod address;
 mod arrivals;
 mod assemble;
-mod connection;
 mod credentials;
 mod data;
 mod error;
@@ -28,7 +27,6 @@ mod spool;
 mod work;
 
 pub use address::Transport;
-pub use connection::ConnectionOptions;
 pub use credentials::CredentialFiles;
 pub use data::{DataDescription, DataImage, DataSource, OldData, ReceivedData, push_data};
 pub use error::{Error, RegistryRefusal};
@@ -36,5 +34,6 @@ pub use operation::Operation;
 pub use pull::{PullOptions, PullReport, origin, pull};
 pub use push::{PushOptions, PushedImage, push};
 pub use reference::Reference;
+pub use registry::ConnectionOptions;
 pub use remedy::Remedy;
 pub use send::PushReport;

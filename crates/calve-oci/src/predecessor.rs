@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,12 +58,8 @@ pub(crate) struct Difference {
     pub(crate) whiteouts: Vec<PathBuf>,
 }
 
-enum Suitability {
-    Unsuitable,
-    /// It is the full image of the same template: another push of that gives the same digest.
-    IsFull,
-    Suitable(Predecessor),
-}
+/// The image is unsuitable: another one may be better.
+const UNSUITABLE: ControlFlow<Option<Predecessor>> = ControlFlow::Continue(());
 
 /// Returns an image worth a delta: the one that the tag has, that of `base`, or the newest of the repository known here. `None`: push a full one.
 pub(crate) fn find(
@@ -74,65 +71,58 @@ pub(crate) fn find(
     let newest = NewestImage::new(place.templates, place.reference).ok().and_then(|newest| newest.digest());
     let versions = [Some(&*place.reference.version), base, newest.as_deref()];
     let mut seen = BTreeSet::new();
-    let mut found = Ok(None);
-    for version in versions.into_iter().flatten() {
+    let found = versions.into_iter().flatten().find_map(|version| {
         match look(place, version, &mut seen, &arrivals, template) {
-            Ok(Suitability::Unsuitable) => {}
+            Ok(found) => found.break_value().map(Ok),
             // No image, one of something else, or a damaged one.
-            Err(Error::Refused { refusal, .. }) if !matches!(refusal, RegistryRefusal::Busy(_)) => {}
-            Err(Error::BadAnswer { .. } | Error::NotATemplate { .. }) => {}
-            Ok(Suitability::IsFull) => break,
-            Ok(Suitability::Suitable(predecessor)) => {
-                found = Ok(Some(predecessor));
-                break;
-            }
-            Err(error) => {
-                found = Err(error);
-                break;
-            }
+            Err(Error::Refused { refusal, .. }) if !matches!(refusal, RegistryRefusal::Busy(_)) => None,
+            Err(Error::BadAnswer { .. } | Error::NotATemplate { .. }) => None,
+            Err(error) => Some(Err(error)),
         }
-    }
+    });
     arrivals.clear();
-    found
+    found.unwrap_or(Ok(None))
 }
 
+/// Breaks with what [`find`] returns.
 fn look(
     Place { registry, reference, .. }: &Place<'_>,
     version: &str,
     seen: &mut BTreeSet<String>,
     arrivals: &Arrivals,
     template: &Arc<PortableTemplate>,
-) -> Result<Suitability, Error> {
-    let (bytes, digest) = registry.manifest_of(version)?;
+) -> Result<ControlFlow<Option<Predecessor>>, Error> {
+    let (bytes, digest) = registry.manifest(version)?;
     if !seen.insert(digest) || bytes.len() > LARGEST_IMAGE_BYTES {
-        return Ok(Suitability::Unsuitable);
+        return Ok(UNSUITABLE);
     }
     let image = image::read_image(reference, &bytes)?;
     let is_same = image.annotations.get(KEY).is_some_and(|key| *key == template.key());
     if is_same && revisions(reference, &image)?.len() == 1 {
-        return Ok(Suitability::IsFull);
+        // Another push of the full image of the same template gives the same digest.
+        return Ok(ControlFlow::Break(None));
     }
     // A layer that no version of this template needs was put there for other programs.
     let is_needed =
         |layer: &Descriptor| [RANGE, MANIFEST, DELTA].iter().any(|name| layer.annotations.contains_key(*name));
     if !image.layers.iter().all(is_needed) {
-        return Ok(Suitability::Unsuitable);
+        return Ok(UNSUITABLE);
     }
     // The empty key matches no version, so all manifests are fetched, but for the parts that this template's has.
     let sent = manifest::fetch(reference, (registry, arrivals), &image, Some(("", Arc::clone(template))))?;
     let delta = match is_same {
         true => None,
         false => match difference(&sent, template) {
-            None => return Ok(Suitability::Unsuitable),
+            None => return Ok(UNSUITABLE),
             delta => delta,
         },
     };
     let added = delta.as_ref().map_or(0, |new: &Difference| image::ranges(&new.delta.changed.entries).len() + 1);
     if image.layers.len() + added > MOST_LAYERS {
-        return Ok(Suitability::Unsuitable);
+        return Ok(UNSUITABLE);
     }
     let layers = layers(registry, &image)?;
-    Ok(layers.map_or(Suitability::Unsuitable, |layers| Suitability::Suitable(Predecessor { layers, delta })))
+    Ok(layers.map_or(UNSUITABLE, |layers| ControlFlow::Break(Some(Predecessor { layers, delta }))))
 }
 
 /// Returns the delta, unless a full image is better.

@@ -14,7 +14,6 @@ use calve_core::template::{HeldTemplate, SweptTemplates, Template, TemplateOptio
 use crate::address::Transport;
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room, room_of};
-use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
@@ -22,7 +21,7 @@ use crate::manifest::FetchedTemplate;
 use crate::newest::NewestImage;
 use crate::operation::Operation;
 use crate::reference::Reference;
-use crate::registry::Registry;
+use crate::registry::{ConnectionOptions, Registry};
 use crate::revision::Listing;
 use crate::spool::Spool;
 use crate::work::each;
@@ -65,8 +64,8 @@ pub fn pull(
     options: &PullOptions,
 ) -> Result<PullReport, Error> {
     let old = old(templates, reference, name)?;
-    let registry = options.connection.open(reference, &options.template.cancel)?;
-    let (bytes, digest) = registry.manifest()?;
+    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    let (bytes, digest) = registry.manifest(&reference.version)?;
     let manifest = image::read_image(reference, &bytes)?;
     if !manifest.annotations.contains_key(KEY) {
         let reference = reference.to_string();
@@ -121,20 +120,13 @@ fn receive(
     }
     let fetched = AtomicU64::new(sent.fetched_bytes);
     let reused = AtomicU64::new(0);
-    let (fetched_bytes, reused_bytes) = (&fetched, &reused);
-    let (template, all) = (&*sent.template, &sent);
     let origin = PathBuf::from(format!("{ORIGIN}{reference}"));
-    let made = templates.receive(name, &origin, (template, old.as_ref()), &options.template, move |root, checked| {
-        let pull = Pull {
-            sent: template,
-            image,
-            reuse: reuse.as_ref(),
-            fetched: fetched_bytes,
-            reused: reused_bytes,
-            options,
-        };
+    let made = templates.receive(name, &origin, (&sent.template, old.as_ref()), &options.template, |root, checked| {
         // The version before is let go when the tree is filled: comparing it takes the most memory.
-        pull.fill(root, reference, all, checked)
+        let reuse = reuse;
+        let (reuse, fetched, reused) = (reuse.as_ref(), &fetched, &reused);
+        let pull = Pull { sent: &sent.template, image, reuse, fetched, reused, options };
+        pull.fill(root, reference, &sent, checked)
     });
     let (template, swept) = match made {
         Ok(received) => received,
@@ -193,16 +185,14 @@ impl Reuse {
         let held = templates.hold(&old?.name).ok()?;
         let template = templates.portable(&held).ok()?;
         let key = template.key();
-        let file = |entry: &PortableEntry| match entry.kind {
-            PortableKind::File { size, hash } if size > 0 => Some((hash, entry.path.clone())),
-            _ => None,
-        };
-        let files = template.entries.iter().filter_map(file).collect();
-        let size = |entry: &PortableEntry| match entry.kind {
-            PortableKind::File { size, .. } => Some(size),
-            _ => None,
-        };
-        let sizes = template.entries.iter().filter_map(size).collect();
+        let (mut files, mut sizes) = (HashMap::new(), Vec::new());
+        for PortableEntry { path, kind, .. } in &template.entries {
+            let PortableKind::File { size, hash } = *kind else { continue };
+            sizes.push(size);
+            if size > 0 {
+                files.insert(hash, path.clone());
+            }
+        }
         Some((Self { held, key, files, sizes }, Arc::new(template)))
     }
 

@@ -8,7 +8,6 @@ use calve_core::internal::{PortableEntry, PortableTemplate};
 use calve_core::template::{HeldTemplate, TemplateOptions, Templates};
 
 use crate::assemble::path_of;
-use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames;
 use crate::image::{self, BASE, BYTES, DELTA, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
@@ -17,7 +16,7 @@ use crate::newest::NewestImage;
 use crate::operation::Operation;
 use crate::predecessor::{self, Difference, Place, Predecessor};
 use crate::reference::{Reference, check_base};
-use crate::registry::Registry;
+use crate::registry::{ConnectionOptions, Registry};
 use crate::send::{self, PushReport, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
@@ -57,7 +56,7 @@ pub fn push(
     options.base.as_deref().map_or(Ok(()), check_base)?;
     let held = templates.hold(name)?;
     let template = Arc::new(templates.portable(&held)?);
-    let registry = options.connection.open(reference, &options.template.cancel)?;
+    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let place = Place { templates, registry: &registry, reference };
     let predecessor = match options.image {
         PushedImage::DeltaOrFull => predecessor::find(&place, &template, options.base.as_deref())?,

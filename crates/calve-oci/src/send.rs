@@ -1,13 +1,14 @@
 //! Sending blobs, and naming them as one image.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::image::{CONFIG_TYPE, Descriptor, ImageConfig, ImageManifest, LAYER_TYPE, MANIFEST_TYPE, RootFs};
 use crate::operation::Operation;
 use crate::registry::Registry;
-use crate::spool::{Spool, digest};
+use crate::spool::Spool;
 
 /// A layer that the registry has.
 #[derive(Clone)]
@@ -56,11 +57,7 @@ pub(crate) fn name_image(
         config: BTreeMap::new(),
         rootfs: RootFs { kind: "layers".into(), diff_ids: layers.iter().map(|layer| layer.diff_id.clone()).collect() },
     };
-    let encoded = |error: serde_json::Error| Error::io(Operation::Encode, "the manifest", error);
-    let config = serde_json::to_vec(&config).map_err(encoded)?;
-    let mut blob = Spool::new(None);
-    blob.write_all(&config).map_err(|error| blob.failed(error))?;
-    let config = send(registry, (blob, String::new()), BTreeMap::new())?;
+    let config = send(registry, (encoded(&config)?, String::new()), BTreeMap::new())?;
     let manifest = ImageManifest {
         schema_version: 2,
         media_type: MANIFEST_TYPE.into(),
@@ -68,16 +65,23 @@ pub(crate) fn name_image(
         layers: layers.iter().map(|layer| layer.descriptor.clone()).collect(),
         annotations,
     };
-    let bytes = serde_json::to_vec(&manifest).map_err(encoded)?;
-    registry.put_manifest(&bytes)?;
+    let mut manifest = encoded(&manifest)?;
+    registry.put_manifest(&mut manifest)?;
     let all = || layers.iter().chain([&config]);
     Ok(PushReport {
-        digest: digest(&bytes),
+        digest: manifest.digest(),
         layers: layers.len() as u64,
         kept_layers: layers.iter().filter(|layer| layer.is_kept).count() as u64,
         sent_bytes: all().map(|layer| layer.sent_bytes).sum(),
         image_bytes: all().map(|layer| layer.descriptor.size).sum(),
     })
+}
+
+fn encoded(document: &impl Serialize) -> Result<Spool, Error> {
+    let mut spool = Spool::new(None);
+    let written = serde_json::to_writer(&mut spool, document);
+    written.map_err(|error| Error::io(Operation::Encode, "the manifest", error))?;
+    Ok(spool)
 }
 
 /// Returns the name that images have for the processor.

@@ -45,13 +45,12 @@ impl Spool {
         let mut spool = Self::new(Some(path));
         let mut buffer = vec![0; 128 << 10];
         loop {
-            match file.read(&mut buffer)? {
-                0 => break,
-                length => {
-                    spool.hash.update(&buffer[..length]);
-                    spool.size += length as u64;
-                }
+            let length = file.read(&mut buffer)?;
+            if length == 0 {
+                break;
             }
+            spool.hash.update(&buffer[..length]);
+            spool.size += length as u64;
         }
         (spool.kept, spool.file) = (spool.size, Some(file));
         Ok(spool)

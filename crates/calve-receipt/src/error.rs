@@ -1,16 +1,16 @@
 //! Errors, as the program prints them and the packages for other languages hand them over.
 
 use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use calve_core::Error;
-use calve_core::error::{Operation, Remedy};
+use calve_core::error::{Operation, Remedy, TemplateError};
 use calve_core::internal::json::{ErrorName, FromReport as _};
+use rustix::io::Errno;
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::sys;
 use crate::values::{ReceiptPath, Refusal, path};
-use crate::worktree::UnsavedReceipt;
 
 /// The kind of an error. A later version may have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, VariantNames, Serialize)]
@@ -81,6 +81,34 @@ pub struct ErrorReceipt {
     pub unsaved: Option<Vec<UnsavedReceipt>>,
 }
 
+/// Something in a worktree, or in its entry, that exists nowhere else.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnsavedReceipt {
+    /// Its kind.
+    #[cfg_attr(all(test, unix), schemars(extend("enum" = calve_git::worktree::UnsavedItem::NAMES)))]
+    pub kind: &'static str,
+    /// The repository, worktree or submodule inside that it is in. Absent if it is in the worktree itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inside: Option<ReceiptPath>,
+    /// The files concerned. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<ReceiptPath>,
+    /// The newest of the commits concerned. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// How many commits there are, up to 1,000. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commits: Option<u64>,
+    /// The size of ignored files. Absent for other kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// True if `-f` is needed to remove it. Other items are moved aside.
+    pub needs_force: bool,
+    /// The item in words, for people.
+    pub text: String,
+}
+
 impl ErrorReceipt {
     /// Returns an error that only has a message and perhaps a hint.
     pub fn new(code: ErrorCode, message: String, hint: Option<String>) -> Self {
@@ -89,25 +117,26 @@ impl ErrorReceipt {
 
     /// Returns an error of the system.
     pub fn of_system(error: &io::Error, hint: Option<String>) -> Self {
-        let errno = error.raw_os_error().or_else(|| sys::of_kind(error.kind()));
-        let code = code_of_system(error);
+        let (code, closest) = of_kind(error.kind());
+        let errno = error.raw_os_error().or(closest.map(Errno::raw_os_error));
         Self { errno, errno_name: errno.as_ref().map(error_name), ..Self::new(code, error.to_string(), hint) }
     }
 }
 
 impl From<&Error> for ErrorReceipt {
     fn from(error: &Error) -> Self {
+        let (code, _, about) = parts(error);
         let (number, remedy) = (errno(error), error.remedy());
         let operation = if let Error::Io { operation, .. } = error { Some(operation.to_string()) } else { None };
         let refused = if let Error::RequirementRefused { refused, .. } = error { Some(refused.clone()) } else { None };
         Self {
             errno: number,
             errno_name: number.as_ref().map(error_name),
-            path: error_path(error).map(path),
+            path: about.map(path),
             operation,
             refused,
             remedy: remedy.as_ref().map(Remedy::name),
-            ..Self::new(code(error), error.to_string(), remedy.as_ref().map(Remedy::to_string))
+            ..Self::new(code, error.to_string(), remedy.as_ref().map(Remedy::to_string))
         }
     }
 }
@@ -118,77 +147,71 @@ fn error_name(errno: &i32) -> String {
 
 /// Returns the operating system's number for an error: its own, or the closest.
 pub fn errno(error: &Error) -> Option<i32> {
-    error.errno().or_else(|| sys::closest(error))
+    error.errno().or_else(|| Some(parts(error).1?.raw_os_error()))
 }
 
-/// Returns a stable word for each kind of error.
-fn code(error: &Error) -> ErrorCode {
-    match error {
+/// Returns the code of an error, the number of the system that says the same, and the path that it is about.
+fn parts(error: &Error) -> (ErrorCode, Option<Errno>, Option<&Path>) {
+    let (code, errno, path) = match error {
         // For files that are written many at a time: the directory that one should be in.
-        Error::Io { operation: Operation::EnterDirectory, source, .. } if source.kind() == ErrorKind::NotFound => {
-            ErrorCode::ParentMissing
+        Error::Io { operation: Operation::EnterDirectory, source, path } if source.kind() == ErrorKind::NotFound => {
+            (ErrorCode::ParentMissing, Errno::NOENT, Some(path))
         }
-        Error::Io { source, .. } => code_of_system(source),
-        Error::LinkWithSlash(_) => ErrorCode::NotADirectory,
-        Error::DestinationExists(_) => ErrorCode::DestinationExists,
-        Error::Missing(_) => ErrorCode::Missing,
-        Error::ParentMissing(_) => ErrorCode::ParentMissing,
-        Error::Same { .. } => ErrorCode::Same,
-        Error::DestinationInsideSource { .. } => ErrorCode::DestinationInsideSource,
-        Error::SourceInsideDestination { .. } => ErrorCode::SourceInsideDestination,
-        Error::NotClonable { .. } => ErrorCode::NotClonable,
-        Error::NoRoom { .. } => ErrorCode::NoRoom,
-        Error::RequirementRefused { .. } => ErrorCode::RequirementRefused,
-        Error::Protected { .. } => ErrorCode::Protected,
-        Error::ReplaceUnsupported(_) => ErrorCode::ReplaceUnsupported,
-        Error::VerifyFailed { .. } => ErrorCode::VerifyFailed,
-        Error::NoDedupe { .. } => ErrorCode::NoDedupe,
-        Error::Pattern { .. } => ErrorCode::Pattern,
-        Error::OutsideRoot { .. } => ErrorCode::OutsideRoot,
-        Error::NotAFile { .. } => ErrorCode::NotAFile,
-        Error::StagingLost(_) => ErrorCode::StagingLost,
-        Error::Template(_) => ErrorCode::Template,
-        Error::Interrupted => ErrorCode::Aborted,
-        _ => ErrorCode::Other,
-    }
+        Error::Io { source, path, .. } => {
+            let (code, errno) = of_kind(source.kind());
+            return (code, errno, Some(path));
+        }
+        Error::Template(error) => return (ErrorCode::Template, Some(of_template(error)), error.path()),
+        Error::DestinationExists(path) => (ErrorCode::DestinationExists, Errno::EXIST, Some(path)),
+        Error::Missing(path) => (ErrorCode::Missing, Errno::NOENT, Some(path)),
+        Error::ParentMissing(path) => (ErrorCode::ParentMissing, Errno::NOENT, Some(path)),
+        Error::Same { dst, .. } => (ErrorCode::Same, Errno::INVAL, Some(dst)),
+        Error::DestinationInsideSource { dst, .. } => (ErrorCode::DestinationInsideSource, Errno::INVAL, Some(dst)),
+        Error::SourceInsideDestination { dst, .. } => (ErrorCode::SourceInsideDestination, Errno::INVAL, Some(dst)),
+        Error::NotClonable { path, .. } => (ErrorCode::NotClonable, Errno::INVAL, Some(path)),
+        Error::NoRoom { path, .. } => (ErrorCode::NoRoom, Errno::NOSPC, Some(path)),
+        Error::RequirementRefused { .. } => (ErrorCode::RequirementRefused, Errno::OPNOTSUPP, None),
+        Error::Protected { path, .. } => (ErrorCode::Protected, Errno::PERM, Some(path)),
+        Error::LinkWithSlash(path) => (ErrorCode::NotADirectory, Errno::NOTDIR, Some(path)),
+        Error::ReplaceUnsupported(path) => (ErrorCode::ReplaceUnsupported, Errno::OPNOTSUPP, Some(path)),
+        Error::VerifyFailed { path, .. } => (ErrorCode::VerifyFailed, Errno::IO, Some(path)),
+        Error::NoDedupe { path, .. } => (ErrorCode::NoDedupe, Errno::INVAL, Some(path)),
+        Error::Pattern { .. } => (ErrorCode::Pattern, Errno::INVAL, None),
+        Error::OutsideRoot { path, .. } => (ErrorCode::OutsideRoot, Errno::INVAL, Some(path)),
+        Error::NotAFile { path, .. } => (ErrorCode::NotAFile, Errno::INVAL, Some(path)),
+        Error::StagingLost(path) => (ErrorCode::StagingLost, Errno::STALE, Some(path)),
+        Error::Interrupted => (ErrorCode::Aborted, Errno::CANCELED, None),
+        _ => (ErrorCode::Other, Errno::INVAL, None),
+    };
+    (code, Some(errno), path.map(PathBuf::as_path))
 }
 
-/// Returns the same words for an error of the system, where there is one.
-fn code_of_system(source: &io::Error) -> ErrorCode {
-    match source.kind() {
-        ErrorKind::NotFound => ErrorCode::Missing,
-        ErrorKind::AlreadyExists => ErrorCode::Exists,
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ErrorCode::Permission,
-        ErrorKind::NotADirectory => ErrorCode::NotADirectory,
-        ErrorKind::IsADirectory => ErrorCode::IsADirectory,
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ErrorCode::NoRoom,
-        _ => ErrorCode::Io,
-    }
-}
-
-/// Returns the path that the error is about, where it is about one.
-fn error_path(error: &Error) -> Option<&std::path::Path> {
+fn of_template(error: &TemplateError) -> Errno {
     match error {
-        Error::Io { path, .. }
-        | Error::NotClonable { path, .. }
-        | Error::NoRoom { path, .. }
-        | Error::Protected { path, .. }
-        | Error::VerifyFailed { path, .. }
-        | Error::NoDedupe { path, .. }
-        | Error::OutsideRoot { path, .. }
-        | Error::NotAFile { path, .. }
-        | Error::DestinationExists(path)
-        | Error::Missing(path)
-        | Error::ParentMissing(path)
-        | Error::LinkWithSlash(path)
-        | Error::ReplaceUnsupported(path)
-        | Error::StagingLost(path) => Some(path),
-        Error::Template(error) => error.path(),
-        Error::Same { dst, .. }
-        | Error::DestinationInsideSource { dst, .. }
-        | Error::SourceInsideDestination { dst, .. } => Some(dst),
-        _ => None,
+        TemplateError::Unknown(_) | TemplateError::Gone { .. } | TemplateError::NotMounted { .. } => Errno::NOENT,
+        TemplateError::Exists(_) => Errno::EXIST,
+        TemplateError::NotADirectory(_) => Errno::NOTDIR,
+        TemplateError::NotOwn(_) => Errno::PERM,
+        TemplateError::Changed { .. } | TemplateError::Damaged { .. } => Errno::IO,
+        TemplateError::Superseded(_) => Errno::STALE,
+        _ => Errno::INVAL,
     }
+}
+
+/// Returns the code of a kind of error, and the number that fits it best: fs-err adds a path to errors, and hides their numbers.
+fn of_kind(kind: ErrorKind) -> (ErrorCode, Option<Errno>) {
+    let (code, errno) = match kind {
+        ErrorKind::NotFound => (ErrorCode::Missing, Errno::NOENT),
+        ErrorKind::AlreadyExists => (ErrorCode::Exists, Errno::EXIST),
+        ErrorKind::PermissionDenied => (ErrorCode::Permission, Errno::ACCESS),
+        ErrorKind::ReadOnlyFilesystem => (ErrorCode::Permission, Errno::ROFS),
+        ErrorKind::NotADirectory => (ErrorCode::NotADirectory, Errno::NOTDIR),
+        ErrorKind::IsADirectory => (ErrorCode::IsADirectory, Errno::ISDIR),
+        ErrorKind::StorageFull => (ErrorCode::NoRoom, Errno::NOSPC),
+        ErrorKind::QuotaExceeded => (ErrorCode::NoRoom, Errno::DQUOT),
+        _ => return (ErrorCode::Io, None),
+    };
+    (code, Some(errno))
 }
 
 #[cfg(test)]
@@ -204,8 +227,6 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_written_have_a_code_for_each_reason() {
-        use std::path::Path;
-
         use calve_core::bulk::{ExistingFile, WriteEntry, WriteOptions, write_files};
 
         let folder = tempfile::tempdir().unwrap();
@@ -215,7 +236,7 @@ mod tests {
             let entries = [WriteEntry { path: Path::new(name), contents: b"x" }];
             let mut options = WriteOptions::default();
             options.existing = existing;
-            code(&write_files(root, &entries, options).unwrap_err())
+            parts(&write_files(root, &entries, options).unwrap_err()).0
         };
         for (name, existing, expected) in [
             ("file", ExistingFile::Refuse, ErrorCode::Exists),
@@ -237,7 +258,7 @@ mod tests {
             (ErrorKind::TimedOut, ErrorCode::Io),
         ] {
             let error = Error::Io { operation: Operation::MoveToTrash, path: "a".into(), source: kind.into() };
-            assert_eq!(code(&error), expected);
+            assert_eq!(parts(&error).0, expected);
         }
     }
 }

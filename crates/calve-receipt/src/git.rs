@@ -1,8 +1,10 @@
 //! `calve git`.
 
+use calve_git::advise::Sentence;
+use calve_git::remote::{FetchReport, PhaseSeconds, PlannedFetch, Traffic};
 use serde::Serialize;
 
-use crate::values::{ReceiptPath, Seconds};
+use crate::values::ReceiptPath;
 
 /// The report of `calve git clone`.
 #[derive(Debug, Serialize)]
@@ -14,12 +16,10 @@ pub struct GitCloneReceipt {
     pub plan: GitClonePlan,
     /// The commit that is checked out. Null in an empty repository.
     pub head: Option<String>,
-    /// The number of requests to the server. Null if it is unknown.
-    pub requests: Option<u64>,
-    /// The objects received, in bytes. Null if it is unknown.
-    pub bytes_received: Option<u64>,
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// How long it took.
-    pub seconds: GitSeconds,
+    pub seconds: PhaseSeconds,
     /// The number of objects that the server still has, as far as counted.
     pub objects_missing: u64,
     /// True if all of them were counted in the time that there was.
@@ -38,18 +38,6 @@ pub struct ServerCompliance {
     pub filter: Option<bool>,
     /// `--depth`.
     pub depth: Option<bool>,
-}
-
-/// The time of a clone and of its parts.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct GitSeconds {
-    /// The whole.
-    pub total: Seconds,
-    /// The history.
-    pub clone: Seconds,
-    /// The checkout, with what it fetched.
-    pub checkout: Seconds,
 }
 
 /// The dry run of `calve git clone`.
@@ -103,18 +91,9 @@ pub struct GitRecipe {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.git-fetch/1")]
-pub struct GitFetchReceipt {
-    /// The plan that was followed.
+pub struct GitFetchReceipt<'a> {
     #[serde(flatten)]
-    pub plan: GitFetchPlan,
-    /// The number of requests to the server. Null if it is unknown.
-    pub requests: Option<u64>,
-    /// The objects received, in bytes. Null if it is unknown.
-    pub bytes_received: Option<u64>,
-    /// The time that it took.
-    pub seconds: Seconds,
-    /// The references that git updated, in its words.
-    pub updated: Vec<String>,
+    pub report: &'a FetchReport,
     /// Other facts that the user should know.
     pub warnings: Vec<GitWarning>,
 }
@@ -124,26 +103,8 @@ pub struct GitFetchReceipt {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.git-fetch-plan/1")]
 pub struct GitFetchPlanReceipt {
-    /// The plan.
     #[serde(flatten)]
-    pub plan: GitFetchPlan,
-}
-
-/// How a clone is brought up to date, and why so.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct GitFetchPlan {
-    /// The purpose of the clone. Null if it is not recorded.
-    #[cfg_attr(test, schemars(extend("enum" = ["dev", "ci", "history", "blobs", null])))]
-    pub purpose: Option<&'static str>,
-    /// True if the history of the clone is cut off.
-    pub shallow: bool,
-    /// The objects that stay on the server, in git's words. Null if none do.
-    pub filter: Option<String>,
-    /// The commands.
-    pub commands: Vec<String>,
-    /// Why these commands are right, with numbers.
-    pub reason: String,
+    pub plan: PlannedFetch,
 }
 
 /// Something that the user should know and that is not an error.
@@ -167,19 +128,5 @@ pub struct GitAdviceReceipt {
     /// The number of jobs per day that the advice is for.
     pub jobs: u64,
     /// The advice.
-    pub sentences: Vec<AdviceSentence>,
-}
-
-/// One sentence of advice and the facts behind it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct AdviceSentence {
-    /// The repository that was measured.
-    pub repository: String,
-    /// The subject: a purpose, `fetch`, `shallow` or `fleet`.
-    pub topic: String,
-    /// The sentence.
-    pub text: String,
-    /// The names of the tests, such as `T1`.
-    pub tests: Vec<String>,
+    pub sentences: Vec<Sentence>,
 }

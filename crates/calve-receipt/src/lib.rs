@@ -6,30 +6,31 @@ pub mod bench;
 #[cfg(feature = "db")]
 mod db;
 mod error;
+#[cfg(feature = "git")]
 mod git;
 pub mod human;
+#[cfg(feature = "git")]
 mod prune;
 #[cfg(test)]
 mod schemas;
-mod sys;
 mod template;
 mod trees;
 mod values;
 mod volume;
+#[cfg(feature = "git")]
 mod worktree;
 mod write;
 
 #[cfg(feature = "db")]
 pub use crate::db::*;
-pub use crate::error::{ErrorCode, ErrorReceipt, errno};
-pub use crate::git::*;
-pub use crate::prune::*;
+pub use crate::error::{ErrorCode, ErrorReceipt, UnsavedReceipt, errno};
 pub use crate::template::*;
 pub use crate::trees::*;
 pub use crate::values::*;
 pub use crate::volume::*;
-pub use crate::worktree::*;
 pub use crate::write::WriteReceipt;
+#[cfg(feature = "git")]
+pub use crate::{git::*, prune::*, worktree::*};
 
 /// Returns a document as JSON on one line.
 pub fn json(document: &impl serde::Serialize) -> String {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::error::UnsavedReceipt;
 use crate::values::ReceiptPath;
-use crate::worktree::UnsavedReceipt;
 
 /// The report of `calve worktree prune`.
 #[derive(Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub use calve_core::internal::json::{Milliseconds, ReceiptPath, Seconds, named};
+pub use calve_core::internal::json::{Milliseconds, ReceiptPath, named};
 pub use calve_core::report::{SkippedEntry, Warning};
 pub use calve_core::{Refusal, Strategy as StrategyName};
 

@@ -1,7 +1,10 @@
 //! `calve worktree`.
 
+use calve_git::environment::OtherValues;
+use calve_git::worktree::KeptFiles;
 use serde::Serialize;
 
+use crate::error::UnsavedReceipt;
 use crate::trees::CloneReceipt;
 use crate::values::{Milliseconds, ReceiptPath, SkippedEntry};
 
@@ -51,7 +54,7 @@ pub struct WorktreeAddReceipt {
     pub env_files: Vec<EnvFileReceipt>,
     /// Carried `.env` and `.env.*` files that give variables of this worktree other values. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub other_values: Vec<OtherValuesReceipt>,
+    pub other_values: Vec<OtherValues>,
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
@@ -283,16 +286,6 @@ pub struct EnvFileReceipt {
     pub ignored: Option<bool>,
 }
 
-/// A carried file with the values of another worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct OtherValuesReceipt {
-    /// The path in the worktree.
-    pub path: ReceiptPath,
-    /// The names of the variables.
-    pub variables: Vec<String>,
-}
-
 /// The report of `calve env`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -419,46 +412,6 @@ pub struct ListedWorktree {
     pub services: Vec<ServiceReceipt>,
 }
 
-/// Something in a worktree, or in its entry, that exists nowhere else.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct UnsavedReceipt {
-    /// Its kind.
-    #[cfg_attr(all(test, unix), schemars(extend("enum" = calve_git::worktree::UnsavedItem::NAMES)))]
-    pub kind: &'static str,
-    /// The repository, worktree or submodule inside that it is in. Absent if it is in the worktree itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inside: Option<ReceiptPath>,
-    /// The files concerned. Absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<ReceiptPath>,
-    /// The newest of the commits concerned. Absent if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// How many commits there are, up to 1,000. Absent if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commits: Option<u64>,
-    /// The size of ignored files. Absent for other kinds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    /// True if `-f` is needed to remove it. Other items are moved aside.
-    pub needs_force: bool,
-    /// The item in words, for people.
-    pub text: String,
-}
-
-/// Ignored files that only a removed worktree had, and that were moved aside for seven days.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct KeptFilesReceipt {
-    /// The directory that they are in, below git's own directory.
-    pub directory: ReceiptPath,
-    /// Their paths in the worktree and in the directory.
-    pub files: Vec<ReceiptPath>,
-    /// The size of all of them.
-    pub bytes: u64,
-}
-
 /// The report of `calve worktree remove`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -480,7 +433,7 @@ pub struct WorktreeRemoveReceipt {
     pub was_gone: bool,
     /// Ignored files that only it had, and where they are. Absent if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<KeptFilesReceipt>,
+    pub kept: Option<KeptFiles>,
     /// Everything that existed only there and was lost by `-f`. Absent if there was nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<UnsavedReceipt>,

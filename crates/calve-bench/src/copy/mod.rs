@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use calve_core::internal::{ShownPath, stage_in};
+use calve_core::report::FileSystemReport;
 use calve_core::{CancelToken, CloneOptions, Error, ProbeReport, Strategy, clone_tree, probe};
 use calve_receipt::bench::{NotRun, PlacesFact, TreeFact};
 use calve_receipt::human::{entries, size};
@@ -104,7 +105,8 @@ fn warn_of_size(report: &mut Report, bytes: u64) {
 struct PreparedTree {
     sources: Sources,
     copied: bool,
-    tree_file_system: String,
+    /// The file system of the tree itself.
+    place: FileSystemReport,
     /// The facts of the sources and the place.
     probe: ProbeReport,
 }
@@ -119,7 +121,7 @@ impl PreparedTree {
         scratch: &Scratch<'_>,
     ) -> Result<Self, BenchError> {
         let of_the_tree = probe(tree, &scratch.path)?;
-        let tree_file_system = of_the_tree.src.file_system.clone();
+        let place = of_the_tree.src.clone();
         let copied = is_elsewhere(tree, &scratch.path, &of_the_tree)?;
         let inside = if copied { probe(&scratch.path, &scratch.path)? } else { of_the_tree };
         let shares = can(&inside, Strategy::Reflink);
@@ -132,22 +134,24 @@ impl PreparedTree {
                 inodes: needs.inodes * (1 + u64::from(copied) + u64::from(links)),
             },
         )?;
+        let mut options = CloneOptions::default();
+        options.cancel = setup.cancel.clone();
         let mut source = tree.to_path_buf();
         if copied {
             (setup.say)("the tree is on another file system: it is copied there once, and all commands read that copy");
             source = scratch.path.join("source");
-            copy_to_subvolume(tree, &source, setup.cancel)?;
+            copy_to_subvolume(tree, &source, &options)?;
             scratch.flush()?;
         }
         let mut to_link = source.clone();
         if links {
             to_link = scratch.path.join("source-to-link");
-            copy(&source, &to_link, setup.cancel)?;
+            clone_tree(&source, &to_link, &options)?;
             scratch.flush()?;
         }
         let probe = if copied { probe(&source, &scratch.path)? } else { inside };
         let home = scratch.path.join("home");
-        Ok(Self { sources: Sources { tree: source, home, to_link }, copied, tree_file_system, probe })
+        Ok(Self { sources: Sources { tree: source, home, to_link }, copied, place, probe })
     }
 
     fn describe(
@@ -157,10 +161,9 @@ impl PreparedTree {
         census: Census,
         scratch: &Scratch<'_>,
     ) -> Result<(), BenchError> {
-        let Self { sources, copied, tree_file_system, probe } = self;
-        let mount_options = mount_options(tree);
-        let text = format!("`{}`: {}; {tree_file_system}, mounted {mount_options}", ShownPath(tree), census.in_words());
-        let file_system = tree_file_system.clone();
+        let Self { sources, copied, place, probe } = self;
+        let (file_system, mount_options) = (place.file_system.clone(), mount_options(place));
+        let text = format!("`{}`: {}; {file_system}, mounted {mount_options}", ShownPath(tree), census.in_words());
         report.circumstance("Tree", text);
         let same = match (copied, can(probe, Strategy::Snapshot)) {
             (true, true) => {
@@ -180,11 +183,17 @@ impl PreparedTree {
         report.circumstance("Caches", "warm: the tree was read once before the first run");
         report.circumstance("SRC, DST", places);
         let facts = &mut report.document.facts;
+        let Census { files, directories, symlinks, others, bytes, .. } = census;
         facts.tree = Some(TreeFact {
+            path: path(tree),
             file_system: Some(file_system),
             mount_options: Some(mount_options),
             copied_first: Some(*copied),
-            ..census.fact(tree)
+            files,
+            directories,
+            symlinks,
+            others,
+            bytes,
         });
         facts.same_file_system = Some(!copied);
         facts.chosen = chosen;
@@ -213,17 +222,8 @@ fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, 
 }
 
 /// Copies a tree: on btrfs to a subvolume, as templates are, and elsewhere to a directory.
-fn copy_to_subvolume(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
-    let mut options = CloneOptions::default();
-    options.cancel = cancel.clone();
-    stage_in(None, dst, &options, |staged| staged.clone_root(src, &options))?;
-    Ok(())
-}
-
-fn copy(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
-    let mut options = CloneOptions::default();
-    options.cancel = cancel.clone();
-    clone_tree(src, dst, &options)?;
+fn copy_to_subvolume(src: &Path, dst: &Path, options: &CloneOptions) -> Result<(), BenchError> {
+    stage_in(None, dst, options, |staged| staged.clone_root(src, options))?;
     Ok(())
 }
 

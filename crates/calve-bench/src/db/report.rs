@@ -88,12 +88,7 @@ fn medians(rows: &[&VariantRuns]) -> Section {
     };
     Section {
         title: "Medians".into(),
-        tables: vec![Table {
-            head: head.into_iter().map(str::to_owned).collect(),
-            text_columns: 1,
-            lines: rows.iter().map(line).collect(),
-            ..Table::default()
-        }],
+        tables: vec![Table { head, text_columns: 1, lines: rows.iter().map(line).collect(), ..Table::default() }],
         ..Section::default()
     }
 }
@@ -110,7 +105,7 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
     report.sections.push(Section {
         title: "Commands as a whole, until a query is answered".into(),
         tables: vec![Table {
-            head: ["command", "median", "shortest", "longest", "memory"].map(str::to_owned).to_vec(),
+            head: vec!["command", "median", "shortest", "longest", "memory"],
             text_columns: 1,
             lines: steps.iter().map(line).collect(),
             ..Table::default()

@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use strum::IntoStaticStr;
+use strum::{Display, IntoStaticStr};
 
 /// How a repository is cloned, or brought up to date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum CloneKind {
     Full,
@@ -22,10 +22,6 @@ impl CloneKind {
             Self::Treeless => Some("--filter=tree:0"),
             Self::Blobless => Some("--filter=blob:none"),
         }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        self.into()
     }
 }
 
@@ -57,8 +53,8 @@ pub(crate) static CASES: [Case; 10] = [
 impl Case {
     /// Describes a test: "full clone", "treeless clone, full fetch".
     pub(crate) fn in_words(&self) -> String {
-        let fetch = self.fetch.map_or_else(String::new, |fetch| format!(", {} fetch", fetch.name()));
-        format!("{} clone{fetch}", self.clone.name())
+        let fetch = self.fetch.map_or_else(String::new, |fetch| format!(", {fetch} fetch"));
+        format!("{} clone{fetch}", self.clone)
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use calve_core::CancelToken;
 use calve_receipt::bench::{BenchFailure, GitRepository};
-use strum::IntoStaticStr;
+use strum::{Display, IntoStaticStr};
 
 use super::cases::{Case, CloneKind};
 use super::programs::{GitPrograms, brief};
@@ -18,7 +18,7 @@ use crate::error::BenchError;
 use crate::report::Usage;
 use crate::scratch::{Scratch, delete};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Step {
     Clone,
@@ -31,10 +31,6 @@ pub(super) enum Step {
 impl Step {
     /// In the order of a report.
     pub(super) const ALL: [Self; 5] = [Self::Clone, Self::Checkout, Self::Blame, Self::Fetch, Self::Reset];
-
-    pub(super) fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -166,7 +162,7 @@ impl Client<'_> {
                 command: command_of(self.case, step, about.back),
                 repository: Some(about.name.clone()),
                 test: Some(self.case.name),
-                operation: Some(step.name()),
+                operation: Some(step.into()),
                 round: self.round,
                 exit_code: ran.ended.status.code(),
                 reason,

@@ -14,8 +14,8 @@ mod upload_pack;
 
 use std::time::SystemTime;
 
-use self::cases::CASES;
-pub use self::cases::{Case, CaseSelection};
+pub use self::cases::CaseSelection;
+use self::cases::{CASES, Case};
 use self::client::StopReason;
 use self::programs::GitPrograms;
 use self::report::CaseResult;
@@ -33,17 +33,18 @@ use crate::setup::{BenchSetup, Rounds};
 /// The oldest git whose clones can be measured.
 const OLDEST: (u32, u32) = (2, 30);
 
-/// Measures copies of the repositories by the tests `cases`, each once in every round.
+/// Measures copies of the repositories by the chosen tests, or all, each once in every round.
 pub fn run(
     setup: &BenchSetup<'_>,
     rounds: Rounds,
     sources: &[Source],
-    cases: &[&'static Case],
+    chosen: Option<&CaseSelection>,
 ) -> Result<Report, BenchError> {
+    let cases = chosen.map_or_else(|| CASES.iter().collect(), |CaseSelection(cases)| cases.clone());
     let version = git_version()?;
     let (machine, began) = (machine::here(), SystemTime::now());
     setup.in_scratch(|scratch| {
-        let (repositories, results, rounds) = measure(setup, rounds, sources, cases, scratch)?;
+        let (repositories, results, rounds) = measure(setup, rounds, sources, &cases, scratch)?;
         let mut report = Report::new("git", began, machine);
         report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), ("git".into(), version)]);
         report::complete(&mut report, &repositories, results, rounds);
@@ -102,10 +103,6 @@ fn distinguish(repositories: &mut [Repository]) {
             *name = format!("{name} ({})", same + 1);
         }
     }
-}
-
-pub fn all_cases() -> Vec<&'static Case> {
-    CASES.iter().collect()
 }
 
 fn git_version() -> Result<String, BenchError> {

@@ -1,7 +1,7 @@
 //! The git programs of the bench: how they are started, and what each took.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, PipeReader, PipeWriter, Read};
+use std::io::{self, PipeWriter, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -43,22 +43,16 @@ pub(super) fn brief(said: &str) -> String {
     plain[plain.len().saturating_sub(LONGEST)..].iter().collect()
 }
 
-/// Reads what a program says, so that it never has to wait.
-struct Listener {
-    writer: PipeWriter,
-    reader: JoinHandle<Vec<u8>>,
-}
-
-impl Listener {
-    fn new((mut reader, writer): (PipeReader, PipeWriter)) -> Self {
-        let reader = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // The lines that were read until then are the answer.
-            let _ = reader.read_to_end(&mut bytes);
-            bytes
-        });
-        Self { writer, reader }
-    }
+/// Returns a pipe for what a program says, and who reads it, so that the program never has to wait.
+fn listen() -> io::Result<(PipeWriter, JoinHandle<Vec<u8>>)> {
+    let (mut reader, writer) = io::pipe()?;
+    let heard = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // The lines that were read until then are the answer.
+        let _ = reader.read_to_end(&mut bytes);
+        bytes
+    });
+    Ok((writer, heard))
 }
 
 /// Starts git with a configuration of the bench's own.
@@ -125,12 +119,12 @@ impl<'a> GitPrograms<'a> {
         measure: impl FnOnce(&mut Command) -> io::Result<ProcessResult>,
     ) -> Result<GitOutput, BenchError> {
         // Through pipes: on a disk that is full a file would lose the very message that says so.
-        let (out, err) = (Listener::new(io::pipe()?), Listener::new(io::pipe()?));
-        command.stdout(out.writer).stderr(err.writer);
+        let ((to_out, out), (to_err, err)) = (listen()?, listen()?);
+        command.stdout(to_out).stderr(to_err);
         let ended = measure(command);
         // Drops the command's ends of the pipes. Otherwise the readers would wait forever.
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let [stdout, said] = [out.reader, err.reader].map(|reader| reader.join().unwrap_or_default());
+        let [stdout, said] = [out, err].map(|reader| reader.join().unwrap_or_default());
         let ended = ended.map_err(|error| not_started(&error))?;
         check_cancelled(self.cancel)?;
         Ok(GitOutput { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })

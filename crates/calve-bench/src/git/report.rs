@@ -41,7 +41,7 @@ impl CaseResult {
             return format!("{head}: {} failed: {}", failure.command, failure.reason);
         }
         let steps = self.rows(before, back).into_iter();
-        let steps = steps.map(|row| format!("{} {}", row.step.name(), shown(median(&row.seconds()).unwrap_or(0.0))));
+        let steps = steps.map(|row| format!("{} {}", row.step, shown(median(&row.seconds()).unwrap_or(0.0))));
         format!("{head}: {}", steps.collect::<Vec<_>>().join(", "))
     }
 
@@ -99,7 +99,7 @@ fn section(about: &GitRepository, rows: &[StepRuns<'_>]) -> Section {
     );
     let mut lines = vec![("Source", format!("`{}`, branch `{}`", about.source, about.branch)), ("Size", contents)];
     lines.extend(about.file.as_ref().map(|file| ("Blamed", format!("`{file}`, {} commits back", about.back))));
-    let in_words = |row: &StepRuns<'_>| format!("{}: {}", row.case.in_words(), row.step.name());
+    let in_words = |row: &StepRuns<'_>| format!("{}: {}", row.case.in_words(), row.step);
     // Clones for the fetch tests repeat those of other tests.
     let is_listed_clone = |row: &StepRuns<'_>| row.step == Step::Clone && row.case.fetch.is_none();
     let tables = [
@@ -126,7 +126,7 @@ fn table(
         ["test", "step", "wall", "stddev", "server CPU", "stddev", "server memory", "connections", "received"];
     Table {
         title,
-        head: HEAD.map(str::to_owned).to_vec(),
+        head: HEAD.to_vec(),
         text_columns: 2,
         lines: rows.iter().filter(|row| belongs(row)).map(|row| row.line(name(row))).collect(),
         ..Table::default()
@@ -180,9 +180,9 @@ impl StepRuns<'_> {
         let details = GitResult {
             repository: repository.to_owned(),
             test: self.case.name,
-            operation: self.step.name(),
-            clone: self.case.clone.name(),
-            fetch: self.case.fetch.map(|fetch| fetch.name()),
+            operation: self.step.into(),
+            clone: self.case.clone.into(),
+            fetch: self.case.fetch.map(Into::into),
             server_cpu_ms: spread(self.server_cpu_ms()),
             server_peak_memory_bytes: self.server_peak_memory_bytes(),
             connections: self.connections(),

@@ -1,5 +1,7 @@
 //! The report as Markdown, which is also what a terminal shows.
 
+use calve_receipt::bench::{NotRun, NotRunReason};
+
 use super::{Report, Table};
 
 impl Report {
@@ -21,15 +23,27 @@ impl Report {
                 text.push_str(&format!("\n{}\n", section.note));
             }
         }
-        let warnings = self.document.warnings.iter().map(|warning| warning.message.clone()).collect();
-        let below = [("Warnings", warnings), ("In short", self.document.conclusions.clone())];
-        for (title, lines) in self.lists().into_iter().chain(below) {
+        let not_run =
+            |why| self.document.not_run.iter().filter(move |not_run| not_run.why == why).map(in_words).collect();
+        let lists: [(&str, Vec<String>); 5] = [
+            ("Notes", self.notes.clone()),
+            ("Not installed", not_run(NotRunReason::Missing)),
+            ("Not possible here", not_run(NotRunReason::Refused)),
+            ("Warnings", self.document.warnings.iter().map(|warning| warning.message.clone()).collect()),
+            ("In short", self.document.conclusions.clone()),
+        ];
+        for (title, lines) in lists {
             if !lines.is_empty() {
                 text.push_str(&format!("\n{title}:\n\n{}", list(lines)));
             }
         }
         text
     }
+}
+
+fn in_words(not_run: &NotRun) -> String {
+    let remedy = not_run.remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
+    format!("`{}`: {}{remedy}", not_run.command, not_run.reason)
 }
 
 fn list(lines: impl IntoIterator<Item = String>) -> String {
@@ -39,7 +53,8 @@ fn list(lines: impl IntoIterator<Item = String>) -> String {
 fn aligned(table: &Table) -> String {
     let is_text =
         |column: usize| column < table.text_columns || (table.ends_with_text && column + 1 == table.head.len());
-    let lines: Vec<&Vec<String>> = std::iter::once(&table.head).chain(&table.lines).collect();
+    let head = table.head.iter().map(|&column| column.to_owned()).collect();
+    let lines: Vec<&Vec<String>> = std::iter::once(&head).chain(&table.lines).collect();
     let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..table.head.len()).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();

@@ -5,11 +5,8 @@ mod markdown;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use calve_receipt::bench::{
-    BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, NotRun, NotRunReason, Times,
-};
+use calve_receipt::bench::{BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, Times};
 use calve_receipt::human::{duration, size};
-use serde_json::{Value, json};
 
 use crate::error::BenchError;
 use crate::machine::{self, utc};
@@ -17,7 +14,7 @@ use crate::remedy::Remedy;
 use crate::stats::Summary;
 
 pub struct Report {
-    pub(crate) document: BenchReport,
+    pub document: BenchReport,
     /// Facts that a reader must know to judge the numbers.
     pub(crate) circumstances: Vec<(&'static str, String)>,
     pub(crate) sections: Vec<Section>,
@@ -36,7 +33,7 @@ pub(crate) struct Section {
 pub(crate) struct Table {
     /// Empty when the section's title says it.
     pub(crate) title: &'static str,
-    pub(crate) head: Vec<String>,
+    pub(crate) head: Vec<&'static str>,
     /// How many columns on the left are text; and the last one may be.
     pub(crate) text_columns: usize,
     pub(crate) ends_with_text: bool,
@@ -132,11 +129,6 @@ impl Report {
         self.document.failed.push(failure);
     }
 
-    /// Returns the report as JSON: `calve.bench/1`, or `calve.bench.git/1`.
-    pub fn json(&self) -> Value {
-        json!(self.document)
-    }
-
     /// Fails when a command failed that is not of others.
     pub fn verdict(&self) -> Result<(), BenchError> {
         let ours = |failure: &&BenchFailure| failure.side != Some(BenchSide::Peer);
@@ -146,23 +138,6 @@ impl Report {
         let hint = if failure.disk_full { Remedy::FreeSpaceOrChooseAnotherPlace } else { Remedy::RunByHand };
         Err(BenchError::failed(text, hint))
     }
-
-    fn lists(&self) -> [(&'static str, Vec<String>); 3] {
-        let not_run = |reason| {
-            let of_reason = self.document.not_run.iter().filter(move |not_run| not_run.why == reason);
-            of_reason.map(not_run_in_words).collect::<Vec<_>>()
-        };
-        [
-            ("Notes", self.notes.clone()),
-            ("Not installed", not_run(NotRunReason::Missing)),
-            ("Not possible here", not_run(NotRunReason::Refused)),
-        ]
-    }
-}
-
-fn not_run_in_words(not_run: &NotRun) -> String {
-    let remedy = not_run.remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
-    format!("`{}`: {}{remedy}", not_run.command, not_run.reason)
 }
 
 /// One run as hyperfine counts it.

@@ -1,9 +1,10 @@
 //! The numbers that advice stands on.
 
+use serde::Serialize;
 use strum::{Display, EnumString};
 
 /// One of the ten ways to clone, and to fetch into a clone, that were measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, Serialize)]
 pub enum Test {
     T1,
     T2,

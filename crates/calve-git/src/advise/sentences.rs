@@ -1,14 +1,23 @@
 //! From numbers to advice. Pure: every sentence names the numbers that it stands on.
 
+use serde::Serialize;
+
 use super::numbers::{Cost, Numbers, RepositoryCosts, Test};
 use super::spoken;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One sentence of advice and the facts behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "AdviceSentence")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sentence {
+    /// The repository that was measured.
     pub repository: String,
-    /// Its subject: a purpose, or "fetch", "shallow", "fleet".
+    /// The subject: a purpose, `fetch`, `shallow` or `fleet`.
     pub topic: &'static str,
+    /// The sentence.
     pub text: String,
+    /// The names of the tests, such as `T1`.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub tests: Vec<Test>,
 }
 

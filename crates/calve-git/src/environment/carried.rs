@@ -2,15 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+use calve_core::internal::json::{As, ReceiptPath};
+use serde::Serialize;
+
 use crate::directory::Directory;
 use crate::environment::is_own_env_file;
 
-/// A carried file that sets variables for which the worktree has values of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A carried file with the values of another worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "OtherValuesReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OtherValues {
-    /// Relative to the worktree.
+    /// The path in the worktree.
+    #[serde(rename = "path", with = "As::<ReceiptPath>")]
     pub file: PathBuf,
+    /// The names of the variables.
     pub variables: Vec<String>,
 }
 

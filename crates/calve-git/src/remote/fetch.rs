@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use calve_core::CancelToken;
+use calve_core::internal::json::{As, Seconds, Text};
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::git::Git;
@@ -28,23 +30,43 @@ pub struct FetchOptions {
     pub cancel: CancelToken,
 }
 
-#[derive(Debug, Clone, Default)]
-pub struct FetchReport {
+/// How a clone is brought up to date, and why so.
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlannedFetch {
+    /// The purpose of the clone. Null if it is not recorded.
+    #[serde(with = "As::<Option<Text>>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["dev", "ci", "history", "blobs", null])))]
     pub purpose: Option<Purpose>,
+    /// True if the history of the clone is cut off.
     pub shallow: bool,
+    /// The objects that stay on the server, in git's words. Null if none do.
     pub filter: Option<String>,
+    /// The commands.
     pub commands: Vec<String>,
+    /// Why these commands are right, with numbers.
     pub reason: &'static str,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FetchReport {
+    #[serde(flatten)]
+    pub plan: PlannedFetch,
+    #[serde(flatten)]
     pub traffic: Traffic,
+    /// The time that it took.
+    #[serde(with = "As::<Seconds>")]
     pub seconds: f64,
-    /// The references that git has updated, in its words.
+    /// The references that git updated, in its words.
     pub updated: Vec<String>,
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
 /// Plans [`fetch`], and fails as that where it can know. Asks no server.
-pub fn plan_fetch(options: &FetchOptions) -> Result<FetchReport, RemoteError> {
-    Ok(FetchPlan::new(options)?.report)
+pub fn plan_fetch(options: &FetchOptions) -> Result<PlannedFetch, RemoteError> {
+    Ok(FetchPlan::new(options)?.report.plan)
 }
 
 /// Fetches from the clone's origin. The working tree is not touched.
@@ -91,7 +113,8 @@ impl FetchPlan {
         Features::ask(&git)?;
         let step = step(&options.references, follows)?;
         let (commands, reason) = (vec![spoken(&step)], reason(shallow, filter.as_deref()));
-        let report = FetchReport { purpose, shallow, filter, commands, reason, ..FetchReport::default() };
+        let plan = PlannedFetch { purpose, shallow, filter, commands, reason };
+        let report = FetchReport { plan, ..FetchReport::default() };
         Ok(FetchPlan { report, step, url, git_directory })
     }
 }

@@ -16,7 +16,7 @@ pub use clone::verify::{MissingObjects, Verdict};
 pub use clone::{GitCloneReport, PhaseSeconds, clone_repository, plan_clone};
 pub use error::RemoteError;
 pub use features::Features;
-pub use fetch::{FetchOptions, FetchReport, fetch, plan_fetch};
+pub use fetch::{FetchOptions, FetchReport, PlannedFetch, fetch, plan_fetch};
 pub use session::Listener;
 pub use traffic::Traffic;
 pub use url::{RepositoryUrl, Transport};

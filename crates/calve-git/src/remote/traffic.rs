@@ -7,16 +7,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use memchr::memmem;
+use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::remote::url::Transport;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traffic {
-    /// HTTP requests over HTTP, else commands of git's protocol. Unknown with protocols older than 2 that are not HTTP.
+    // HTTP requests over HTTP, else commands of git's protocol. Unknown with protocols older than 2 that are not HTTP.
+    /// The number of requests to the server. Null if it is unknown.
     pub requests: Option<u64>,
-    /// Packed objects as they came, without headers and the list of branches. Unknown of a fetch of few objects, which git takes
-    /// apart as they come (below `fetch.unpackLimit`, 100) and does not count.
+    // As they came, without headers and the list of branches. Unknown of a fetch of few objects, which git takes
+    // apart as they come (below `fetch.unpackLimit`, 100) and does not count.
+    /// The objects received, in bytes. Null if it is unknown.
     pub bytes_received: Option<u64>,
 }
 

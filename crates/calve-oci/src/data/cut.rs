@@ -9,7 +9,7 @@ use ring::digest::{Context, SHA256};
 use tar::{Builder, EntryType, Header};
 use zstd::bulk::Compressor;
 
-use super::index::{Chunk, IndexedDirectory, IndexedFile, LARGEST_CHUNK_BYTES};
+use super::index::{Chunk, IndexedDirectory, LARGEST_CHUNK_BYTES};
 use crate::frames::hash;
 use crate::spool::{Spool, digest_of};
 
@@ -39,12 +39,6 @@ pub(super) struct LayerWriter {
     /// Bytes of the tar between the contents of two files.
     between: Vec<u8>,
     chunk_bytes: usize,
-}
-
-pub(super) struct CutLayer {
-    pub(super) blob: Spool,
-    pub(super) diff_id: String,
-    pub(super) files: Vec<IndexedFile>,
 }
 
 impl LayerWriter {
@@ -89,10 +83,11 @@ impl LayerWriter {
         Ok((offset, chunks))
     }
 
-    pub(super) fn finish(mut self, files: Vec<IndexedFile>) -> io::Result<CutLayer> {
+    /// Returns the blob, and the digest of the tar.
+    pub(super) fn finish(mut self) -> io::Result<(Spool, String)> {
         self.between.extend([0; 2 * BLOCK_BYTES as usize]);
         self.end_between()?;
-        Ok(CutLayer { blob: self.blob, diff_id: digest_of(self.tar), files })
+        Ok((self.blob, digest_of(self.tar)))
     }
 
     fn chunk(&mut self, contents: &[u8]) -> io::Result<Chunk> {

@@ -13,7 +13,7 @@ use zstd::bulk::Decompressor;
 
 use super::description::{DataDescription, INDEX};
 use super::fetch::{MissingChunk, batches, runs, together};
-use super::index::{Chunk, Index, IndexedFile, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
+use super::index::{Chunk, Index, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room};
 use crate::error::Error;
@@ -67,8 +67,8 @@ impl<'a> DataImage<'a> {
     /// # Errors
     /// Fails with [`Error::NotATemplate`] for an image of something else.
     pub fn open(templates: &Templates, reference: &'a Reference, options: &'a PullOptions) -> Result<Self, Error> {
-        let registry = options.connection.open(reference, &options.template.cancel)?;
-        let (bytes, digest) = registry.manifest()?;
+        let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+        let (bytes, digest) = registry.manifest(&reference.version)?;
         let manifest = read_image(reference, &bytes)?;
         let about = DataDescription::read(&manifest.annotations).ok_or_else(|| {
             let reference = reference.to_string();
@@ -186,11 +186,6 @@ impl<'a> Reuse<'a> {
         }
         Some(Self { data: old.data, index, chunks, files })
     }
-
-    fn file(&self, path: &str) -> Option<(usize, &IndexedFile)> {
-        let number = *self.files.get(path)?;
-        Some((number, &self.index.files[number]))
-    }
 }
 
 struct Fill<'a> {
@@ -212,9 +207,9 @@ impl Fill<'_> {
         let file = &self.index.files[number];
         let mut parents = Parents::open(self.data)?;
         let path = file.path.as_bytes();
-        let before = self.old.and_then(|old| Some((old, old.file(&file.path)?)));
+        let before = self.old.and_then(|old| Some((old.data, *old.files.get(&file.path)?)));
         let cloned = before.filter(|_| file.size() >= CLONED_BYTES);
-        let cloned = cloned.filter(|(old, _)| self.clone_file(old.data, &file.path)).map(|(_, (number, _))| number);
+        let cloned = cloned.filter(|(data, _)| self.clone_file(data, &file.path)).map(|(_, number)| number);
         let made = match cloned {
             Some(_) => {
                 parents.set_mode(path, 0o600)?;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::cut::{CutLayer, LayerWriter, chunk_bytes};
+use super::cut::{LayerWriter, chunk_bytes};
 use super::description::{DataDescription, INDEX};
 use super::index::{Index, IndexedDirectory, IndexedFile, LARGEST_INDEX_BYTES};
 use crate::assemble::Parents;
@@ -46,7 +46,7 @@ pub fn push_data(
     options: &PushOptions,
 ) -> Result<PushReport, Error> {
     reference.check_tag()?;
-    let registry = options.connection.open(reference, &options.template.cancel)?;
+    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let sent = send_layers(source, &registry, options);
     // Files of two versions would make a database that never existed.
     if !(source.is_current)() {
@@ -163,8 +163,8 @@ impl Push<'_> {
             files.push(IndexedFile { path: path.clone(), mode: *mode, layer: 0, offset, chunks });
             self.options.template.progress.add(1, *size);
         }
-        let CutLayer { blob, diff_id, files } = writer.finish(files).map_err(failed)?;
-        Ok((send::send(self.registry, (blob, diff_id), BTreeMap::new())?, files))
+        let layer = writer.finish().map_err(failed)?;
+        Ok((send::send(self.registry, layer, BTreeMap::new())?, files))
     }
 
     fn index(&self, index: Index) -> Result<SentLayer, Error> {

@@ -13,11 +13,17 @@ use crate::error::Error;
 /// Returns the settings for TLS, with the certificates that the user names, and otherwise those that the system trusts.
 pub(super) fn tls() -> Result<TlsConfig, Error> {
     let (file, list) = (named("SSL_CERT_FILE"), named("SSL_CERT_DIR"));
-    let found = match (&file, &list) {
-        (Some(value), _) => some_of("SSL_CERT_FILE", value, load(file.as_deref(), list.as_deref()))?,
-        (None, Some(value)) => some_of("SSL_CERT_DIR", value, load(file.as_deref(), list.as_deref()))?,
-        (None, None) => load_native_certs(),
+    let first = [("SSL_CERT_FILE", &file), ("SSL_CERT_DIR", &list)];
+    let first = first.into_iter().find_map(|(variable, value)| Some((variable, value.as_ref()?)));
+    let found = match first {
+        Some(_) => load(file.as_deref(), list.as_deref()),
+        None => load_native_certs(),
     };
+    // No registry could be trusted.
+    if let (Some((variable, value)), true) = (first, found.certs.is_empty()) {
+        let reason = found.errors.first().map_or_else(|| "it has no certificate".to_owned(), ToString::to_string);
+        return Err(Error::Certificates { variable, value: value.into(), reason });
+    }
     let certificates: Vec<_> =
         found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
     Ok(TlsConfig::builder()
@@ -40,13 +46,4 @@ fn load(file: Option<&OsStr>, list: Option<&OsStr>) -> CertificateResult {
         found.errors.extend(more.errors);
     }
     found
-}
-
-/// Fails if nothing was found: no registry could be trusted.
-fn some_of(variable: &'static str, value: &OsStr, found: CertificateResult) -> Result<CertificateResult, Error> {
-    if !found.certs.is_empty() {
-        return Ok(found);
-    }
-    let reason = found.errors.first().map_or_else(|| "it has no certificate".to_owned(), ToString::to_string);
-    Err(Error::Certificates { variable, value: value.into(), reason })
 }

@@ -22,8 +22,7 @@ use self::attempt::{ATTEMPTS, is_busy, pause, redirect, try_again};
 use self::challenge::Challenge;
 use self::multipart::Parts;
 use crate::address::{Address, AddressFault, Transport};
-use crate::credentials::CredentialFiles;
-use crate::credentials::Credentials;
+use crate::credentials::{CredentialFiles, Credentials};
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
 use crate::operation::Operation;
@@ -39,6 +38,13 @@ const LARGEST_MANIFEST_BYTES: u64 = 4 << 20;
 const REDIRECTS: u32 = 5;
 const SILENCE: Duration = Duration::from_secs(60);
 
+#[derive(Debug, Clone, Default)]
+pub struct ConnectionOptions {
+    pub credentials: CredentialFiles,
+    /// How long a connection may be silent before it counts as broken: a minute if not given.
+    pub silence: Option<Duration>,
+}
+
 pub(crate) struct Registry<'a> {
     agent: Agent,
     reference: &'a Reference,
@@ -52,12 +58,6 @@ pub(crate) struct Registry<'a> {
     has_single_parts: AtomicBool,
 }
 
-enum RequestBody<'s> {
-    Nothing,
-    Bytes(&'s [u8]),
-    Blob(&'s mut Spool),
-}
-
 #[derive(Deserialize)]
 struct Token {
     token: Option<String>,
@@ -67,11 +67,10 @@ struct Token {
 impl<'a> Registry<'a> {
     pub(crate) fn open(
         reference: &'a Reference,
-        credentials: &CredentialFiles,
-        silence: Option<Duration>,
+        connection: &ConnectionOptions,
         cancel: &'a CancelToken,
     ) -> Result<Self, Error> {
-        let silence = silence.unwrap_or(SILENCE);
+        let silence = connection.silence.unwrap_or(SILENCE);
         let host = match &*reference.registry {
             "docker.io" => "registry-1.docker.io",
             other => other,
@@ -100,7 +99,7 @@ impl<'a> Registry<'a> {
             agent: config.build().new_agent(),
             reference,
             base,
-            credentials: credentials.find(&reference.registry, &reference.repository)?,
+            credentials: connection.credentials.find(&reference.registry, &reference.repository)?,
             authorization: Mutex::default(),
             cancel,
             silence,
@@ -108,13 +107,8 @@ impl<'a> Registry<'a> {
         })
     }
 
-    /// Returns the manifest of the image, as it was sent, and its digest.
-    pub(crate) fn manifest(&self) -> Result<(Vec<u8>, String), Error> {
-        self.manifest_of(&self.reference.version)
-    }
-
-    /// Returns the manifest of another version in the same repository, by its tag or its digest.
-    pub(crate) fn manifest_of(&self, version: &str) -> Result<(Vec<u8>, String), Error> {
+    /// Returns the manifest of a version in the repository, by its tag or its digest: as it was sent, and its digest.
+    pub(crate) fn manifest(&self, version: &str) -> Result<(Vec<u8>, String), Error> {
         const READ_IMAGE: Operation = Operation::ReadImage;
         let url = self.url(READ_IMAGE, &format!("manifests/{version}"))?;
         let accepted = format!(
@@ -122,7 +116,7 @@ impl<'a> Registry<'a> {
              application/vnd.docker.distribution.manifest.v2+json"
         );
         let headers = [(header::ACCEPT, accepted)];
-        let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, &mut RequestBody::Nothing)?;
+        let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, None)?;
         self.expect(READ_IMAGE, &response, &[StatusCode::OK]).map_err(|error| match error {
             Error::Refused { registry, operation, refusal: RegistryRefusal::NotFound } => {
                 Error::Refused { registry, operation, refusal: RegistryRefusal::NoImage }
@@ -138,18 +132,18 @@ impl<'a> Registry<'a> {
         Ok((bytes, digest))
     }
 
-    pub(crate) fn put_manifest(&self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn put_manifest(&self, manifest: &mut Spool) -> Result<(), Error> {
         const OPERATION: Operation = Operation::StoreImage;
         let url = self.url(OPERATION, &format!("manifests/{}", self.reference.version))?;
         let headers = [(header::CONTENT_TYPE, MANIFEST_TYPE.to_owned())];
-        let response = self.send(OPERATION, &Method::PUT, &url, &headers, &mut RequestBody::Bytes(bytes))?;
+        let response = self.send(OPERATION, &Method::PUT, &url, &headers, Some(manifest))?;
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::OK, StatusCode::ACCEPTED])
     }
 
     pub(crate) fn has_blob(&self, digest: &str) -> Result<bool, Error> {
         const OPERATION: Operation = Operation::LookForPart;
         let url = self.url(OPERATION, &format!("blobs/{digest}"))?;
-        let response = self.send(OPERATION, &Method::HEAD, &url, &[], &mut RequestBody::Nothing)?;
+        let response = self.send(OPERATION, &Method::HEAD, &url, &[], None)?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(false);
         }
@@ -160,7 +154,7 @@ impl<'a> Registry<'a> {
         const OPERATION: Operation = Operation::StorePart;
         let digest = blob.digest();
         let begin = self.url(OPERATION, "blobs/uploads/")?;
-        let response = self.send(OPERATION, &Method::POST, &begin, &[], &mut RequestBody::Nothing)?;
+        let response = self.send(OPERATION, &Method::POST, &begin, &[], None)?;
         self.expect(OPERATION, &response, &[StatusCode::ACCEPTED])?;
         let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
         let location = location.ok_or_else(|| self.wrong("it does not say where to upload"))?;
@@ -168,7 +162,7 @@ impl<'a> Registry<'a> {
         let target = target.and_then(|target| target.with_query(&format!("digest={}", digest.replace(':', "%3A"))));
         let target = target.map_err(|fault| self.refused_address(OPERATION, fault))?;
         let headers = [(header::CONTENT_TYPE, "application/octet-stream".to_owned())];
-        let response = self.send(OPERATION, &Method::PUT, &target, &headers, &mut RequestBody::Blob(blob))?;
+        let response = self.send(OPERATION, &Method::PUT, &target, &headers, Some(blob))?;
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
     }
 
@@ -218,7 +212,7 @@ impl<'a> Registry<'a> {
             let have = bytes.start + spool.size;
             let is_rest = !is_whole || have > 0;
             let range = is_rest.then(|| (header::RANGE, format!("bytes={have}-{}", bytes.end - 1)));
-            let mut response = self.send(OPERATION, &Method::GET, &url, range.as_slice(), &mut RequestBody::Nothing)?;
+            let mut response = self.send(OPERATION, &Method::GET, &url, range.as_slice(), None)?;
             self.expect(OPERATION, &response, &good)?;
             match response.status() {
                 StatusCode::PARTIAL_CONTENT if continues(&response, have) => {}
@@ -254,7 +248,7 @@ impl<'a> Registry<'a> {
         let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
         let range = (header::RANGE, format!("bytes={}", ranges.join(",")));
         let url = self.url(Operation::FetchParts, &format!("blobs/{}", of.digest))?;
-        let mut response = self.send(Operation::FetchParts, &Method::GET, &url, &[range], &mut RequestBody::Nothing)?;
+        let mut response = self.send(Operation::FetchParts, &Method::GET, &url, &[range], None)?;
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = kind.and_then(multipart::boundary).map(str::to_owned);
         let Some(boundary) = boundary.filter(|_| response.status() == StatusCode::PARTIAL_CONTENT) else {
@@ -267,7 +261,7 @@ impl<'a> Registry<'a> {
             self.check_cancelled()?;
             let Ok(Some(bytes)) = sent.next() else { break };
             let Some(number) = parts.iter().position(|part| *part == bytes) else { break };
-            receive(number, &mut sent.contents())?;
+            receive(number, sent.contents())?;
         }
         Ok(true)
     }
@@ -308,12 +302,12 @@ impl<'a> Registry<'a> {
         method: &Method,
         url: &Address,
         headers: &[(header::HeaderName, String)],
-        sent: &mut RequestBody<'_>,
+        mut sent: Option<&mut Spool>,
     ) -> Result<Response<Body>, Error> {
         let (mut failures, mut asked) = (0, false);
         loop {
             self.check_cancelled()?;
-            let answer = self.once(operation, method, url, headers, sent)?;
+            let answer = self.once(operation, method, url, headers, sent.as_deref_mut())?;
             if let Ok(response) = &answer
                 && response.status() == StatusCode::UNAUTHORIZED
                 && !asked
@@ -339,21 +333,22 @@ impl<'a> Registry<'a> {
         method: &Method,
         url: &Address,
         headers: &[(header::HeaderName, String)],
-        sent: &mut RequestBody<'_>,
+        mut sent: Option<&mut Spool>,
     ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
         let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // An upload may go to another host, which is not to see it.
         let authorization = authorization.filter(|_| url.is_same_server(&self.base));
-        let mut answer = self.request(operation, (method, url), headers, authorization.as_deref(), sent)?;
+        let mut answer =
+            self.request(operation, (method, url), headers, authorization.as_deref(), sent.as_deref_mut())?;
         let mut from = url.clone();
         for _ in 0..REDIRECTS {
-            let next = match (&answer, &*sent) {
-                (Ok(response), RequestBody::Nothing) => redirect(response, &from),
+            let next = match (&answer, &sent) {
+                (Ok(response), None) => redirect(response, &from),
                 _ => None,
             };
             let Some(next) = next else { break };
             let next = next.map_err(|fault| self.refused_address(operation, fault))?;
-            answer = self.request(operation, (method, &next), headers, None, sent)?;
+            answer = self.request(operation, (method, &next), headers, None, None)?;
             from = next;
         }
         Ok(answer)
@@ -365,7 +360,7 @@ impl<'a> Registry<'a> {
         (method, to): (&Method, &Address),
         headers: &[(header::HeaderName, String)],
         authorization: Option<&str>,
-        sent: &mut RequestBody<'_>,
+        sent: Option<&mut Spool>,
     ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
         let mut request = Request::builder().method(method).uri(to.uri().clone());
         for (name, value) in headers {
@@ -374,22 +369,14 @@ impl<'a> Registry<'a> {
         if let Some(authorization) = authorization {
             request = request.header(header::AUTHORIZATION, authorization);
         }
+        // Not in chunks, which not every proxy takes.
+        if let Some(length) = sent.as_ref().map(|blob| blob.size).or((method == Method::POST).then_some(0)) {
+            request = request.header(header::CONTENT_LENGTH, length);
+        }
         let invalid = |_| self.refused_address(operation, AddressFault::Invalid);
-        Ok(match sent {
-            RequestBody::Nothing => {
-                // Not in chunks, which not every proxy takes.
-                let request = if method == Method::POST { request.header(header::CONTENT_LENGTH, 0) } else { request };
-                self.agent.run(request.body(()).map_err(invalid)?)
-            }
-            RequestBody::Bytes(bytes) => {
-                let request = request.header(header::CONTENT_LENGTH, bytes.len());
-                self.agent.run(request.body(&**bytes).map_err(invalid)?)
-            }
-            RequestBody::Blob(blob) => {
-                let request = request.header(header::CONTENT_LENGTH, blob.size);
-                let mut reader = blob.reader()?;
-                self.agent.run(request.body(SendBody::from_reader(&mut reader)).map_err(invalid)?)
-            }
+        Ok(match sent.map(Spool::reader).transpose()? {
+            Some(mut reader) => self.agent.run(request.body(SendBody::from_reader(&mut reader)).map_err(invalid)?),
+            None => self.agent.run(request.body(()).map_err(invalid)?),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Reading an answer of several parts (`multipart/byteranges`, RFC 9110, section 14.6).
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Take};
 use std::ops::Range;
 
 /// A line is a boundary or a header. Longer ones are not read.
@@ -16,21 +16,19 @@ pub(super) fn boundary(content_type: &str) -> Option<&str> {
 }
 
 pub(super) struct Parts<R> {
-    reader: BufReader<R>,
+    /// Ends where the present part does.
+    reader: Take<BufReader<R>>,
     delimiter: String,
-    /// The end of the present part that has not been read.
-    left: u64,
 }
 
 impl<R: Read> Parts<R> {
     pub(super) fn new(answer: R, boundary: &str) -> Self {
-        Self { reader: BufReader::new(answer), delimiter: format!("--{boundary}"), left: 0 }
+        Self { reader: BufReader::new(answer).take(0), delimiter: format!("--{boundary}") }
     }
 
     /// Goes to the next part. Returns which bytes it has, or `None` behind the last one.
     pub(super) fn next(&mut self) -> io::Result<Option<Range<u64>>> {
-        let rest = self.left;
-        io::copy(&mut self.contents().take(rest), &mut io::sink())?;
+        io::copy(&mut self.reader, &mut io::sink())?;
         // After the contents of a part, and before the first boundary, there may be an empty line.
         let mut line = self.line()?;
         while line.is_empty() {
@@ -52,33 +50,20 @@ impl<R: Read> Parts<R> {
             }
         }
         let bytes = bytes.ok_or(io::ErrorKind::InvalidData)?;
-        self.left = bytes.end - bytes.start;
+        self.reader.set_limit(bytes.end - bytes.start);
         Ok(Some(bytes))
     }
 
     /// Returns the rest of the present part.
-    pub(super) fn contents(&mut self) -> impl Read + '_ {
-        PartContents { reader: &mut self.reader, left: &mut self.left }
+    pub(super) fn contents(&mut self) -> &mut impl Read {
+        &mut self.reader
     }
 
     fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
-        (&mut self.reader).take(LONGEST_LINE).read_line(&mut line)?;
+        self.reader.get_mut().take(LONGEST_LINE).read_line(&mut line)?;
         let ended = line.strip_suffix('\n').ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(ended.strip_suffix('\r').unwrap_or(ended).to_owned())
-    }
-}
-
-struct PartContents<'p, R> {
-    reader: &'p mut BufReader<R>,
-    left: &'p mut u64,
-}
-
-impl<R: Read> Read for PartContents<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.reader.take(*self.left).read(buffer)?;
-        *self.left -= length as u64;
-        Ok(length)
     }
 }
 

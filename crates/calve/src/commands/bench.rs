@@ -63,9 +63,8 @@ fn git_clones(arguments: &BenchGitArguments, cancel: &CancelToken) -> Result<(),
     let into = arguments.into.clone().unwrap_or_else(std::env::temp_dir);
     let sources = arguments.repo.iter().map(|text| git::Source::parse(text)).collect::<Result<Vec<_>, _>>()?;
     reported(&arguments.report, &into, cancel, |setup| {
-        let cases = arguments.tests.as_ref().map_or_else(git::all_cases, |selection| selection.0.clone());
         let rounds = arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly);
-        git::run(&setup, rounds, &sources, &cases)
+        git::run(&setup, rounds, &sources, arguments.tests.as_ref())
     })
 }
 
@@ -79,7 +78,7 @@ fn reported(
     let report =
         measure(BenchSetup { into, say: &output::note, warn: &output::warn, hint: wording::core::hint, cancel })?;
     match arguments.json {
-        true => output::json(&report.json())?,
+        true => output::json(&report.document)?,
         false => output::result(&report.markdown())?,
     }
     Ok(report.verdict()?)

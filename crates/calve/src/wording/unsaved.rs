@@ -3,7 +3,7 @@
 use calve_core::internal::ShownPath;
 use calve_git::worktree::{KeptFiles, UnsavedItem};
 use calve_receipt::human::{counted, size};
-use calve_receipt::{KeptFilesReceipt, UnsavedReceipt, path, paths};
+use calve_receipt::{UnsavedReceipt, path};
 
 pub(crate) fn receipts(items: &[UnsavedItem]) -> Vec<UnsavedReceipt> {
     let one = |item: &UnsavedItem| UnsavedReceipt {
@@ -20,10 +20,6 @@ pub(crate) fn receipts(items: &[UnsavedItem]) -> Vec<UnsavedReceipt> {
         text: item.to_string(),
     };
     items.iter().map(one).collect()
-}
-
-pub(crate) fn kept_receipt(kept: &KeptFiles) -> KeptFilesReceipt {
-    KeptFilesReceipt { directory: path(&kept.directory), files: paths(&kept.files), bytes: kept.bytes }
 }
 
 pub(crate) fn planned_line(item: &UnsavedItem) -> String {

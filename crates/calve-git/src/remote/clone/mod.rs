@@ -7,7 +7,9 @@ pub(crate) mod verify;
 use std::path::Path;
 use std::time::Instant;
 
+use calve_core::internal::json::{As, Seconds};
 use calve_core::internal::{BuildPaths, ShownPath, build_tree, check_buildable};
+use serde::Serialize;
 
 use crate::git::Git;
 use crate::remedy::Remedy;
@@ -22,12 +24,19 @@ use crate::remote::url::{RepositoryUrl, Transport};
 use crate::remote::{Notice, NoticeCode};
 use crate::transfer_failure::TransferFailure;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// The time of a clone and of its parts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename = "GitSeconds")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseSeconds {
-    /// From the beginning to the published clone.
+    /// The whole.
+    #[serde(with = "As::<Seconds>")]
     pub total: f64,
+    /// The history.
+    #[serde(with = "As::<Seconds>")]
     pub clone: f64,
-    /// Checking out, with what that had to fetch.
+    /// The checkout, with what it fetched.
+    #[serde(with = "As::<Seconds>")]
     pub checkout: f64,
 }
 

@@ -7,11 +7,13 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use calve_core::internal::json::{As, ReceiptPath};
 use calve_core::options::Decision;
 use calve_core::report::Warning;
 use calve_core::{CloneOptions, Selection, clone_tree};
 use rustix::fs::{Access, AtFlags, CWD, Mode};
 use rustix::io::Errno;
+use serde::Serialize;
 
 use crate::directory::open_directory;
 use crate::error::{Result, failed};
@@ -24,15 +26,22 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 const PRIVATE: Mode = Mode::RWXU;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Ignored files that only a removed worktree had, and that were moved aside for seven days.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "KeptFilesReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct KeptFiles {
-    /// Where they are for a week, each under its path in the worktree.
+    /// The directory that they are in, below git's own directory.
+    #[serde(with = "As::<ReceiptPath>")]
     pub directory: PathBuf,
-    /// Relative to that.
+    /// Their paths in the worktree and in the directory.
+    #[serde(with = "As::<Vec<ReceiptPath>>")]
     pub files: Vec<PathBuf>,
+    /// The size of all of them.
     pub bytes: u64,
     /// Metadata that the clones of them do not have.
+    #[serde(skip)]
     pub losses: Vec<Warning>,
 }
 

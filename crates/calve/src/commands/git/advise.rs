@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cli::git::GitAdviseArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
-use calve_receipt::{AdviceSentence, GitAdviceReceipt};
+use calve_receipt::GitAdviceReceipt;
 
 pub(crate) fn run(arguments: &GitAdviseArguments) -> Result<(), Failure> {
     let numbers = match &arguments.bench {
@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &GitAdviseArguments) -> Result<(), Failure> {
     };
     let sentences = advise(&numbers, arguments.jobs);
     if arguments.json {
-        return output::json(&document(numbers, sentences, arguments.jobs));
+        return output::json(&GitAdviceReceipt { source: numbers.source, jobs: arguments.jobs, sentences });
     }
     output::result(&text(&numbers, &sentences))
 }
@@ -35,16 +35,6 @@ fn text(numbers: &Numbers, sentences: &[Sentence]) -> String {
         }
     }
     text
-}
-
-fn document(numbers: Numbers, sentences: Vec<Sentence>, jobs: u64) -> GitAdviceReceipt {
-    let sentence = |sentence: Sentence| AdviceSentence {
-        repository: sentence.repository,
-        topic: sentence.topic.into(),
-        text: sentence.text,
-        tests: sentence.tests.iter().map(ToString::to_string).collect(),
-    };
-    GitAdviceReceipt { source: numbers.source, jobs, sentences: sentences.into_iter().map(sentence).collect() }
 }
 
 /// Reads what `calve bench git --json` printed.

@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
     let what = receipt::fetch_text(&plan);
     if arguments.dry_run {
         if arguments.json {
-            return output::json(&GitFetchPlanReceipt { plan: receipt::fetch_plan(&plan) });
+            return output::json(&GitFetchPlanReceipt { plan });
         }
         return output::result(&what);
     }

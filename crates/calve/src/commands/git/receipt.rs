@@ -3,27 +3,21 @@
 use std::path::Path;
 
 use calve_core::internal::ShownPath;
-use calve_git::remote::{Features, FetchReport, GitCloneReport, Notice, Property, Recipe, Tip, Traffic, Verdict};
+use calve_git::remote::{
+    Features, FetchReport, GitCloneReport, Notice, PlannedFetch, Property, Recipe, Tip, Traffic, Verdict,
+};
 
 use crate::wording;
 use calve_receipt::human::{counted, size};
-use calve_receipt::{
-    GitClonePlan, GitCloneReceipt, GitFetchPlan, GitFetchReceipt, GitRecipe, GitSeconds, GitWarning, ServerCompliance,
-    path,
-};
+use calve_receipt::{GitClonePlan, GitCloneReceipt, GitFetchReceipt, GitRecipe, GitWarning, ServerCompliance, path};
 
 pub(crate) fn clone(report: &GitCloneReport, dst: &Path) -> GitCloneReceipt {
     let GitCloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices } = report;
     GitCloneReceipt {
         plan: plan(recipe, git, dst),
         head: head.clone(),
-        requests: traffic.requests,
-        bytes_received: traffic.bytes_received,
-        seconds: GitSeconds {
-            total: seconds.total.into(),
-            clone: seconds.clone.into(),
-            checkout: seconds.checkout.into(),
-        },
+        traffic: *traffic,
+        seconds: *seconds,
         objects_missing: missing.objects,
         objects_missing_counted: missing.counted,
         honoured: ServerCompliance {
@@ -44,25 +38,8 @@ pub(crate) fn plan(recipe: &Recipe, git: &Features, dst: &Path) -> GitClonePlan 
     }
 }
 
-pub(crate) fn fetch(report: &FetchReport) -> GitFetchReceipt {
-    GitFetchReceipt {
-        plan: fetch_plan(report),
-        requests: report.traffic.requests,
-        bytes_received: report.traffic.bytes_received,
-        seconds: report.seconds.into(),
-        updated: report.updated.clone(),
-        warnings: warnings(&report.notices),
-    }
-}
-
-pub(crate) fn fetch_plan(report: &FetchReport) -> GitFetchPlan {
-    GitFetchPlan {
-        purpose: report.purpose.map(Into::into),
-        shallow: report.shallow,
-        filter: report.filter.clone(),
-        commands: report.commands.clone(),
-        reason: report.reason.to_string(),
-    }
+pub(crate) fn fetch(report: &FetchReport) -> GitFetchReceipt<'_> {
+    GitFetchReceipt { report, warnings: warnings(&report.notices) }
 }
 
 fn recipe(recipe: &Recipe, dst: &Path) -> GitRecipe {
@@ -105,8 +82,8 @@ pub(crate) fn plan_text(recipe: &Recipe, dst: &Path) -> String {
     text
 }
 
-pub(crate) fn fetch_text(report: &FetchReport) -> String {
-    format!("{}: {}\n", report.commands.join(" && "), report.reason)
+pub(crate) fn fetch_text(plan: &PlannedFetch) -> String {
+    format!("{}: {}\n", plan.commands.join(" && "), plan.reason)
 }
 
 pub(crate) fn clone_sentence(report: &GitCloneReport, dst: &Path) -> String {

@@ -10,7 +10,7 @@ use calve_env::{Environment, RewrittenFiles, StartedServices, ports_of_worktrees
 use calve_git::configured_variables;
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues, env_file_text};
 use calve_git::worktree::{Worktree, WorktreeInfo};
-use calve_receipt::{EnvironmentReceipt, OtherValuesReceipt, PortReceipt, path};
+use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
 
 use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
 use crate::commands::worktree::services;
@@ -162,11 +162,6 @@ pub(crate) fn other_values_lines(found: &[OtherValues], written: &[(PathBuf, Env
         }
     };
     found.iter().map(line).collect()
-}
-
-pub(crate) fn other_values_receipts(found: &[OtherValues]) -> Vec<OtherValuesReceipt> {
-    let one = |one: &OtherValues| OtherValuesReceipt { path: path(&one.file), variables: one.variables.clone() };
-    found.iter().map(one).collect()
 }
 
 /// Returns the ports of each of these worktrees. An error is only a warning, because the callers show more than ports.

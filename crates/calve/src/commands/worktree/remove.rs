@@ -124,7 +124,7 @@ fn remove_one(
         branch_own_commits: deleted.map(|branch| branch.own_commits),
         branch: removed.branch,
         was_gone: removed.was_gone,
-        kept: removed.kept.as_ref().map(unsaved::kept_receipt),
+        kept: removed.kept,
         lost: unsaved::receipts(&removed.lost),
         trashed: removed.trashed.is_some(),
         elapsed_ms: removed.elapsed.into(),

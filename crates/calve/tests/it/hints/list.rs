@@ -23,7 +23,6 @@ const NOWHERE: &[(&str, &str, &str)] = &[
     ("calve-core", "WaitForLease", "the kernel ends a lease after 45 seconds, which is as long as Calve waits"),
     ("calve-db", "Engine", "it is one of the engine's, in the words for it"),
     ("calve-db", "Sweep", RACE),
-    ("calve-bench", "Install", "each source of a program has words of its own"),
     ("calve-volume", "CheckSystem", "a failure of the system that has no remedy of its own"),
     ("calve-volume", "InstallProgram", "the program would have to be taken away from everybody on the machine"),
     ("calve-volume", "ReadKernelLog", "each failure of mount that could be made is found out before"),

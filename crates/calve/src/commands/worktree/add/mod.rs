@@ -210,7 +210,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         ports: env::receipts(&own.ports),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
         env_files: own.env_files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
-        other_values: env::other_values_receipts(&own.other_values),
+        other_values: own.other_values.clone(),
         uncommitted: files.uncommitted,
         escapes: super::check::findings(&files.audit),
         post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
