@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{BufReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Result;
 
-use super::content::fill;
 use super::record::{Record, Xattrs};
 use crate::cursor::{Cursor, open_unnoticed};
 
@@ -214,22 +215,14 @@ fn shown(xattrs: &Xattrs, name: &OsString) -> String {
     }
 }
 
-fn first_difference(a: &Record, of_a: usize, b: &Record, of_b: usize) -> Result<Option<u64>> {
-    const STEP: usize = 256 * 1024;
-    let (file_a, file_b) = (open(a, of_a)?, open(b, of_b)?);
-    let (mut left, mut right) = (vec![0; STEP], vec![0; STEP]);
-    let mut at = 0;
-    loop {
-        let (read_a, read_b) = (fill(&file_a, &mut left, at)?, fill(&file_b, &mut right, at)?);
-        let common = read_a.min(read_b);
-        if left[..common] != right[..common] {
-            return Ok(left.iter().zip(&right).position(|(x, y)| x != y).map(|index| at + index as u64));
+fn first_difference(a: &Record, of_a: usize, b: &Record, of_b: usize) -> std::io::Result<Option<usize>> {
+    let [a, b] = [open(a, of_a)?, open(b, of_b)?].map(|file| BufReader::new(File::from(file)).bytes());
+    for (at, (left, right)) in a.zip(b).enumerate() {
+        if left? != right? {
+            return Ok(Some(at));
         }
-        if read_a != read_b || common == 0 {
-            return Ok((read_a != read_b).then_some(at + common as u64));
-        }
-        at += common as u64;
     }
+    Ok(None)
 }
 
 fn settled_bytes(record: &Record, index: usize) -> Result<u64> {
