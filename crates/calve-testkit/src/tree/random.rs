@@ -3,8 +3,8 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use rustix::fs::XattrFlags;
 
@@ -13,6 +13,7 @@ use crate::prng::SplitMix64;
 
 /// Runs `property` with the seeds 0 … `count`-1, and names the seed when it fails. With the environment variable
 /// `CALVE_SEED` set it runs with that seed only.
+#[expect(clippy::print_stderr, reason = "without the seed the failure cannot be repeated")]
 pub fn for_each_seed(count: u64, mut property: impl FnMut(u64)) {
     let seeds = match env::var("CALVE_SEED") {
         Ok(seed) => {
@@ -22,22 +23,9 @@ pub fn for_each_seed(count: u64, mut property: impl FnMut(u64)) {
         Err(_) => 0..count,
     };
     for seed in seeds {
-        let _reported = SeedReport { seed };
-        property(seed);
-    }
-}
-
-struct SeedReport {
-    seed: u64,
-}
-
-impl Drop for SeedReport {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            #[expect(clippy::print_stderr, reason = "without the seed the failure cannot be repeated")]
-            {
-                eprintln!("failed with seed {seed}: repeat with CALVE_SEED={seed}", seed = self.seed);
-            }
+        if let Err(failure) = catch_unwind(AssertUnwindSafe(|| property(seed))) {
+            eprintln!("failed with seed {seed}: repeat with CALVE_SEED={seed}");
+            resume_unwind(failure);
         }
     }
 }
