@@ -4,11 +4,10 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::Stat;
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
 
 use super::magic::{BTRFS_MAGIC, magic};
-use crate::sys::Result;
 
 /// The inode number of every subvolume's root directory (BTRFS_FIRST_FREE_OBJECTID).
 const SUBVOLUME_INODE: u64 = 256;

@@ -3,26 +3,25 @@
 mod btrfs;
 mod btrfs_tree;
 mod extents;
-mod identity;
 mod magic;
 mod mode;
 mod mounts;
 mod overlay;
 mod private;
-mod stores;
 mod watches;
 mod xattr;
 mod xfs;
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 use rustix::time::ClockId;
 
-use crate::sys::{ListedEntry, Result};
+use crate::sys::{ListedEntry, word};
 
 pub(crate) use btrfs::{
     btrfs_node_bytes, create_subvolume, delete_subvolume, is_subvolume, make_subvolume_writable, nested_subvolumes,
@@ -33,9 +32,10 @@ pub(crate) use extents::{
     clone_family, dedupe_range, differ_in_nocow, extents, is_immutable, is_unchangeable, most_bytes_per_dedupe,
     settled_extents, space_rules,
 };
-pub(crate) use identity::{boot_identity, machine_identity};
 use magic::XFS_MAGIC;
-pub(crate) use magic::{BTRFS_MAGIC, copies_on_the_server, is_shared_by_machines, magic};
+pub(crate) use magic::{
+    BTRFS_MAGIC, copies_on_the_server, is_shared_by_machines, magic, shows_stores, tells_watches,
+};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{
     file_system_name, is_inside_by_another_mount, is_mount_point, mount_identity, mount_options, mount_point,
@@ -43,8 +43,7 @@ pub(crate) use mounts::{
 };
 pub(crate) use overlay::{detach_mount, is_opaque, mount_overlay, opaque_attribute};
 pub(crate) use private::{Steps, contain};
-pub(crate) use stores::{shows_stores, write_back_stores};
-pub(crate) use watches::{Watches, lease, most_watches, tells_watches};
+pub(crate) use watches::{Watches, lease, most_watches};
 pub(crate) use xattr::{drop_acl, drop_inherited_acls, list_xattrs, remove_xattr};
 pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};
 
@@ -282,6 +281,11 @@ pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::syncfs(fd)
 }
 
+/// Writes back every dirty page of the file system, and waits. In one call: file by file, a store to one could slip in between.
+pub(crate) fn write_back_stores(directory: BorrowedFd<'_>) -> Result<()> {
+    sync_file_system(directory)
+}
+
 pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::fsync(fd)
 }
@@ -341,6 +345,21 @@ pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     }
     let all: u64 = ticks.iter().sum();
     Some([all - ticks[1] - ticks[3] - ticks[4], all])
+}
+
+/// Returns a short word for this boot of the kernel, the same for all containers on it.
+pub(crate) fn boot_identity() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| word(beginning_of("/proc/sys/kernel/random/boot_id").unwrap_or_default().as_bytes()))
+}
+
+/// Returns a short word for this machine, the same after a restart.
+pub(crate) fn machine_identity() -> &'static str {
+    static MACHINE: OnceLock<String> = OnceLock::new();
+    MACHINE.get_or_init(|| {
+        let id = beginning_of("/etc/machine-id").filter(|id| id.len() >= 32);
+        word(id.as_ref().map_or(rustix::system::uname().nodename().to_bytes(), |id| id.as_bytes()))
+    })
 }
 
 /// Reads the first bytes of a file of text.

@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, OFlags, StatxAttributes, StatxFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::magic::magic;
-use crate::sys::{Result, unescape};
+use crate::sys::unescape;
 
 /// Returns the id of the mount that an open file was reached through (statx(2), Linux 5.8); the device number on older kernels.
 pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {

@@ -2,14 +2,13 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_fd,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 
 use super::xattr::proc_path;
-use crate::sys::Result;
 
 /// Mounts `lower` with a writable `upper` over `target`, in this mount namespace and those that share it. `volatile`: no sync to the upper, ever.
 pub(crate) fn mount_overlay(

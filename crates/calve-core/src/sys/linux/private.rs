@@ -8,14 +8,13 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::{CWD, OFlags};
-use rustix::io::{Errno, FdFlags};
+use rustix::io::{Errno, FdFlags, Result};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::pipe::PipeFlags;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 use super::overlay::mount_overlay;
-use crate::sys::Result;
 use crate::sys::{Denial, OverlayPaths};
 
 /// Tells, when a command could not be started, at which step it failed.

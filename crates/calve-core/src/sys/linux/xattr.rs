@@ -4,9 +4,9 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::XattrFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use crate::sys::{Result, XattrTarget};
+use crate::sys::XattrTarget;
 
 /// Returns a path to a name in an open directory, as there is no `*at` call for attributes before Linux 6.13.
 pub(super) fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CString> {

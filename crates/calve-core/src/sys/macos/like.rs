@@ -12,11 +12,10 @@ use std::path::PathBuf;
 use rustix::fs::{
     Access, AtFlags, Dir, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::time::ClockId;
 
 use crate::sys::CloneFamily;
-use crate::sys::Result;
 
 /// O_SEARCH.
 pub(super) const SEARCH: OFlags = OFlags::PATH;

@@ -18,9 +18,9 @@ use std::sync::OnceLock;
 #[cfg(like_macos)]
 use like as kernel;
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use super::{CloneFamily, Result, SpaceRules, word};
+use super::{CloneFamily, SpaceRules, word};
 
 pub(crate) use kernel::{BOOT_CLOCK, FILE_CLOCK, lower_priority, make_node};
 #[cfg(like_macos)]

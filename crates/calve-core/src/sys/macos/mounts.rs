@@ -4,10 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::{PATH_ONLY, kernel};
-use crate::sys::Result;
 
 /// Returns whether something is mounted exactly here, or the system makes it look so (`/Users` is on another volume than `/`).
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {

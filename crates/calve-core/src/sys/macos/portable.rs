@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use crate::sys::{CreationPattern, Denial, ListedEntry, OverlayPaths, Result};
+use crate::sys::{CreationPattern, Denial, ListedEntry, OverlayPaths};
 
 absent! {
     /// Fails: a file can only be cloned to a name that does not exist yet (fclonefileat(2)), never into an open file, and copyfile(3) unlinks

@@ -4,10 +4,9 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, RenameFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::kernel;
-use crate::sys::Result;
 use crate::vocabulary::hidden_name::is_calves_own;
 
 /// Renames, unless something has the new name (EEXIST). ENOTSUP on file systems that cannot.

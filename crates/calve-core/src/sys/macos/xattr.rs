@@ -4,10 +4,10 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::kernel;
-use crate::sys::{Result, XattrTarget};
+use crate::sys::XattrTarget;
 
 /// The name for a file's access control list: the kernel's own, which programs can neither list nor read nor write.
 const ACL: &CStr = c"com.apple.system.Security";

@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatVfs};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::path::Arg;
 
-use super::Result;
 
 pub(crate) use remedy::remedy;
 

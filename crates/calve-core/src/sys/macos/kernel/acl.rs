@@ -5,10 +5,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::{last_error, result};
-use crate::sys::Result;
 
 const EXTENDED: c_int = 0x100;
 

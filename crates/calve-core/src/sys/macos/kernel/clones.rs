@@ -5,11 +5,10 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::{ATTR_CMN_RETURNED_ATTRS, ATTR_CMNEXT_CLONEID, ATTR_CMNEXT_PRIVATESIZE};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::result;
 use crate::sys::CloneFamily;
-use crate::sys::Result;
 
 /// `<sys/attr.h>`, macOS 10.15: how many files have the same ATTR_CMNEXT_CLONEID.
 const ATTR_CMNEXT_CLONE_REFCNT: libc::attrgroup_t = 0x1000;

@@ -9,10 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CloneFlags, FileType, Mode, OFlags, RenameFlags, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::time::ClockId;
 
-use crate::sys::Result;
 
 pub(crate) use acl::{drop_acl, has_acls_inside, read_acl, write_acl};
 pub(crate) use clones::{clone_attributes, has_clones};
