@@ -5,8 +5,7 @@
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::prng::SplitMix64;
@@ -35,16 +34,16 @@ pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
         None => 1,
     };
     let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
-    let watch = Watch::start();
+    let inputs = watch();
     let called = |input: &[u8]| {
-        watch.sees(input);
+        let _ = inputs.send(input.to_vec());
         target(input);
     };
     seeds.iter().for_each(|seed| called(seed));
     let fails = |mutation: &Mutation| catch_unwind(AssertUnwindSafe(|| called(&mutation.of(seeds)))).is_err();
-    let inputs = rounds(INPUTS) as u64;
+    let usual = rounds(INPUTS) as u64;
     let mut tried = 0;
-    while deadline.map_or(tried < inputs, |deadline| Instant::now() < deadline) {
+    while deadline.map_or(tried < usual, |deadline| Instant::now() < deadline) {
         let seed = first.wrapping_add(tried);
         let mut mutation = Mutation::made(&mut SplitMix64::new(seed));
         if fails(&mutation) {
@@ -73,40 +72,24 @@ fn spelled(input: &[u8]) -> String {
     text + "\""
 }
 
-/// Ends the process when a target does not return.
-struct Watch {
-    current: Arc<Mutex<Vec<u8>>>,
-    alive: std::sync::mpsc::Sender<()>,
-}
-
-impl Watch {
-    #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
-    fn start() -> Self {
-        let current = Arc::new(Mutex::new(Vec::new()));
-        let (alive, heard) = channel::<()>();
-        let watched = Arc::clone(&current);
-        std::thread::spawn(move || {
-            loop {
-                match heard.recv_timeout(PATIENCE) {
-                    Ok(()) => {}
-                    Err(RecvTimeoutError::Disconnected) => return,
-                    Err(RecvTimeoutError::Timeout) => {
-                        let input = watched.lock().unwrap_or_else(PoisonError::into_inner);
-                        eprintln!("no end after {PATIENCE:?} with {}", spelled(&input));
-                        std::process::abort();
-                    }
+/// Returns the place for each input that a target gets. Ends the process when a target does not return.
+#[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
+fn watch() -> SyncSender<Vec<u8>> {
+    let (inputs, seen) = sync_channel::<Vec<u8>>(1);
+    std::thread::spawn(move || {
+        let mut current = Vec::new();
+        loop {
+            match seen.recv_timeout(PATIENCE) {
+                Ok(input) => current = input,
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    eprintln!("no end after {PATIENCE:?} with {}", spelled(&current));
+                    std::process::abort();
                 }
             }
-        });
-        Self { current, alive }
-    }
-
-    fn sees(&self, input: &[u8]) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clear();
-        current.extend_from_slice(input);
-        let _ = self.alive.send(());
-    }
+        }
+    });
+    inputs
 }
 
 /// One of the seeds, and the seeds of its changes.

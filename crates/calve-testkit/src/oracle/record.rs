@@ -6,11 +6,11 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dir, FileType, OFlags};
+use rustix::fs::{Dir, FileType};
 use rustix::io::{Errno, Result};
 
 use super::content::{Digest, digest};
-use crate::cursor::{Cursor, identity, open_unnoticed};
+use crate::cursor::{Cursor, identity};
 use crate::must::must;
 use crate::sys::Handle;
 
@@ -188,10 +188,8 @@ fn widened<To>(field: impl Into<To>) -> To {
 }
 
 fn names(dir: BorrowedFd<'_>) -> Result<Vec<OsString>> {
-    // `Dir` takes its descriptor's position, so it gets one of its own.
-    let own = open_unnoticed(dir, OsStr::new("."), OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut names = Vec::new();
-    for entry in Dir::new(own)? {
+    for entry in Dir::read_from(dir)? {
         let name = entry?.file_name().to_bytes().to_vec();
         if name != b"." && name != b".." {
             names.push(OsString::from_vec(name));
