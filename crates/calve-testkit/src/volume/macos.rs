@@ -28,7 +28,7 @@ fn format(file_system: FileSystem) -> &'static str {
 }
 
 pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
-    let has_options = !builder.mkfs.is_empty() || !builder.mount.is_empty() || !builder.reflinks;
+    let has_options = !builder.mkfs.is_empty() || !builder.mount.is_empty();
     has_options.then(|| format!("macOS has no such options of {}", builder.file_system.name()))
 }
 
