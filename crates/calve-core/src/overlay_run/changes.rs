@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
-use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,9 +62,7 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
         return Ok(Version { is_executable, contents: Some(target.into_bytes()) });
     }
     let file = open_contents(directory.as_fd(), &name, || false)?;
-    let mut contents = Vec::new();
-    let read = File::from(file).take(most + 1).read_to_end(&mut contents);
-    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let contents = sys::read(file, most + 1)?;
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 

@@ -1,6 +1,5 @@
 //! Where a file's bytes lie (FS_IOC_FIEMAP), and sharing them after the fact (FIDEDUPERANGE).
 
-use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::IFlags;
@@ -9,7 +8,7 @@ use rustix::ioctl::{Direction, Opcode, Updater, ioctl, opcode};
 
 use super::magic::{BTRFS_MAGIC, EXT4_MAGIC, TMPFS_MAGIC, XFS_MAGIC, magic};
 use super::xfs::xfs_can_reflink;
-use crate::sys::{CloneFamily, Extent, SpaceRules};
+use crate::sys::{Extent, SpaceRules};
 
 /// Extents per call. Most files have one.
 const ROOM: usize = 32;
@@ -174,11 +173,6 @@ pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
         TMPFS_MAGIC | RAMFS => SpaceRules::Exact,
         _ => SpaceRules::Unknown,
     }
-}
-
-/// Fails: extents tell more.
-pub(crate) fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> {
-    Err(Errno::OPNOTSUPP)
 }
 
 /// Returns the most bytes that one request for sharing may cover there. `None` where nothing can be shared.

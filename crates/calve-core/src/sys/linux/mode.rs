@@ -6,7 +6,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, Result};
 
-
 /// Sets the mode of the entry `name`, not following links.
 pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {
     /// fchmodat2(2), Linux 6.6. The number is the same on every architecture that Rust's standard library runs on.

@@ -1,6 +1,6 @@
 //! Mounts that one command alone sees.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -86,12 +86,12 @@ fn enter_namespaces() -> Result<()> {
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
 }
 
-fn write(path: &std::ffi::CStr, text: &str) -> Result<()> {
+fn write(path: &CStr, text: &str) -> Result<()> {
     let file = crate::sys::open_at(CWD, path, OFlags::WRONLY)?;
     let written = rustix::io::write(&file, text.as_bytes())?;
     if written == text.len() { Ok(()) } else { Err(Errno::IO) }
 }
 
-fn directory(path: &std::ffi::CStr) -> Result<OwnedFd> {
+fn directory(path: &CStr) -> Result<OwnedFd> {
     crate::sys::open_at(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY)
 }
