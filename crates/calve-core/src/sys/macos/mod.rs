@@ -20,9 +20,11 @@ use like as kernel;
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 use rustix::io::{Errno, Result};
 
-use super::{CloneFamily, SpaceRules, word};
+use super::{SpaceRules, word};
 
-pub(crate) use kernel::{BOOT_CLOCK, FILE_CLOCK, lower_priority, make_node};
+pub(crate) use kernel::{
+    BOOT_CLOCK, FILE_CLOCK, clone_family, fremovexattr as remove_xattr, has_acls_inside, lower_priority, make_node,
+};
 #[cfg(like_macos)]
 pub(crate) use like::{PASSED_OVER, Version, make_accessible, set_mode_of_name, version};
 pub(crate) use mounts::{file_system_name, is_mount_point, mount_point, mounts_below};
@@ -30,7 +32,7 @@ pub(crate) use no_extents::*;
 pub(crate) use no_watches::*;
 pub(crate) use portable::*;
 pub(crate) use rename::{rename_exchange, rename_no_replace};
-pub(crate) use xattr::{list_xattrs, remove_xattr};
+pub(crate) use xattr::list_xattrs;
 
 /// Opens a directory as a place to name things in: no read permission needed.
 pub(crate) const PATH_ONLY: OFlags = kernel::SEARCH;
@@ -183,11 +185,6 @@ pub(crate) fn keep_acl(src: BorrowedFd<'_>, clone: BorrowedFd<'_>) -> Result<()>
     }
 }
 
-/// Returns whether an entry has a list, which one call for a directory above would lose: it keeps that of its root only (reports).
-pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
-    kernel::has_acls_inside(directory)
-}
-
 /// Returns the meaning of the numbers on the file system of an open directory.
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     match file_system_name(directory).as_str() {
@@ -196,9 +193,4 @@ pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
         "hfs" => SpaceRules::Exact,
         _ => SpaceRules::Unknown,
     }
-}
-
-/// Returns the blocks that the file `name` shares with its clones. It is not opened, so that contents that are only in the cloud stay there.
-pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
-    kernel::clone_attributes(directory, name)
 }
