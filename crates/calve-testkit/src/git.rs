@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::must::must;
+use crate::must::{must, run};
 
 /// Makes a repository to serve, by `git` itself: `commits` commits on `main`, each changing one of three files.
 ///
@@ -44,12 +44,7 @@ pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
 /// Panics when `git` fails.
 #[track_caller]
 pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
-    let mut command = git_command(&directory);
-    command.args(arguments);
-    let output = must(command.output(), "run git in", directory.as_ref());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?} failed: {said}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    run(git_command(directory).args(arguments)).trim().to_owned()
 }
 
 /// Returns a command that runs `git` in `directory` for a user with a name. The configuration of the user and the machine does not touch

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::must::must;
+use crate::must::{must, run};
 
 /// Makes a program of `contents` at `path`, which every user may run. Another process writes it, so that it is not open for writing here.
 pub fn write_program(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
@@ -26,8 +26,7 @@ pub fn write_program(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
 
 /// Copies a program, as [`write_program`] does it.
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
-    let status = Command::new("install").args(["-m", "755", "--"]).arg(from.as_ref()).arg(to.as_ref()).status();
-    assert!(must(status, "copy", from.as_ref()).success(), "cannot write `{}`", to.as_ref().display());
+    run(Command::new("install").args(["-m", "755", "--"]).arg(from.as_ref()).arg(to.as_ref()));
 }
 
 /// Starts a program that was written by this very process, as soon as it can be.

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, UTIME_OMIT, 
 pub use self::everything::everything;
 pub use self::random::{for_each_seed, random};
 pub use self::shapes::{Shape, deep, node_modules_like, remove_deep, wide};
-use crate::must::must;
+use crate::must::{must, run};
 use crate::sys;
 
 /// Builds a tree step by step. Each step is done at once, and makes the directories above its path; so times and
@@ -140,9 +140,7 @@ impl Tree {
     /// Adds ACL entries as `setfacl -m` reads them: `"u:12345:rwx"`, `"d:g::r-x"` for a directory's default.
     pub fn acl(self, path: impl AsRef<Path>, entries: &str) -> Self {
         let at = self.place(path);
-        let output =
-            must(Command::new("setfacl").args(["-m", entries, "--"]).arg(&at).output(), "run setfacl for", &at);
-        assert!(output.status.success(), "setfacl {entries} {at:?}: {}", String::from_utf8_lossy(&output.stderr));
+        run(Command::new("setfacl").args(["-m", entries, "--"]).arg(&at));
         self
     }
 

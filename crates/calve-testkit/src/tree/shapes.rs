@@ -2,14 +2,14 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
 use rustix::fs::{Mode, OFlags};
 
 use crate::cursor::Cursor;
-use crate::must::must;
+use crate::must::{must, run};
 use crate::prng::SplitMix64;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -122,7 +122,5 @@ fn note(cursor: &Cursor, level: u64) -> u64 {
 
 /// Removes a tree of any depth with rm(1), which `remove_dir_all` cannot: it needs a descriptor for each level.
 pub fn remove_deep(dir: impl AsRef<Path>) {
-    let dir = dir.as_ref();
-    let removed = Command::new("rm").args(["-r", "--"]).arg(dir).stdin(Stdio::null()).status();
-    assert!(must(removed, "run rm for", dir).success(), "cannot remove `{}`", dir.display());
+    run(Command::new("rm").args(["-r", "--"]).arg(dir.as_ref()));
 }

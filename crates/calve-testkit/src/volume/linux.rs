@@ -10,9 +10,9 @@ use fs_err as fs;
 use rustix::mount::MountFlags;
 
 use super::scratch::Scratch;
-use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program, run};
+use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program};
 use crate::mounts::retry_while_busy;
-use crate::must::must;
+use crate::must::{must, run};
 use crate::skip::{find_program, is_root};
 
 /// Returns the number that statfs(2) answers, from linux/magic.h.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::scratch::Scratch;
-use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program, run};
-use crate::must::must;
+use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program};
+use crate::must::{must, run};
 
 pub(super) fn kind_of(file_system: FileSystem) -> String {
     if FileSystem::REFLINKING.contains(&file_system) { "apfs" } else { "hfs" }.to_owned()

@@ -1,7 +1,6 @@
 //! A volume as it is asked for, before it is made.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::skip::find_program;
 
@@ -78,12 +77,4 @@ impl VolumeBuilder {
 
 pub(super) fn program(name: &str) -> PathBuf {
     find_program(name).unwrap_or_else(|| panic!("the program `{name}` is not installed"))
-}
-
-pub(super) fn run(command: &mut Command) {
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) => panic!("cannot run {command:?}: {error}"),
-    };
-    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
 }
