@@ -5,6 +5,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Defines calls that this system does not have, each with its constant answer.
 macro_rules! absent {
@@ -51,14 +52,25 @@ pub(crate) fn list(directory: BorrowedFd<'_>) -> Result<Vec<(CString, rustix::fs
     Ok(found)
 }
 
-/// Hashes with FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
-fn hash(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+/// Returns a short word for this boot of the kernel.
+pub(crate) fn boot_identity() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| word(boot().unwrap_or_default().as_ref()))
 }
 
-/// Returns the hash as eight digits, for names.
+/// Returns a short word for this machine, the same after a restart.
+pub(crate) fn machine_identity() -> &'static str {
+    static MACHINE: OnceLock<String> = OnceLock::new();
+    MACHINE.get_or_init(|| match host() {
+        Some(id) => word(id.as_ref()),
+        None => word(rustix::system::uname().nodename().to_bytes()),
+    })
+}
+
+/// Returns a hash as eight digits, for names. FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
 fn word(bytes: &[u8]) -> String {
-    format!("{:08x}", hash(bytes))
+    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{hash:08x}")
 }
 
 /// How several threads make files best.

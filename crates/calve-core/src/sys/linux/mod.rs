@@ -14,14 +14,13 @@ mod xfs;
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, SeekFrom, Stat};
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 use rustix::time::ClockId;
 
-use crate::sys::{CloneFamily, ListedEntry, word};
+use crate::sys::{CloneFamily, ListedEntry};
 
 pub(crate) use btrfs::{
     btrfs_node_bytes, create_subvolume, delete_subvolume, is_subvolume, make_subvolume_writable, nested_subvolumes,
@@ -336,19 +335,14 @@ pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     Some([all - ticks[1] - ticks[3] - ticks[4], all])
 }
 
-/// Returns a short word for this boot of the kernel, the same for all containers on it.
-pub(crate) fn boot_identity() -> &'static str {
-    static BOOT: OnceLock<String> = OnceLock::new();
-    BOOT.get_or_init(|| word(beginning_of("/proc/sys/kernel/random/boot_id").unwrap_or_default().as_bytes()))
+/// Returns a value that is another one after each start of the system, the same for all containers on it.
+pub(super) fn boot() -> Option<String> {
+    beginning_of("/proc/sys/kernel/random/boot_id")
 }
 
-/// Returns a short word for this machine, the same after a restart.
-pub(crate) fn machine_identity() -> &'static str {
-    static MACHINE: OnceLock<String> = OnceLock::new();
-    MACHINE.get_or_init(|| {
-        let id = beginning_of("/etc/machine-id").filter(|id| id.len() >= 32);
-        word(id.as_ref().map_or(rustix::system::uname().nodename().to_bytes(), |id| id.as_bytes()))
-    })
+/// Returns the identity of the machine (machine-id(5)).
+pub(super) fn host() -> Option<String> {
+    beginning_of("/etc/machine-id").filter(|id| id.len() >= 32)
 }
 
 /// Reads the first bytes of a file of text.

@@ -210,12 +210,12 @@ pub(crate) fn lower_priority() {
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
-pub(super) fn boot() -> Option<Vec<u8>> {
+pub(crate) fn boot() -> Option<Vec<u8>> {
     std::fs::read("/proc/sys/kernel/random/boot_id").ok()
 }
 
-pub(super) fn host() -> Result<[u8; 16]> {
-    Err(Errno::NOSYS)
+pub(crate) fn host() -> Option<[u8; 16]> {
+    None
 }
 
 /// Returns a mount's place and the kind of its file system, as statfs(2).

@@ -13,17 +13,17 @@ mod xattr;
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
-use std::sync::OnceLock;
 
 #[cfg(like_macos)]
 use like as kernel;
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 use rustix::io::{Errno, Result};
 
-use super::{SpaceRules, word};
+use super::SpaceRules;
 
 pub(crate) use kernel::{
-    BOOT_CLOCK, FILE_CLOCK, clone_family, fremovexattr as remove_xattr, has_acls_inside, lower_priority, make_node,
+    BOOT_CLOCK, FILE_CLOCK, boot, clone_family, fremovexattr as remove_xattr, has_acls_inside, host, lower_priority,
+    make_node,
 };
 #[cfg(like_macos)]
 pub(crate) use like::{PASSED_OVER, Version, make_accessible, set_mode_of_name, version};
@@ -141,21 +141,6 @@ pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
         Err(Errno::NOTSUP | Errno::NOTTY | Errno::INVAL | Errno::NODEV) => rustix::fs::fsync(fd),
         other => other,
     }
-}
-
-/// Returns a short word for this boot of the kernel.
-pub(crate) fn boot_identity() -> &'static str {
-    static BOOT: OnceLock<String> = OnceLock::new();
-    BOOT.get_or_init(|| word(&kernel::boot().unwrap_or_default()))
-}
-
-/// Returns a short word for this machine, the same after a restart.
-pub(crate) fn machine_identity() -> &'static str {
-    static MACHINE: OnceLock<String> = OnceLock::new();
-    MACHINE.get_or_init(|| match kernel::host() {
-        Ok(id) => word(&id),
-        Err(_) => word(rustix::system::uname().nodename().to_bytes()),
-    })
 }
 
 /// Takes the list away that a new directory has from its parent, and with it what its own entries would get.

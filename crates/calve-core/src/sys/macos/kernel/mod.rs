@@ -118,16 +118,16 @@ pub(crate) fn lower_priority() {
 }
 
 /// Returns a value that is another one after each start of the system.
-pub(super) fn boot() -> Option<Vec<u8>> {
+pub(crate) fn boot() -> Option<Vec<u8>> {
     system_value(c"kern.bootsessionuuid").or_else(|| system_value(c"kern.boottime"))
 }
 
 /// Returns the identity of the machine (gethostuuid(2)).
-pub(super) fn host() -> Result<[u8; 16]> {
+pub(crate) fn host() -> Option<[u8; 16]> {
     let mut id = [0u8; 16];
     let wait = libc::timespec { tv_sec: 1, tv_nsec: 0 };
     // SAFETY: the call writes a uuid_t, which is 16 bytes, to where `id` is, and reads the time.
-    result(unsafe { libc::gethostuuid(id.as_mut_ptr(), &wait) }).map(|()| id)
+    result(unsafe { libc::gethostuuid(id.as_mut_ptr(), &wait) }).ok().map(|()| id)
 }
 
 /// Returns a value of sysctl(3), as it is.
