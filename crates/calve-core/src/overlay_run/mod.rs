@@ -24,7 +24,7 @@ use crate::progress::CancelToken;
 use crate::remove::sweep::sweep_hidden;
 use crate::report::CloneReport;
 use crate::strategy::OverlayState;
-use crate::sys::{self, Denial, OverlayPaths, Steps};
+use crate::sys::{self, Denial, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::tree::source::Source;
@@ -129,13 +129,9 @@ impl PrivateOverlay {
     /// Has `command` see the overlay. The changes are kept as long as one of its processes lives.
     pub fn contain(&self, command: &mut Command, working_directory: &Path) -> Result<StartRefusal, Error> {
         let [upper, work] = ["upper", "work"].map(|name| self.state.path.join(name));
-        let lock = self.state.lock.descriptor();
-        let steps = sys::contain(
-            command,
-            &OverlayPaths { tree: &self.tree, upper: &upper, work: &work, lock },
-            working_directory,
-        )
-        .io(Operation::MountOverlay, working_directory)?;
+        let (paths, lock) = ([&*self.tree, &upper, &work], self.state.lock.descriptor());
+        let steps = sys::contain(command, paths, lock, working_directory);
+        let steps = steps.io(Operation::MountOverlay, working_directory)?;
         Ok(StartRefusal { steps, tree: self.tree.clone(), working_directory: working_directory.to_path_buf() })
     }
 

@@ -4,7 +4,6 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::sync::OnceLock;
 
 /// Defines calls that this system does not have, each with its constant answer.
@@ -83,15 +82,6 @@ pub(crate) enum CreationPattern {
     HandedOver,
     /// The file system makes one at a time, whatever directory it is in, and those who wait for that cost more than they do.
     OneAtATime,
-}
-
-/// An overlay that one command sees, and the lock that its processes inherit.
-#[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux has it"))]
-pub(crate) struct OverlayPaths<'a> {
-    pub(crate) tree: &'a Path,
-    pub(crate) upper: &'a Path,
-    pub(crate) work: &'a Path,
-    pub(crate) lock: BorrowedFd<'a>,
 }
 
 /// The calls that the system has refused to a command.
