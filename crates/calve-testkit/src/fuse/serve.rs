@@ -36,7 +36,7 @@ pub(super) struct Server {
     memory: Mutex<Memory>,
     options: FuseOptions,
     last_handle: AtomicU64,
-    /// Of the directories that are open.
+    /// Of the directories that were opened. They stay, as nodes do.
     listings: Mutex<HashMap<u64, Listing>>,
 }
 
@@ -349,11 +349,6 @@ impl Filesystem for Server {
                 break;
             }
         }
-        reply.ok();
-    }
-
-    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.listings.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle.0);
         reply.ok();
     }
 

@@ -15,21 +15,6 @@ use crate::cursor::open_unnoticed;
 const BLOCK: usize = 4096;
 const BUFFER: usize = 64 * BLOCK;
 
-/// The sum over all blocks that are not zero of a hash of the block and its place. Blocks of zeros add nothing, so a hole
-/// needs not be read.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Digest(u64);
-
-impl Digest {
-    fn add(&mut self, at: u64, block: &[u8]) {
-        const ZEROS: [u8; BLOCK] = [0; BLOCK];
-        if block == &ZEROS[..block.len()] {
-            return;
-        }
-        self.0 = self.0.wrapping_add(hash(at, block));
-    }
-}
-
 #[expect(deprecated, reason = "its replacement cannot be given a key")]
 fn hash(key: u64, block: &[u8]) -> u64 {
     let mut hasher = std::hash::SipHasher::new_with_keys(key, 0x6361_6c76_6521_2121);
@@ -37,10 +22,13 @@ fn hash(key: u64, block: &[u8]) -> u64 {
     hasher.finish()
 }
 
-pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Digest> {
+/// Returns the sum over all blocks that are not zero of a hash of the block and its place. Blocks of zeros add nothing, so a hole
+/// needs not be read.
+pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<u64> {
+    const ZEROS: [u8; BLOCK] = [0; BLOCK];
     // Without NONBLOCK a FIFO that took the file's place since it was looked at would hang the test.
     let file = File::from(open_unnoticed(dir, name, OFlags::RDONLY | OFlags::NONBLOCK)?);
-    let mut digest = Digest::default();
+    let mut digest = 0u64;
     let mut buffer = Vec::with_capacity(BUFFER);
     let mut at = 0;
     loop {
@@ -55,8 +43,9 @@ pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Digest> {
         buffer.clear();
         let read = (&file).take(BUFFER as u64).read_to_end(&mut buffer);
         read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        for (index, block) in buffer.chunks(BLOCK).enumerate() {
-            digest.add(at + (index * BLOCK) as u64, block);
+        let blocks = buffer.chunks(BLOCK).enumerate();
+        for (index, block) in blocks.filter(|(_, block)| *block != &ZEROS[..block.len()]) {
+            digest = digest.wrapping_add(hash(at + (index * BLOCK) as u64, block));
         }
         if buffer.len() < BUFFER {
             return Ok(digest);
