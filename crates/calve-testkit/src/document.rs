@@ -11,11 +11,11 @@ const SCHEMA: &str = include_str!("../../../docs/schemas/receipts.json");
 pub fn assert_document(document: &Value) {
     let Some(kind) = document["schema"].as_str() else { return };
     let schema: Value = serde_json::from_str(SCHEMA).unwrap_or_default();
-    let definitions = schema["$defs"].as_object().into_iter().flatten();
+    let mut definitions = schema["$defs"].as_object().into_iter().flatten();
     let is_kind =
         |rule: &Value| rule["const"] == kind || rule["enum"].as_array().is_some_and(|all| all.contains(&kind.into()));
-    let mut definitions = definitions.filter(|(_, definition)| is_kind(&definition["properties"]["schema"]));
-    let Some((name, definition)) = definitions.next() else {
+    let found = definitions.find(|(_, definition)| is_kind(&definition["properties"]["schema"]));
+    let Some((name, definition)) = found else {
         panic!("docs/schemas/receipts.json has no document {kind}");
     };
     if let Err(why) = (Checker { schema: &schema }).check(definition, document, name) {
