@@ -34,7 +34,6 @@ pub(crate) use portable::*;
 pub(crate) use rename::{rename_exchange, rename_no_replace};
 pub(crate) use xattr::list_xattrs;
 
-/// Opens a directory as a place to name things in: no read permission needed.
 pub(crate) const PATH_ONLY: OFlags = kernel::SEARCH;
 
 /// macOS has no flag that leaves access times alone; APFS keeps them relative to the modification time (relatime).
@@ -110,7 +109,6 @@ pub(crate) fn clone_directory_refusal(src: BorrowedFd<'_>, parent: BorrowedFd<'_
     (kernel::has_clones(src) == Ok(false)).then(|| format!("{} has no clonefile", file_system_name(src)))
 }
 
-/// Returns whether other machines may use the file system too.
 pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
     kernel::is_local(directory).map(|is_local| !is_local)
 }
@@ -170,7 +168,6 @@ pub(crate) fn keep_acl(src: BorrowedFd<'_>, clone: BorrowedFd<'_>) -> Result<()>
     }
 }
 
-/// Returns the meaning of the numbers on the file system of an open directory.
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     match file_system_name(directory).as_str() {
         "apfs" => SpaceRules::Apfs,

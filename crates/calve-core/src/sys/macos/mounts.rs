@@ -21,12 +21,10 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     }
 }
 
-/// Returns where the file system of an open directory is mounted.
 pub(crate) fn mount_point(directory: BorrowedFd<'_>) -> Option<PathBuf> {
     kernel::mounted(directory).ok().map(|(point, _)| seen(&point))
 }
 
-/// Returns the mount points below an open directory, not counting itself.
 pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     let root = path_of(directory)?;
     let mut below: Vec<PathBuf> = kernel::mount_points()?

@@ -119,7 +119,6 @@ pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Hole(position))
 }
 
-/// Returns the size of a file in bytes.
 pub(crate) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }

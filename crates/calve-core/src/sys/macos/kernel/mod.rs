@@ -70,7 +70,6 @@ pub(super) const KEPT: u32 = LOCKED | libc::UF_NODUMP | libc::UF_OPAQUE | libc::
 /// The flags that forbid changes and that only root sets.
 pub(super) const OF_ROOT: u32 = libc::SF_IMMUTABLE | libc::SF_APPEND;
 
-/// Returns the flags of an open file.
 pub(super) fn flags(fd: BorrowedFd<'_>) -> Result<u32> {
     rustix::fs::fstat(fd).map(|stat| stat.st_flags)
 }
