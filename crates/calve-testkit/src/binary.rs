@@ -11,10 +11,7 @@ use std::path::PathBuf;
 /// # Panics
 /// If the program has not been built.
 pub fn calve_binary() -> PathBuf {
-    let binary = match env::var_os("CALVE_BINARY") {
-        Some(named) => PathBuf::from(named),
-        None => beside_this_test(),
-    };
+    let binary = env::var_os("CALVE_BINARY").map_or_else(beside_this_test, PathBuf::from);
     assert!(
         binary.is_file(),
         "`{}` does not exist: run `cargo build -p calve` (with the same profile and target directory) first",
@@ -26,10 +23,7 @@ pub fn calve_binary() -> PathBuf {
 /// Returns the program beside the test. Tests are in `target/<profile>/deps`, doctests and examples at other depths, programs in
 /// `target/<profile>`.
 fn beside_this_test() -> PathBuf {
-    let test = match env::current_exe() {
-        Ok(path) => path,
-        Err(error) => panic!("the path of the running test is unknown: {error}"),
-    };
+    let test = env::current_exe().unwrap_or_else(|error| panic!("the path of the running test is unknown: {error}"));
     let profile = test
         .ancestors()
         .find(|dir| dir.join("deps").is_dir())

@@ -11,11 +11,11 @@ const SCHEMA: &str = include_str!("../../../docs/schemas/receipts.json");
 pub fn assert_document(document: &Value) {
     let Some(kind) = document["schema"].as_str() else { return };
     let schema: Value = serde_json::from_str(SCHEMA).unwrap_or_default();
-    let definitions = schema["$defs"].as_object().into_iter().flatten();
+    let mut definitions = schema["$defs"].as_object().into_iter().flatten();
     let is_kind =
         |rule: &Value| rule["const"] == kind || rule["enum"].as_array().is_some_and(|all| all.contains(&kind.into()));
-    let mut definitions = definitions.filter(|(_, definition)| is_kind(&definition["properties"]["schema"]));
-    let Some((name, definition)) = definitions.next() else {
+    let found = definitions.find(|(_, definition)| is_kind(&definition["properties"]["schema"]));
+    let Some((name, definition)) = found else {
         panic!("docs/schemas/receipts.json has no document {kind}");
     };
     if let Err(why) = (Checker { schema: &schema }).check(definition, document, name) {
@@ -70,30 +70,22 @@ impl Checker<'_> {
     }
 
     fn check_keys(&self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
-        // A map: one kind of value for all keys but those that have a rule of their own.
-        if rule["additionalProperties"].is_object() {
-            let rule_of = |key: &str| rule["properties"].get(key).unwrap_or(&rule["additionalProperties"]);
-            let mut required = rule["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            if let Some(missing) = required.find(|key| value.get(key).is_none()) {
-                return Err(format!("{at} lacks {missing}"));
-            }
-            let mut entries = value.as_object().into_iter().flatten();
-            return entries.try_for_each(|(key, value)| self.check(rule_of(key), value, &format!("{at}.{key}")));
-        }
         let is_required = |key: &str| rule["required"].as_array().is_some_and(|keys| keys.iter().any(|one| one == key));
-        let properties = || rule["properties"].as_object().into_iter().flatten();
-        let expected = properties().filter(|(key, _)| is_required(key) || value.get(key).is_some());
-        let expected: Vec<&String> = expected.map(|(key, _)| key).collect();
-        let mut keys: Vec<&String> = value.as_object().into_iter().flatten().map(|(key, _)| key).collect();
+        // In a map one kind of value for all keys but those that have a rule of their own.
+        let (own, others) = (&rule["properties"], &rule["additionalProperties"]);
+        let entries = || value.as_object().into_iter().flatten();
+        let expected = own.as_object().into_iter().flatten().map(|(key, _)| key);
+        let expected: Vec<_> = expected.filter(|key| is_required(key) || value.get(key).is_some()).collect();
+        let keys = entries().map(|(key, _)| key).filter(|key| !others.is_object() || own.get(key).is_some());
+        let mut keys: Vec<_> = keys.collect();
         if rule["flattened"] == true {
             keys.sort();
         }
         if keys != expected {
             return Err(format!("the keys of {at} are {keys:?}, not {expected:?}"));
         }
-        expected.iter().try_for_each(|key| {
-            self.check(&rule["properties"][key.as_str()], &value[key.as_str()], &format!("{at}.{key}"))
-        })
+        let rule_of = |key: &str| own.get(key).unwrap_or(others);
+        entries().try_for_each(|(key, value)| self.check(rule_of(key), value, &format!("{at}.{key}")))
     }
 }
 

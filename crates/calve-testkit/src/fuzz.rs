@@ -5,8 +5,7 @@
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::prng::SplitMix64;
@@ -35,16 +34,16 @@ pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
         None => 1,
     };
     let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
-    let watch = Watch::start();
+    let inputs = watch();
     let called = |input: &[u8]| {
-        watch.sees(input);
+        let _ = inputs.send(input.to_vec());
         target(input);
     };
     seeds.iter().for_each(|seed| called(seed));
     let fails = |mutation: &Mutation| catch_unwind(AssertUnwindSafe(|| called(&mutation.of(seeds)))).is_err();
-    let inputs = rounds(INPUTS) as u64;
+    let usual = rounds(INPUTS) as u64;
     let mut tried = 0;
-    while deadline.map_or(tried < inputs, |deadline| Instant::now() < deadline) {
+    while deadline.map_or(tried < usual, |deadline| Instant::now() < deadline) {
         let seed = first.wrapping_add(tried);
         let mut mutation = Mutation::made(&mut SplitMix64::new(seed));
         if fails(&mutation) {
@@ -73,71 +72,31 @@ fn spelled(input: &[u8]) -> String {
     text + "\""
 }
 
-/// Ends the process when a target does not return.
-struct Watch {
-    current: Arc<Mutex<Vec<u8>>>,
-    alive: std::sync::mpsc::Sender<()>,
-}
-
-impl Watch {
-    #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
-    fn start() -> Self {
-        let current = Arc::new(Mutex::new(Vec::new()));
-        let (alive, heard) = channel::<()>();
-        let watched = Arc::clone(&current);
-        std::thread::spawn(move || {
-            loop {
-                match heard.recv_timeout(PATIENCE) {
-                    Ok(()) => {}
-                    Err(RecvTimeoutError::Disconnected) => return,
-                    Err(RecvTimeoutError::Timeout) => {
-                        let input = watched.lock().unwrap_or_else(PoisonError::into_inner);
-                        eprintln!("no end after {PATIENCE:?} with {}", spelled(&input));
-                        std::process::abort();
-                    }
+/// Returns the place for each input that a target gets. Ends the process when a target does not return.
+#[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
+fn watch() -> SyncSender<Vec<u8>> {
+    let (inputs, seen) = sync_channel::<Vec<u8>>(1);
+    std::thread::spawn(move || {
+        let mut current = Vec::new();
+        loop {
+            match seen.recv_timeout(PATIENCE) {
+                Ok(input) => current = input,
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    eprintln!("no end after {PATIENCE:?} with {}", spelled(&current));
+                    std::process::abort();
                 }
             }
-        });
-        Self { current, alive }
-    }
-
-    fn sees(&self, input: &[u8]) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clear();
-        current.extend_from_slice(input);
-        let _ = self.alive.send(());
-    }
+        }
+    });
+    inputs
 }
 
-/// One of the seeds, and its changes. Seed numbers and positions are taken modulo their count.
+/// One of the seeds, and the seeds of its changes.
 #[derive(Clone)]
 struct Mutation {
     seed: u64,
-    changes: Vec<Change>,
-}
-
-/// A change of some bytes: those from `at` on, as many as `length` or to the end.
-#[derive(Clone)]
-struct Change {
-    at: u64,
-    length: usize,
-    kind: Kind,
-}
-
-#[derive(Clone)]
-enum Kind {
-    /// Turns a bit of the first of them around.
-    Flip(u8),
-    /// Puts other bytes in their place.
-    Replace(Vec<u8>),
-    /// The same, in place of as many: a length stays where it is read.
-    Overwrite(Vec<u8>),
-    /// Puts other bytes before them.
-    Insert(Vec<u8>),
-    /// Puts a piece of another seed in their place.
-    Splice(u64, u64),
-    Repeat,
-    Truncate,
+    changes: Vec<u64>,
 }
 
 const NUMBERS: [u64; 10] = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, u64::MAX];
@@ -164,59 +123,46 @@ fn bytes(random: &mut SplitMix64) -> Vec<u8> {
 impl Mutation {
     fn made(random: &mut SplitMix64) -> Self {
         let changes = 1 + random.below(7);
-        Self { seed: random.next_u64(), changes: (0..changes).map(|_| Change::made(random)).collect() }
+        Self { seed: random.next_u64(), changes: (0..changes).map(|_| random.next_u64()).collect() }
     }
 
     fn of(&self, seeds: &[&[u8]]) -> Vec<u8> {
-        let seed = |number: u64| seeds[(number % seeds.len() as u64) as usize];
-        let index = |at: u64, length: usize| (at % (length as u64 + 1)) as usize;
-        let mut input = seed(self.seed).to_vec();
-        for Change { at, length, kind } in &self.changes {
-            let start = index(*at, input.len());
-            let range = start..input.len().min(start + length);
-            match kind {
-                Kind::Flip(bit) => {
-                    if let Some(byte) = input.get_mut(start) {
-                        *byte ^= 1 << bit;
-                    }
-                }
-                Kind::Replace(bytes) => drop(input.splice(range, bytes.iter().copied())),
-                Kind::Overwrite(bytes) => {
-                    let end = input.len().min(start + bytes.len());
-                    drop(input.splice(start..end, bytes.iter().copied()));
-                }
-                Kind::Insert(bytes) => drop(input.splice(start..start, bytes.iter().copied())),
-                Kind::Splice(number, from) => {
-                    let other = seed(*number);
-                    let from = index(*from, other.len());
-                    let piece = other[from..other.len().min(from + length)].to_vec();
-                    drop(input.splice(range, piece));
-                }
-                Kind::Repeat => {
-                    let piece = input[range].to_vec();
-                    drop(input.splice(start..start, piece));
-                }
-                Kind::Truncate => input.truncate(start),
-            }
+        let mut input = seeds[(self.seed % seeds.len() as u64) as usize].to_vec();
+        for change in &self.changes {
+            change_some(&mut input, seeds, &mut SplitMix64::new(*change));
         }
         input.truncate(LONGEST);
         input
     }
 }
 
-impl Change {
-    fn made(random: &mut SplitMix64) -> Self {
-        let kind = match random.below(7) {
-            0 => Kind::Flip(random.below(8) as u8),
-            1 => Kind::Replace(bytes(random)),
-            2 => Kind::Overwrite(bytes(random)),
-            3 => Kind::Insert(bytes(random)),
-            4 => Kind::Splice(random.next_u64(), random.next_u64()),
-            5 => Kind::Repeat,
-            _ => Kind::Truncate,
-        };
-        // Short pieces more often than long ones.
-        let longest = 1 << random.below(10);
-        Self { at: random.next_u64(), length: random.below(longest) as usize, kind }
-    }
+/// Changes some bytes, short pieces more often than long ones.
+fn change_some(input: &mut Vec<u8>, seeds: &[&[u8]], random: &mut SplitMix64) {
+    let longest = 1 << random.below(10);
+    let length = random.below(longest) as usize;
+    let start = random.below(input.len() as u64 + 1) as usize;
+    let range = start..input.len().min(start + length);
+    let (range, bytes) = match random.below(7) {
+        // One bit the other way round.
+        0 => match input.get(start) {
+            Some(byte) => (start..start + 1, vec![byte ^ (1u8 << random.below(8))]),
+            None => return,
+        },
+        1 => (range, bytes(random)),
+        // As many are replaced: a length stays where it is read.
+        2 => {
+            let bytes = bytes(random);
+            (start..input.len().min(start + bytes.len()), bytes)
+        }
+        3 => (start..start, bytes(random)),
+        // A piece of another seed.
+        4 => {
+            let other = random.pick(seeds);
+            let from = random.below(other.len() as u64 + 1) as usize;
+            (range, other[from..other.len().min(from + length)].to_vec())
+        }
+        5 => (start..start, input[range].to_vec()),
+        _ => (start..input.len(), Vec::new()),
+    };
+    drop(input.splice(range, bytes));
 }

@@ -2,24 +2,22 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::must::must;
+use crate::must::{feed, run};
 
 /// Makes a repository to serve, by `git` itself: `commits` commits on `main`, each changing one of three files.
 ///
 /// Filters are allowed; `git config uploadpack.allowFilter false` in it takes that away.
 pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
     let directory = directory.as_ref();
-    let name: &OsStr = directory.as_os_str();
-    git(Path::new("/"), [OsStr::new("init"), "-q".as_ref(), "--bare".as_ref(), name]);
-    git(directory, ["symbolic-ref", "HEAD", "refs/heads/main"]);
-    for setting in ["uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"] {
-        git(directory, ["config", setting, "true"]);
+    run(git_command("/").args(["init", "--quiet", "--bare", "--initial-branch=main"]).arg(directory));
+    for (setting, value) in
+        [("uploadpack.allowFilter", "true"), ("uploadpack.allowAnySHA1InWant", "true"), ("gc.auto", "0")]
+    {
+        git(directory, ["config", setting, value]);
     }
-    git(directory, ["config", "gc.auto", "0"]);
     let mut stream = String::new();
     for number in 1..=commits {
         let file = ["readme", "src/main", "docs/guide"][number % 3];
@@ -27,29 +25,17 @@ pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
         let content: String =
             (0..200).map(|line| format!("{} of {number}\n", (line * number * 7919) % 10_007)).collect();
         let when = 1_500_000_000 + number;
-        stream.push_str(&format!("commit refs/heads/main\ncommitter Ann <ann@example.org> {when} +0000\n"));
-        stream.push_str(&format!("data <<end\ncommit {number}\nend\nM 644 inline {file}\ndata {}\n", content.len()));
-        stream.push_str(&content);
-        stream.push('\n');
+        stream += &format!("commit refs/heads/main\ncommitter Ann <ann@example.org> {when} +0000\n");
+        stream += &format!("data <<end\ncommit {number}\nend\nM 644 inline {file}\ndata {}\n", content.len());
+        stream += &format!("{content}\n");
     }
-    let mut import = git_command(directory);
-    let spawned = import.args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn();
-    let mut child = must(spawned, "import into", directory);
-    if let Some(mut stdin) = child.stdin.take() {
-        must(stdin.write_all(stream.as_bytes()), "import into", directory);
-    }
-    assert!(must(child.wait(), "import into", directory).success(), "git fast-import failed");
+    feed(git_command(directory).args(["fast-import", "--quiet"]), stream.as_bytes());
 }
 
 /// Panics when `git` fails.
 #[track_caller]
 pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
-    let mut command = git_command(&directory);
-    command.args(arguments);
-    let output = must(command.output(), "run git in", directory.as_ref());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?} failed: {said}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    run(git_command(directory).args(arguments)).trim().to_owned()
 }
 
 /// Returns a command that runs `git` in `directory` for a user with a name. The configuration of the user and the machine does not touch

@@ -5,7 +5,6 @@
 //! failure. The calls of the dynamic loader count too: the first `openat`s of a program open its libraries. And a
 //! system call has to be named as the program makes it: `unlinkat` is not `unlink`.
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -43,12 +42,6 @@ pub struct Outcome {
     pub injected: bool,
     /// The traced calls, one a line, for messages.
     pub trace: String,
-}
-
-impl Outcome {
-    pub fn was_killed(&self) -> bool {
-        self.status.signal() == Some(9)
-    }
 }
 
 /// Runs `command` under `injection`; `None` if there is no `strace` (see [`skip`](crate::skip())).

@@ -53,7 +53,7 @@ pub use program::{copy_program, spawn_written, write_program};
 pub use rounds::{few_rounds, rounds};
 pub use skip::{is_root, require_program, require_root, skip};
 pub use tree::{
-    Capability, Everything, Shape, Tree, deep, everything, for_each_seed, node_modules_like, random, remove_deep, wide,
+    Capability, Shape, Tree, deep, everything, for_each_seed, node_modules_like, random, remove_deep, wide,
 };
 pub use user::UnprivilegedUser;
 pub use volume::{FileSystem, Volume, VolumeBuilder, isolate_mounts};

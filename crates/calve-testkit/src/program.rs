@@ -4,30 +4,23 @@
 //! test starts at that moment has open too, until it has become another program. So a program that this process has written may not
 //! be ready to be run, for a moment, now and then.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::must::must;
+use crate::must::{feed, run};
 
 /// Makes a program of `contents` at `path`, which every user may run. Another process writes it, so that it is not open for writing here.
 pub fn write_program(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
-    let path = path.as_ref();
     let mut command = Command::new("sh");
-    command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path);
-    let mut writer = must(command.stdin(Stdio::piped()).spawn(), "write", path);
-    let mut input = writer.stdin.take().unwrap_or_else(|| panic!("no way to write `{}`", path.display()));
-    must(input.write_all(contents.as_ref()), "write", path);
-    drop(input);
-    assert!(must(writer.wait(), "write", path).success(), "cannot write `{}`", path.display());
+    feed(command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path.as_ref()), contents.as_ref());
 }
 
 /// Copies a program, as [`write_program`] does it.
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
-    let status = Command::new("install").args(["-m", "755", "--"]).arg(from.as_ref()).arg(to.as_ref()).status();
-    assert!(must(status, "copy", from.as_ref()).success(), "cannot write `{}`", to.as_ref().display());
+    run(Command::new("install").args(["-m", "755", "--"]).arg(from.as_ref()).arg(to.as_ref()));
 }
 
 /// Starts a program that was written by this very process, as soon as it can be.

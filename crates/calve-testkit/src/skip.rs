@@ -16,24 +16,20 @@ use crate::must::must;
 ///
 /// Test harnesses name each test's thread after the test, so the line names the test.
 #[track_caller]
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen in the log")]
 pub fn skip(reason: &str) {
     let current = thread::current();
     let name = current.name().unwrap_or("unnamed test");
-    assert!(!in_ci(), "must not be skipped in CI: {name}: {reason}");
+    let in_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(!in_ci, "must not be skipped in CI: {name}: {reason}");
     let line = format!("skipped: {name}: {reason}\n");
-    #[expect(clippy::print_stderr, reason = "a skipped test must be seen in the log")]
-    {
-        eprint!("{line}");
-    }
+    eprint!("{line}");
     if let Some(log) = env::var_os("CALVE_SKIP_LOG") {
-        append(Path::new(&log), &line);
+        let log = Path::new(&log);
+        let mut file = must(fs::OpenOptions::new().append(true).create(true).open(log), "open", log);
+        // Tests of several processes append at once, so a line is one write.
+        must(file.write_all(line.as_bytes()), "append to", log);
     }
-}
-
-/// Tests of several processes append at once, so a line is one write.
-fn append(log: &Path, line: &str) {
-    let mut file = must(fs::OpenOptions::new().append(true).create(true).open(log), "open", log);
-    must(file.write_all(line.as_bytes()), "append to", log);
 }
 
 /// Returns whether the tests run as root, which mounts, foreign owners and device nodes need.
@@ -68,8 +64,4 @@ pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
         .chain(["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from))
         .map(|dir| dir.join(program))
         .find(|candidate| candidate.is_file())
-}
-
-fn in_ci() -> bool {
-    env::var_os("CI").is_some_and(|value| !value.is_empty())
 }

@@ -374,31 +374,24 @@ impl ApplyRequest<'_> {
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
         let order: Vec<_> = new.into_iter().chain(gone).collect();
         let (mut done, mut seals) = (0, Vec::new());
-        let mut failed = None;
-        for (number, one) in &order {
-            let (_, stage) = &stages[one.place];
-            let moved = self.move_entry(stage, *number, one, Way::There);
-            done += usize::from(moved.is_ok());
-            if let Err(why) = moved.and_then(|()| self.check_moved(stage, *number, one)) {
-                failed = Some((one.path.clone(), why));
-                break;
+        let mut make = || -> Result<(), (PathBuf, FailureReason)> {
+            for (number, one) in &order {
+                let (_, stage) = &stages[one.place];
+                let moved = self.move_entry(stage, *number, one, Way::There);
+                done += usize::from(moved.is_ok());
+                let checked = moved.and_then(|()| self.check_moved(stage, *number, one));
+                checked.map_err(|why| (one.path.clone(), why))?;
             }
-        }
-        // Before the directories above them are closed.
-        if failed.is_none() {
-            failed = self.set_times(timed).err().map(|(path, errno)| (path, FailureReason::System(errno)));
-        }
-        // The deepest first: the others may be closed then.
-        for path in sealed.iter().rev() {
-            if failed.is_some() {
-                break;
+            // Before the directories above them are closed.
+            self.set_times(timed).map_err(|(path, errno)| (path, FailureReason::System(errno)))?;
+            // The deepest first: the others may be closed then.
+            for path in sealed.iter().rev() {
+                let seal = self.seal(path).map_err(|errno| (path.clone(), FailureReason::System(errno)))?;
+                seals.push((path.clone(), seal));
             }
-            match self.seal(path) {
-                Ok(seal) => seals.push((path.clone(), seal)),
-                Err(errno) => failed = Some((path.clone(), FailureReason::System(errno))),
-            }
-        }
-        let Some((path, why)) = failed else { return Ok(seals) };
+            Ok(())
+        };
+        let Err((path, why)) = make() else { return Ok(seals) };
         let mut left = None;
         for (path, seal) in seals {
             if let Err(errno) = seal.take_back() {

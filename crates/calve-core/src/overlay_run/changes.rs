@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
-use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,9 +62,7 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
         return Ok(Version { is_executable, contents: Some(target.into_bytes()) });
     }
     let file = open_contents(directory.as_fd(), &name, || false)?;
-    let mut contents = Vec::new();
-    let read = File::from(file).take(most + 1).read_to_end(&mut contents);
-    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let contents = sys::read(file, most + 1)?;
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 
@@ -168,19 +164,11 @@ impl ChangeReader<'_> {
         let upper = (layers != Layers::Lower).then(|| sys::unless_gone(node.open(self.upper, OFlags::RDONLY)));
         let upper = upper.transpose()?.flatten();
         let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
+        let is_hidden = upper.as_ref().map_or(Ok(true), |upper| sys::is_opaque(upper.as_fd(), self.opaque))?;
+        let shown = if is_hidden { Lower::Hidden } else { above };
         let mut names = BTreeSet::new();
-        let mut shown = above;
-        match &upper {
-            Some(upper) => {
-                names.extend(sys::list(upper.as_fd())?.into_iter().map(|(name, _)| name));
-                if sys::is_opaque(upper.as_fd(), self.opaque)? {
-                    shown = Lower::Hidden;
-                }
-            }
-            None => shown = Lower::Hidden,
-        }
-        if let (Some(lower), Lower::Hidden) = (&lower, shown) {
-            names.extend(sys::list(lower.as_fd())?.into_iter().map(|(name, _)| name));
+        for directory in upper.iter().chain(lower.iter().filter(|_| shown == Lower::Hidden)) {
+            names.extend(sys::list(directory.as_fd())?.into_iter().map(|(name, _)| name));
         }
         let [upper, lower] = [&upper, &lower].map(|directory| directory.as_ref().map(AsFd::as_fd));
         names.iter().try_for_each(|name| self.entry(node, name, upper, lower, shown))

@@ -24,7 +24,7 @@ use crate::progress::CancelToken;
 use crate::remove::sweep::sweep_hidden;
 use crate::report::CloneReport;
 use crate::strategy::OverlayState;
-use crate::sys::{self, Denial, OverlayPaths, Steps};
+use crate::sys::{self, Denial, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::tree::source::Source;
@@ -129,13 +129,9 @@ impl PrivateOverlay {
     /// Has `command` see the overlay. The changes are kept as long as one of its processes lives.
     pub fn contain(&self, command: &mut Command, working_directory: &Path) -> Result<StartRefusal, Error> {
         let [upper, work] = ["upper", "work"].map(|name| self.state.path.join(name));
-        let lock = self.state.lock.descriptor();
-        let steps = sys::contain(
-            command,
-            &OverlayPaths { tree: &self.tree, upper: &upper, work: &work, lock },
-            working_directory,
-        )
-        .io(Operation::MountOverlay, working_directory)?;
+        let (paths, lock) = ([&*self.tree, &upper, &work], self.state.lock.descriptor());
+        let steps = sys::contain(command, paths, lock, working_directory);
+        let steps = steps.io(Operation::MountOverlay, working_directory)?;
         Ok(StartRefusal { steps, tree: self.tree.clone(), working_directory: working_directory.to_path_buf() })
     }
 
@@ -172,10 +168,9 @@ impl PrivateOverlay {
             return Ok(shown.touched.clone());
         }
         let now = self.list(layers, ListingScope::Touched)?;
-        let other = now.iter().zip(&shown.touched).find(|(now, shown)| now != shown);
-        let other = other.map(|((now, _), (shown, _))| now.path.clone().min(shown.path.clone()));
-        let longer = [&now, &shown.touched].map(|list| list.get(now.len().min(shown.touched.len())));
-        match other.or_else(|| longer.into_iter().flatten().next().map(|(change, _)| change.path.clone())) {
+        let mut pairs = (0..now.len().max(shown.touched.len())).map(|at| [now.get(at), shown.touched.get(at)]);
+        let other = pairs.find(|[now, shown]| now != shown);
+        match other.and_then(|pair| pair.into_iter().flatten().map(|(change, _)| &change.path).min()) {
             Some(path) => Err(PrivateError::ChangedSinceShown(self.tree.join(path)).into()),
             None => Ok(now),
         }
@@ -227,21 +222,14 @@ impl PrivateOverlay {
         // The clone gets the metadata of the tree's root when it gets its name: the command's come after that.
         let below = changes.into_iter().filter(|(change, _)| !change.path.as_os_str().is_empty());
         let below: Vec<_> = below.map(|(change, _)| (change, true)).collect();
-        fn request<'a>(
-            dst: &'a Path,
-            real_path: &'a Path,
-            lower: BorrowedFd<'a>,
-            upper: Layer<'a>,
-            cancel: &'a CancelToken,
-        ) -> ApplyRequest<'a> {
-            ApplyRequest { tree: dst, real_path, lower, upper, since: None, shown: None, cancel }
-        }
-        let upper = self.layer(layers[1].as_fd());
+        let (upper, cancel) = (self.layer(layers[1].as_fd()), &options.cancel);
+        let (tree, since, shown) = (dst, None, None);
         let report = clone_and_change(&self.tree, dst, options, |staged| {
-            request(dst, &staged.path(), staged.root()?, upper, &options.cancel).apply(&below)
+            let (real_path, lower) = (&staged.path(), staged.root()?);
+            ApplyRequest { tree, real_path, lower, upper, since, shown, cancel }.apply(&below)
         })?;
         let root = open_directory(dst)?;
-        request(dst, dst, root.as_fd(), upper, &options.cancel).give_root()?;
+        ApplyRequest { tree, real_path: dst, lower: root.as_fd(), upper, since, shown, cancel }.give_root()?;
         Ok(report)
     }
 

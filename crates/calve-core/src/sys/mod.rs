@@ -2,6 +2,10 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::{CStr, CString};
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+
 /// Defines calls that this system does not have, each with its constant answer.
 macro_rules! absent {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $returned:ty = $answer:expr;)*) => {
@@ -24,16 +28,7 @@ mod unix;
 pub use unix::unescape;
 pub(crate) use unix::*;
 
-pub(crate) use rustix::io::retry_on_intr as retry;
-
-mod result;
-pub(crate) use result::Result;
-
-mod watch_event;
-pub(crate) use watch_event::*;
-
-mod overlay_paths;
-pub(crate) use overlay_paths::*;
+pub(crate) use rustix::io::{Result, retry_on_intr as retry};
 
 mod extent;
 pub(crate) use extent::*;
@@ -45,7 +40,7 @@ pub(crate) const MOST_DESCRIPTORS: usize = if cfg!(target_os = "macos") { 160 } 
 pub(crate) const TIME_REACH_SECONDS: i64 = if cfg!(target_os = "macos") { 1 << 33 } else { 1 << 40 };
 
 /// Returns the entries of a directory that is not large.
-pub(crate) fn list(directory: std::os::fd::BorrowedFd<'_>) -> Result<Vec<(std::ffi::CString, rustix::fs::FileType)>> {
+pub(crate) fn list(directory: BorrowedFd<'_>) -> Result<Vec<(CString, rustix::fs::FileType)>> {
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory, &mut buffer)?;
     let mut found = Vec::new();
@@ -56,14 +51,25 @@ pub(crate) fn list(directory: std::os::fd::BorrowedFd<'_>) -> Result<Vec<(std::f
     Ok(found)
 }
 
-/// Hashes with FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
-fn hash(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+/// Returns a short word for this boot of the kernel.
+pub(crate) fn boot_identity() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| word(boot().unwrap_or_default().as_ref()))
 }
 
-/// Returns the hash as eight digits, for names.
+/// Returns a short word for this machine, the same after a restart.
+pub(crate) fn machine_identity() -> &'static str {
+    static MACHINE: OnceLock<String> = OnceLock::new();
+    MACHINE.get_or_init(|| match host() {
+        Some(id) => word(id.as_ref()),
+        None => word(rustix::system::uname().nodename().to_bytes()),
+    })
+}
+
+/// Returns a hash as eight digits, for names. FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
 fn word(bytes: &[u8]) -> String {
-    format!("{:08x}", hash(bytes))
+    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{hash:08x}")
 }
 
 /// How several threads make files best.
@@ -76,4 +82,47 @@ pub(crate) enum CreationPattern {
     HandedOver,
     /// The file system makes one at a time, whatever directory it is in, and those who wait for that cost more than they do.
     OneAtATime,
+}
+
+/// The calls that the system has refused to a command.
+#[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux has it"))]
+pub(crate) enum Denial {
+    Namespaces,
+    Overlay,
+    /// The working directory, in the overlay.
+    WorkingDirectory,
+}
+
+/// A change of an entry of a watched directory, or (without a name) of the directory itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux tells it so"))]
+pub(crate) enum WatchEventKind {
+    /// A file was opened; whether for writing is not told. Several that follow each other are told as one.
+    Opened,
+    /// Its contents or its metadata.
+    Changed,
+    /// It has this name since now: made, or linked.
+    Made,
+    /// It has this name since now: it was moved here.
+    MovedHere,
+    /// It was moved away from this name.
+    MovedAway,
+    Removed,
+    /// The directory itself was moved or removed.
+    DirectoryTaken,
+    /// Nothing more comes from this watch.
+    WatchEnded,
+    /// The file system is gone.
+    Unmounted,
+    /// The queue was full, and events are lost.
+    Overflow,
+}
+
+pub(crate) struct WatchEvent<'a> {
+    pub(crate) watch: i32,
+    pub(crate) happening: WatchEventKind,
+    pub(crate) is_directory: bool,
+    /// The number that both ends of a move have.
+    pub(crate) cookie: u32,
+    pub(crate) name: Option<&'a CStr>,
 }

@@ -26,18 +26,9 @@ pub(super) struct Memory {
     last: u64,
 }
 
-/// Who makes something, and with which mode.
-pub(super) struct Maker {
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-    pub(super) mode: u32,
-    pub(super) rdev: u32,
-}
-
 impl Memory {
     pub(super) fn new() -> Self {
-        let maker = Maker { uid: 0, gid: 0, mode: 0o777, rdev: 0 };
-        let root = node(1, 1, OsStr::new("/"), FileType::Directory, &maker);
+        let root = node(1, 1, OsStr::new("/"), attributes(FileType::Directory, (0, 0), 0o777, 0));
         Self { nodes: HashMap::from([(1, root)]), last: 1 }
     }
 
@@ -66,38 +57,39 @@ impl Memory {
         Ok(listing)
     }
 
-    /// Copies bytes from a place in one file to a place in another.
-    pub(super) fn copy(&mut self, src: (INodeNo, u64), dst: (INodeNo, u64), length: u64) -> Result<usize> {
-        let data = &self.node(src.0)?.data;
-        let from = data.len().min(src.1 as usize);
-        let bytes = data[from..data.len().min(from + length as usize)].to_vec();
-        let node = self.node_mut(dst.0)?;
-        let (start, end) = (dst.1 as usize, dst.1 as usize + bytes.len());
-        if node.data.len() < end {
-            resize(node, end);
-        }
-        node.data[start..end].copy_from_slice(&bytes);
-        touch(node);
-        Ok(bytes.len())
+    /// Returns the bytes from a place in a file on, as many or to the end.
+    pub(super) fn read(&self, ino: INodeNo, offset: u64, length: u64) -> Result<&[u8]> {
+        let data = &self.node(ino)?.data;
+        let from = data.len().min(offset as usize);
+        Ok(&data[from..data.len().min(from + length as usize)])
     }
 
-    pub(super) fn create(&mut self, parent: INodeNo, name: &OsStr, kind: FileType, maker: Maker) -> Result<&mut Node> {
+    /// Writes to a place in a file, which grows if it is shorter.
+    pub(super) fn write(&mut self, ino: INodeNo, offset: u64, bytes: &[u8]) -> Result<u32> {
+        let node = self.node_mut(ino)?;
+        let (start, end) = (offset as usize, offset as usize + bytes.len());
+        if node.data.len() < end {
+            resize(node, end)?;
+        }
+        node.data[start..end].copy_from_slice(bytes);
+        touch(node);
+        Ok(bytes.len() as u32)
+    }
+
+    pub(super) fn create(&mut self, parent: INodeNo, name: &OsStr, mut attr: FileAttr) -> Result<&mut Node> {
         if name.len() > 255 {
             return Err(Errno::ENAMETOOLONG);
         }
         let above = self.node(parent)?.attr;
-        let inherits = above.perm & 0o2000 != 0;
-        let mut made = node(self.last + 1, parent.0, name, kind, &maker);
-        if inherits {
-            made.attr.gid = above.gid;
-            made.attr.perm |= if kind == FileType::Directory { 0o2000 } else { 0 };
+        let is_directory = attr.kind == FileType::Directory;
+        if above.perm & 0o2000 != 0 {
+            attr.gid = above.gid;
+            attr.perm |= if is_directory { 0o2000 } else { 0 };
         }
         self.insert(parent, name, self.last + 1)?;
         self.last += 1;
-        if kind == FileType::Directory {
-            self.node_mut(parent)?.attr.nlink += 1;
-        }
-        Ok(self.nodes.entry(self.last).or_insert(made))
+        self.node_mut(parent)?.attr.nlink += u32::from(is_directory);
+        Ok(self.nodes.entry(self.last).or_insert(node(self.last, parent.0, name, attr)))
     }
 
     pub(super) fn link(&mut self, ino: INodeNo, parent: INodeNo, name: &OsStr) -> Result<FileAttr> {
@@ -110,8 +102,7 @@ impl Memory {
     }
 
     pub(super) fn unlink(&mut self, parent: INodeNo, name: &OsStr) -> Result<()> {
-        let ino = self.lookup(parent, name)?.attr.ino;
-        self.remove(parent, name)?;
+        let ino = self.remove(parent, name)?;
         let node = self.node_mut(ino)?;
         // The node stays: it may be open, and a test's memory ends with the test.
         node.attr.nlink -= 1;
@@ -120,12 +111,10 @@ impl Memory {
     }
 
     pub(super) fn rmdir(&mut self, parent: INodeNo, name: &OsStr) -> Result<()> {
-        let node = self.lookup(parent, name)?;
-        if !node.entries.is_empty() {
+        if !self.lookup(parent, name)?.entries.is_empty() {
             return Err(Errno::ENOTEMPTY);
         }
-        let ino = node.attr.ino;
-        self.remove(parent, name)?;
+        let ino = self.remove(parent, name)?;
         self.node_mut(parent)?.attr.nlink -= 1;
         self.node_mut(ino)?.attr.nlink = 0;
         Ok(())
@@ -165,11 +154,11 @@ impl Memory {
         Ok(())
     }
 
-    fn remove(&mut self, parent: INodeNo, name: &OsStr) -> Result<()> {
+    fn remove(&mut self, parent: INodeNo, name: &OsStr) -> Result<INodeNo> {
         let dir = self.node_mut(parent)?;
-        dir.entries.remove(name).ok_or(Errno::ENOENT)?;
+        let number = dir.entries.remove(name).ok_or(Errno::ENOENT)?;
         touch(dir);
-        Ok(())
+        Ok(INodeNo(number))
     }
 }
 
@@ -179,16 +168,23 @@ pub(super) fn touch(node: &mut Node) {
     node.attr.ctime = now;
 }
 
-pub(super) fn resize(node: &mut Node, len: usize) {
+/// Holes take memory here, so a huge sparse file is refused.
+pub(super) fn resize(node: &mut Node, len: usize) -> Result<()> {
+    const LARGEST_BYTES: usize = 256 << 20;
+    if len > LARGEST_BYTES {
+        return Err(Errno::EFBIG);
+    }
     node.data.resize(len, 0);
     node.attr.size = len as u64;
     node.attr.blocks = node.attr.size.div_ceil(512);
+    Ok(())
 }
 
-fn node(number: u64, parent: u64, name: &OsStr, kind: FileType, maker: &Maker) -> Node {
+/// Returns the attributes of a new entry, without its number.
+pub(super) fn attributes(kind: FileType, (uid, gid): (u32, u32), mode: u32, rdev: u32) -> FileAttr {
     let now = SystemTime::now();
-    let attr = FileAttr {
-        ino: INodeNo(number),
+    FileAttr {
+        ino: INodeNo(0),
         size: 0,
         blocks: 0,
         atime: now,
@@ -196,13 +192,17 @@ fn node(number: u64, parent: u64, name: &OsStr, kind: FileType, maker: &Maker) -
         ctime: now,
         crtime: now,
         kind,
-        perm: (maker.mode & 0o7777) as u16,
+        perm: (mode & 0o7777) as u16,
         nlink: if kind == FileType::Directory { 2 } else { 1 },
-        uid: maker.uid,
-        gid: maker.gid,
-        rdev: maker.rdev,
+        uid,
+        gid,
+        rdev,
         blksize: 4096,
         flags: 0,
-    };
+    }
+}
+
+fn node(number: u64, parent: u64, name: &OsStr, attr: FileAttr) -> Node {
+    let attr = FileAttr { ino: INodeNo(number), ..attr };
     Node { attr, name: name.to_owned(), data: Vec::new(), entries: BTreeMap::new(), parent }
 }

@@ -1,7 +1,6 @@
 //! A file system that lacks what others have, to show how the engine takes it.
 
 mod memory;
-mod options;
 mod serve;
 
 use std::ffi::OsString;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
 
-pub use self::options::FuseOptions;
+pub use self::serve::FuseOptions;
 use self::serve::Server;
 use crate::must::must;
 use crate::skip::{is_root, skip};

@@ -1,7 +1,7 @@
 //! The kernel's requests, answered from memory.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,28 @@ use fuser::{
     WriteFlags,
 };
 
-use super::memory::{Listing, Maker, Memory, Node, Result, resize, touch};
-use super::options::FuseOptions;
+use super::memory::{Listing, Memory, Node, Result, attributes, resize, touch};
+
+/// Faults of a [`FuseVolume`](super::FuseVolume), besides having no reflinks, no xattrs, no ACLs and no `RENAME_NOREPLACE`.
+#[derive(Clone, Debug, Default)]
+pub struct FuseOptions {
+    /// Reading a file of this name fails with EIO; it can be written.
+    pub unreadable_name: Option<OsString>,
+    /// copy_file_range(2) copies at most this many bytes from the start of a file, and then returns 0 before the file's end, as
+    /// NFS, CIFS and Ceph may. By default the file system has no such call.
+    pub copies_up_to_bytes: Option<u64>,
+    /// flock(2) fails with EOPNOTSUPP.
+    pub refuses_flock: bool,
+}
 
 /// Nothing is cached by the kernel: hard links and renames then need no care.
 const TTL: Duration = Duration::ZERO;
-
-/// Holes take memory here, so a huge sparse file must not be tried.
-const LARGEST_BYTES: u64 = 256 << 20;
 
 pub(super) struct Server {
     memory: Mutex<Memory>,
     options: FuseOptions,
     last_handle: AtomicU64,
-    /// Of the directories that are open.
+    /// Of the directories that were opened. They stay, as nodes do.
     listings: Mutex<HashMap<u64, Listing>>,
 }
 
@@ -41,20 +49,13 @@ impl Server {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_time(&self) {
-        if !self.options.slowness.is_zero() {
-            std::thread::sleep(self.options.slowness);
-        }
-    }
-
     fn is_unreadable(&self, node: &Node) -> bool {
         self.options.unreadable_name.as_deref() == Some(node.name.as_os_str())
     }
 
     fn make(&self, request: &Request, place: (INodeNo, &OsStr), mode: u32, umask: u32, rdev: u32) -> Result<FileAttr> {
-        self.take_time();
-        let maker = Maker { uid: request.uid(), gid: request.gid(), mode: mode & !umask, rdev };
-        Ok(self.memory().create(place.0, place.1, kind(mode)?, maker)?.attr)
+        let attr = attributes(kind(mode)?, (request.uid(), request.gid()), mode & !umask, rdev);
+        Ok(self.memory().create(place.0, place.1, attr)?.attr)
     }
 }
 
@@ -101,15 +102,22 @@ fn reply_empty(reply: ReplyEmpty, done: Result<()>) {
     }
 }
 
+fn reply_written(reply: ReplyWrite, written: Result<u32>) {
+    match written {
+        Ok(bytes) => reply.written(bytes),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// Answers what the tests need. The kernel takes the lack of other calls for extended attributes as EOPNOTSUPP.
 impl Filesystem for Server {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // Otherwise the kernel locks by itself.
-        match self.options.refuses_flock {
-            true => {
-                config.add_capabilities(InitFlags::FUSE_FLOCK_LOCKS).map_err(|_| std::io::ErrorKind::Unsupported.into())
-            }
-            false => Ok(()),
+        if self.options.refuses_flock {
+            // Otherwise the kernel locks by itself.
+            let added = config.add_capabilities(InitFlags::FUSE_FLOCK_LOCKS);
+            return added.map_err(|_| std::io::ErrorKind::Unsupported.into());
         }
+        Ok(())
     }
 
     fn setlk(
@@ -163,10 +171,9 @@ impl Filesystem for Server {
             Err(error) => return reply.error(error),
         };
         if let Some(size) = size {
-            if size > LARGEST_BYTES {
-                return reply.error(Errno::EFBIG);
+            if let Err(error) = resize(node, size as usize) {
+                return reply.error(error);
             }
-            resize(node, size as usize);
             touch(node);
         }
         let attr = &mut node.attr;
@@ -221,9 +228,9 @@ impl Filesystem for Server {
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        let maker = Maker { uid: request.uid(), gid: request.gid(), mode: 0o777, rdev: 0 };
+        let attr = attributes(FileType::Symlink, (request.uid(), request.gid()), 0o777, 0);
         let mut memory = self.memory();
-        let made = memory.create(parent, name, FileType::Symlink, maker).map(|node| {
+        let made = memory.create(parent, name, attr).map(|node| {
             node.data = target.as_os_str().as_bytes().to_vec();
             node.attr.size = node.data.len() as u64;
             node.attr
@@ -236,7 +243,6 @@ impl Filesystem for Server {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.take_time();
         reply_empty(reply, self.memory().unlink(parent, name));
     }
 
@@ -281,13 +287,10 @@ impl Filesystem for Server {
         reply: ReplyData,
     ) {
         let memory = self.memory();
-        match memory.node(ino) {
-            Ok(node) if self.is_unreadable(node) => reply.error(Errno::EIO),
-            Ok(node) => {
-                let from = node.data.len().min(offset as usize);
-                let to = node.data.len().min(from + size as usize);
-                reply.data(&node.data[from..to]);
-            }
+        let is_unreadable = memory.node(ino).is_ok_and(|node| self.is_unreadable(node));
+        match memory.read(ino, offset, size.into()) {
+            Ok(_) if is_unreadable => reply.error(Errno::EIO),
+            Ok(bytes) => reply.data(bytes),
             Err(error) => reply.error(error),
         }
     }
@@ -304,22 +307,7 @@ impl Filesystem for Server {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        if offset + data.len() as u64 > LARGEST_BYTES {
-            return reply.error(Errno::EFBIG);
-        }
-        let mut memory = self.memory();
-        match memory.node_mut(ino) {
-            Ok(node) => {
-                let (from, to) = (offset as usize, offset as usize + data.len());
-                if node.data.len() < to {
-                    resize(node, to);
-                }
-                node.data[from..to].copy_from_slice(data);
-                touch(node);
-                reply.written(data.len() as u32);
-            }
-            Err(error) => reply.error(error),
-        }
+        reply_written(reply, self.memory().write(ino, offset, data));
     }
 
     fn copy_file_range(
@@ -336,10 +324,9 @@ impl Filesystem for Server {
         reply: ReplyWrite,
     ) {
         let Some(limit) = self.options.copies_up_to_bytes else { return reply.error(Errno::ENOSYS) };
-        match self.memory().copy((ino, offset), (to, to_offset), length.min(limit.saturating_sub(offset))) {
-            Ok(copied) => reply.written(copied as u32),
-            Err(error) => reply.error(error),
-        }
+        let mut memory = self.memory();
+        let bytes = memory.read(ino, offset, length.min(limit.saturating_sub(offset))).map(<[u8]>::to_vec);
+        reply_written(reply, bytes.and_then(|bytes| memory.write(to, to_offset, &bytes)));
     }
 
     fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -365,29 +352,13 @@ impl Filesystem for Server {
         reply.ok();
     }
 
-    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.listings.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle.0);
-        reply.ok();
-    }
-
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         // A gibibyte of blocks and a million inodes, always free.
         reply.statfs(1 << 18, 1 << 18, 1 << 18, 1 << 20, 1 << 20, 4096, 255, 4096);
     }
 
-    fn setxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: &[u8], _: i32, _: u32, reply: ReplyEmpty) {
-        reply.error(Errno::EOPNOTSUPP);
-    }
-
+    /// For an access control list, the lack of this call would mean that there is none, not that there cannot be one.
     fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
-        reply.error(Errno::EOPNOTSUPP);
-    }
-
-    fn listxattr(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyXattr) {
-        reply.error(Errno::EOPNOTSUPP);
-    }
-
-    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
         reply.error(Errno::EOPNOTSUPP);
     }
 }

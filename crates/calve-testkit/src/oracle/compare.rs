@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{BufReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Result;
 
-use super::content::fill;
 use super::record::{Record, Xattrs};
 use crate::cursor::{Cursor, open_unnoticed};
 
-/// What a comparison can be told to leave out. Names and kinds are always compared.
+/// What a comparison can be told to leave out. Names, kinds and targets of symlinks are always compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Aspect {
     /// Bytes and sizes of files.
@@ -22,19 +23,14 @@ pub enum Aspect {
     Owners,
     /// Modification times in nanoseconds, of everything, directories and symlinks too.
     Times,
-    /// Modification times of symlinks only.
-    SymlinkTimes,
     /// Extended attributes with ACLs and capabilities.
     Xattrs,
     /// That a sparse file is about as sparse in the second tree.
     Holes,
     HardLinks,
     Devices,
-    Targets,
     /// That sockets are there; without it they may be missing from either tree.
     Sockets,
-    /// Everything about the two roots themselves.
-    Root,
 }
 
 /// Fails with up to twenty differences if the tree `b` is not the same as `a` in every aspect.
@@ -87,9 +83,6 @@ impl Comparison<'_> {
 
     fn entries(&mut self, of_a: usize, of_b: usize) {
         let (a, b) = (&self.a.entries[of_a], &self.b.entries[of_b]);
-        if of_a == 0 && !self.wants(Aspect::Root) {
-            return;
-        }
         if a.kind != b.kind {
             return self.report(of_a, format!("is a {:?} and became a {:?}", a.kind, b.kind));
         }
@@ -103,14 +96,13 @@ impl Comparison<'_> {
         if self.wants(Aspect::Owners) && a.owner != b.owner {
             self.report(of_a, format!("owner {}:{} became {}:{}", a.owner.0, a.owner.1, b.owner.0, b.owner.1));
         }
-        let timed = a.kind != FileType::Symlink || self.wants(Aspect::SymlinkTimes);
-        if self.wants(Aspect::Times) && timed && a.mtime != b.mtime {
+        if self.wants(Aspect::Times) && a.mtime != b.mtime {
             self.report(of_a, format!("mtime {}.{:09} became {}.{:09}", a.mtime.0, a.mtime.1, b.mtime.0, b.mtime.1));
         }
         if self.wants(Aspect::Devices) && a.device != b.device {
             self.report(of_a, format!("device {:?} became {:?}", a.device, b.device));
         }
-        if self.wants(Aspect::Targets) && a.target != b.target {
+        if a.target != b.target {
             self.report(of_a, format!("target {:?} became {:?}", a.target, b.target));
         }
         if self.wants(Aspect::Holes) {
@@ -123,22 +115,18 @@ impl Comparison<'_> {
 
     fn contents(&mut self, of_a: usize, of_b: usize) {
         let (a, b) = (&self.a.entries[of_a], &self.b.entries[of_b]);
-        match (&a.content, &b.content) {
-            (Err(error), _) => self.report(of_a, format!("cannot be read in the first tree: {error}")),
-            (_, Err(error)) => self.report(of_a, format!("cannot be read in the second tree: {error}")),
-            _ if a.size_bytes != b.size_bytes => {
-                self.report(of_a, format!("size {} became {}", a.size_bytes, b.size_bytes));
-            }
-            (Ok(left), Ok(right)) if left != right => {
-                let place = match first_difference(self.a, of_a, self.b, of_b) {
-                    Ok(Some(at)) => format!("first at byte {at}"),
-                    Ok(None) => "but not when read again".to_owned(),
-                    Err(error) => error.to_string(),
-                };
-                self.report(of_a, format!("contents differ, {place}"));
-            }
-            _ => {}
-        }
+        let what = match (&a.content, &b.content) {
+            (Err(error), _) => format!("cannot be read in the first tree: {error}"),
+            (_, Err(error)) => format!("cannot be read in the second tree: {error}"),
+            _ if a.size_bytes != b.size_bytes => format!("size {} became {}", a.size_bytes, b.size_bytes),
+            (Ok(left), Ok(right)) if left == right => return,
+            _ => match first_difference(self.a, of_a, self.b, of_b) {
+                Ok(Some(at)) => format!("contents differ, first at byte {at}"),
+                Ok(None) => "contents differ, but not when read again".to_owned(),
+                Err(error) => format!("contents differ, {error}"),
+            },
+        };
+        self.report(of_a, what);
     }
 
     /// Compares the space taken. The maps of holes cannot be the same on two file systems, but the space taken has to be about the same.
@@ -160,13 +148,10 @@ impl Comparison<'_> {
     fn xattrs(&mut self, of_a: usize, of_b: usize) {
         match (&self.a.entries[of_a].xattrs, &self.b.entries[of_b].xattrs) {
             (Ok(left), Ok(right)) => {
-                for name in left.keys().chain(right.keys().filter(|name| !left.contains_key(*name))) {
-                    if left.get(name) != right.get(name) {
-                        self.report(
-                            of_a,
-                            format!("xattr {name:?} {} became {}", shown(left, name), shown(right, name)),
-                        );
-                    }
+                let names = left.keys().chain(right.keys().filter(|name| !left.contains_key(*name)));
+                for name in names.filter(|name| left.get(*name) != right.get(*name)) {
+                    let (left, right) = (shown(left, name), shown(right, name));
+                    self.report(of_a, format!("xattr {name:?} {left} became {right}"));
                 }
             }
             (left, right) => {
@@ -214,22 +199,14 @@ fn shown(xattrs: &Xattrs, name: &OsString) -> String {
     }
 }
 
-fn first_difference(a: &Record, of_a: usize, b: &Record, of_b: usize) -> Result<Option<u64>> {
-    const STEP: usize = 256 * 1024;
-    let (file_a, file_b) = (open(a, of_a)?, open(b, of_b)?);
-    let (mut left, mut right) = (vec![0; STEP], vec![0; STEP]);
-    let mut at = 0;
-    loop {
-        let (read_a, read_b) = (fill(&file_a, &mut left, at)?, fill(&file_b, &mut right, at)?);
-        let common = read_a.min(read_b);
-        if left[..common] != right[..common] {
-            return Ok(left.iter().zip(&right).position(|(x, y)| x != y).map(|index| at + index as u64));
+fn first_difference(a: &Record, of_a: usize, b: &Record, of_b: usize) -> std::io::Result<Option<usize>> {
+    let [a, b] = [open(a, of_a)?, open(b, of_b)?].map(|file| BufReader::new(File::from(file)).bytes());
+    for (at, (left, right)) in a.zip(b).enumerate() {
+        if left? != right? {
+            return Ok(Some(at));
         }
-        if read_a != read_b || common == 0 {
-            return Ok((read_a != read_b).then_some(at + common as u64));
-        }
-        at += common as u64;
     }
+    Ok(None)
 }
 
 fn settled_bytes(record: &Record, index: usize) -> Result<u64> {

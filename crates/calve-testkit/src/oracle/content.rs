@@ -1,32 +1,19 @@
 //! What a file holds, in 64 bits: equal for equal bytes, whether zeros are stored or holes.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::hash::Hasher;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::io::Read as _;
+use std::os::fd::BorrowedFd;
 
 use rustix::fs::{OFlags, SeekFrom};
-use rustix::io::{Errno, Result, retry_on_intr};
+use rustix::io::{Errno, Result};
 
 use crate::cursor::open_unnoticed;
 
 /// Holes begin and end on multiples of this, or of something larger, everywhere.
 const BLOCK: usize = 4096;
 const BUFFER: usize = 64 * BLOCK;
-
-/// The sum over all blocks that are not zero of a hash of the block and its place. Blocks of zeros add nothing, so a hole
-/// needs not be read.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Digest(u64);
-
-impl Digest {
-    fn add(&mut self, at: u64, block: &[u8]) {
-        const ZEROS: [u8; BLOCK] = [0; BLOCK];
-        if block == &ZEROS[..block.len()] {
-            return;
-        }
-        self.0 = self.0.wrapping_add(hash(at, block));
-    }
-}
 
 #[expect(deprecated, reason = "its replacement cannot be given a key")]
 fn hash(key: u64, block: &[u8]) -> u64 {
@@ -35,11 +22,14 @@ fn hash(key: u64, block: &[u8]) -> u64 {
     hasher.finish()
 }
 
-pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Digest> {
+/// Returns the sum over all blocks that are not zero of a hash of the block and its place. Blocks of zeros add nothing, so a hole
+/// needs not be read.
+pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<u64> {
+    const ZEROS: [u8; BLOCK] = [0; BLOCK];
     // Without NONBLOCK a FIFO that took the file's place since it was looked at would hang the test.
-    let file = open_unnoticed(dir, name, OFlags::RDONLY | OFlags::NONBLOCK)?;
-    let mut digest = Digest::default();
-    let mut buffer = vec![0; BUFFER];
+    let file = File::from(open_unnoticed(dir, name, OFlags::RDONLY | OFlags::NONBLOCK)?);
+    let mut digest = 0u64;
+    let mut buffer = Vec::with_capacity(BUFFER);
     let mut at = 0;
     loop {
         at = match rustix::fs::seek(&file, SeekFrom::Data(at)) {
@@ -49,25 +39,17 @@ pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Digest> {
             Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
             Err(error) => return Err(error),
         };
-        let read = fill(&file, &mut buffer, at)?;
-        for (index, block) in buffer[..read].chunks(BLOCK).enumerate() {
-            digest.add(at + (index * BLOCK) as u64, block);
+        rustix::fs::seek(&file, SeekFrom::Start(at))?;
+        buffer.clear();
+        let read = (&file).take(BUFFER as u64).read_to_end(&mut buffer);
+        read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let blocks = buffer.chunks(BLOCK).enumerate();
+        for (index, block) in blocks.filter(|(_, block)| *block != &ZEROS[..block.len()]) {
+            digest = digest.wrapping_add(hash(at + (index * BLOCK) as u64, block));
         }
-        if read < BUFFER {
+        if buffer.len() < BUFFER {
             return Ok(digest);
         }
         at += BUFFER as u64;
     }
-}
-
-/// Reads until the buffer is full or the file ends.
-pub(crate) fn fill(file: &OwnedFd, buffer: &mut [u8], at: u64) -> Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match retry_on_intr(|| rustix::io::pread(file, &mut buffer[filled..], at + filled as u64))? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    Ok(filled)
 }

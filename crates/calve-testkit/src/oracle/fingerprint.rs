@@ -9,9 +9,7 @@ use super::record::{Record, RecordedEntry};
 ///
 /// How much space files take is left out: the kernel moves data to the disk, and blocks with it, without anybody's
 /// doing. A change of contents that restores the mtime still shows in the change time, which no program can set.
-///
-/// `assert_eq!` works; [`assert_unchanged`](Self::assert_unchanged) has the better message.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Fingerprint {
     record: Record,
 }
@@ -64,24 +62,4 @@ fn changed_fields(before: &RecordedEntry, after: &RecordedEntry) -> Vec<String> 
     field("xattrs", &before.xattrs, &after.xattrs);
     field("content", &before.content, &after.content);
     fields
-}
-
-impl PartialEq for Fingerprint {
-    fn eq(&self, other: &Self) -> bool {
-        self.changes(other).is_empty()
-    }
-}
-
-/// One line for each entry, as much as a person can read.
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 50;
-        writeln!(f, "{} entries", self.record.entries.len())?;
-        for (index, entry) in self.record.entries.iter().enumerate().take(SHOWN) {
-            let RecordedEntry { kind, mode, owner, mtime, ctime, size_bytes, .. } = entry;
-            let path = self.record.shown(index);
-            writeln!(f, "  {path} {kind:?} {mode:04o} {owner:?} {size_bytes} m{mtime:?} c{ctime:?}")?;
-        }
-        Ok(())
-    }
 }

@@ -6,11 +6,11 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dir, FileType, OFlags};
+use rustix::fs::{Dir, FileType};
 use rustix::io::{Errno, Result};
 
-use super::content::{Digest, digest};
-use crate::cursor::{Cursor, identity, open_unnoticed};
+use super::content::digest;
+use crate::cursor::{Cursor, identity};
 use crate::must::must;
 use crate::sys::Handle;
 
@@ -37,7 +37,7 @@ pub(crate) struct RecordedEntry {
     pub(crate) target: OsString,
     pub(crate) xattrs: std::result::Result<Xattrs, Errno>,
     /// The contents of a file; for a directory, whether it could be listed.
-    pub(crate) content: std::result::Result<Digest, Errno>,
+    pub(crate) content: std::result::Result<u64, Errno>,
 }
 
 /// The entries of a tree, each directory before its entries, names in byte order. The root comes first.
@@ -137,6 +137,7 @@ pub(crate) struct Pairs {
     pub(crate) second_only: Vec<usize>,
 }
 
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
 fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<RecordedEntry> {
     let handle = Handle::open(dir, name)?;
     let stat = handle.stat()?;
@@ -147,7 +148,7 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Recorded
     };
     let content = match kind {
         FileType::RegularFile => digest(dir, name),
-        _ => Ok(Digest::default()),
+        _ => Ok(0),
     };
     let xattrs = xattrs(&handle);
     let device = match kind {
@@ -162,12 +163,12 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Recorded
         parent,
         name: name.to_owned(),
         kind,
-        mode: widened::<u32>(stat.st_mode) & 0o7777,
+        mode: stat.st_mode as u32 & 0o7777,
         owner: (stat.st_uid, stat.st_gid),
-        mtime: (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
-        ctime: (stat.st_ctime, nanoseconds(stat.st_ctime_nsec)),
+        mtime: (stat.st_mtime, stat.st_mtime_nsec as u32),
+        ctime: (stat.st_ctime, stat.st_ctime_nsec as u32),
         inode: identity(&stat),
-        links: widened(stat.st_nlink),
+        links: stat.st_nlink as u64,
         device,
         size_bytes: if is_file { stat.st_size as u64 } else { 0 },
         allocated_bytes: if is_file { stat.st_blocks as u64 * 512 } else { 0 },
@@ -177,21 +178,9 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Recorded
     })
 }
 
-/// Converts a field whose type differs between architectures; its value is below 10^9 on all.
-fn nanoseconds(field: impl TryInto<u32>) -> u32 {
-    field.try_into().unwrap_or(u32::MAX)
-}
-
-/// Widens a field of stat(2), whose type differs between systems.
-fn widened<To>(field: impl Into<To>) -> To {
-    field.into()
-}
-
 fn names(dir: BorrowedFd<'_>) -> Result<Vec<OsString>> {
-    // `Dir` takes its descriptor's position, so it gets one of its own.
-    let own = open_unnoticed(dir, OsStr::new("."), OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut names = Vec::new();
-    for entry in Dir::new(own)? {
+    for entry in Dir::read_from(dir)? {
         let name = entry?.file_name().to_bytes().to_vec();
         if name != b"." && name != b".." {
             names.push(OsString::from_vec(name));

@@ -2,54 +2,46 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fs_err as fs;
 use rustix::fs::{FileType, XattrFlags};
+use rustix::io::{Errno, Result};
 
 use super::{Capability, Tree};
+use crate::must::must;
 use crate::skip::{find_program, is_root};
 
 const MIB: u64 = 1 << 20;
 /// APFS and HFS+ refuse names that are not UTF-8, and macOS such names of xattrs.
 const HAS_ANY_NAMES: bool = cfg!(not(target_os = "macos"));
 
-/// What [`everything`] could not put into the tree, and why, because of the place or the user.
-#[derive(Debug)]
-pub struct Everything {
-    /// One line for each kind of thing; empty for root on ext4, XFS, btrfs and tmpfs, and on macOS's.
-    pub left_out: Vec<String>,
-}
-
 /// Builds a tree at `dir` with every kind of thing that has to be kept: names that are not UTF-8, empty files and
 /// directories, modes up to set-user-ID, read-only directories, holes at the start, in the middle and at the end, hard
 /// links across directories, symlinks of all sorts, a FIFO, nanosecond times, xattrs, ACLs, and for root owners,
 /// devices, capabilities and `trusted.` attributes. Sockets are not among them.
-pub fn everything(dir: impl AsRef<Path>) -> Everything {
+///
+/// Returns one line for each kind of thing that it left out because of the place or the user, with the reason. None for root on ext4, XFS,
+/// btrfs and tmpfs, and on macOS's.
+pub fn everything(dir: impl AsRef<Path>) -> Vec<String> {
     let mut left_out = Vec::new();
-    let mut tree = Tree::new(dir.as_ref());
-    tree = names(tree);
-    tree = sparse_files(tree);
-    tree = links(tree);
+    let mut tree = links(sparse_files(names(Tree::new(dir.as_ref()))));
     tree = tree.fifo("special/fifo").mode("special/fifo", 0o620);
-    tree = if is_root() { privileged(tree) } else { left(tree, &mut left_out, "owners and devices: not root") };
-    tree = match refused_xattr(tree.path()) {
-        None => xattrs(tree),
-        Some(reason) => left(tree, &mut left_out, &format!("xattrs: {reason}")),
-    };
-    tree = match refused_acl(tree.path()) {
-        _ if cfg!(target_os = "macos") => tree,
-        None => acls(tree),
-        Some(reason) => left(tree, &mut left_out, &format!("ACLs: {reason}")),
-    };
-    tree = modes(tree);
-    times(tree);
-    Everything { left_out }
-}
-
-fn left(tree: Tree, left_out: &mut Vec<String>, what: &str) -> Tree {
-    left_out.push(what.to_owned());
-    tree
+    match is_root() {
+        true => tree = privileged(tree),
+        false => left_out.push("owners and devices: not root".to_owned()),
+    }
+    match refused(tree.path(), |path| rustix::fs::lsetxattr(path, "user.probe", b"1", XattrFlags::empty())) {
+        None => tree = xattrs(tree),
+        Some(reason) => left_out.push(format!("xattrs: {reason}")),
+    }
+    match refused_acl(tree.path()) {
+        _ if cfg!(target_os = "macos") => {}
+        None => tree = acls(tree),
+        Some(reason) => left_out.push(format!("ACLs: {reason}")),
+    }
+    times(modes(tree));
+    left_out
 }
 
 fn names(mut tree: Tree) -> Tree {
@@ -211,26 +203,20 @@ fn times(tree: Tree) -> Tree {
         .mtime("", 1_000_000_005, 6)
 }
 
-fn probe(dir: &Path) -> PathBuf {
+/// Returns the error of a call about a new file in `dir`.
+fn refused(dir: &Path, call: impl Fn(&Path) -> Result<()>) -> Option<Errno> {
     let path = dir.join("probe for xattrs");
-    crate::must::must(fs::write(&path, b""), "write", &path);
-    path
-}
-
-fn refused_xattr(dir: &Path) -> Option<String> {
-    let path = probe(dir);
-    let refused = rustix::fs::lsetxattr(&path, "user.probe", b"1", XattrFlags::empty()).err();
-    crate::must::must(fs::remove_file(&path), "remove", &path);
-    refused.map(|error| error.to_string())
+    must(fs::write(&path, b""), "write", &path);
+    let refused = call(&path).err();
+    must(fs::remove_file(&path), "remove", &path);
+    refused
 }
 
 fn refused_acl(dir: &Path) -> Option<String> {
     if find_program("setfacl").is_none() {
         return Some("the program `setfacl` is not installed".to_owned());
     }
-    let path = probe(dir);
     // Reading tells as much as setting does, and needs no valid value.
-    let refused = rustix::fs::getxattr(&path, "system.posix_acl_access", &mut [0; 256][..]).err();
-    crate::must::must(fs::remove_file(&path), "remove", &path);
-    refused.filter(|error| *error != rustix::io::Errno::NODATA).map(|error| error.to_string())
+    let read = |path: &Path| rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0; 256][..]).map(drop);
+    refused(dir, read).filter(|error| *error != Errno::NODATA).map(|error| error.to_string())
 }

@@ -14,10 +14,10 @@ use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
 
-pub use self::everything::{Everything, everything};
+pub use self::everything::everything;
 pub use self::random::{for_each_seed, random};
 pub use self::shapes::{Shape, deep, node_modules_like, remove_deep, wide};
-use crate::must::must;
+use crate::must::{must, run};
 use crate::sys;
 
 /// Builds a tree step by step. Each step is done at once, and makes the directories above its path; so times and
@@ -76,12 +76,14 @@ impl Tree {
 
     /// Makes a named pipe. Opening it to read without O_NONBLOCK hangs.
     pub fn fifo(self, path: impl AsRef<Path>) -> Self {
-        self.node(path, FileType::Fifo, 0, 0)
+        self.device(path, FileType::Fifo, 0, 0)
     }
 
     /// Makes a device node: needs root.
     pub fn device(self, path: impl AsRef<Path>, kind: FileType, major: u32, minor: u32) -> Self {
-        self.node(path, kind, major, minor)
+        let at = self.place(path);
+        must(sys::make_node(&at, kind, (major, minor)), "make the node", &at);
+        self
     }
 
     /// Makes a socket without a listener. The path must be shorter than 108 bytes.
@@ -138,9 +140,7 @@ impl Tree {
     /// Adds ACL entries as `setfacl -m` reads them: `"u:12345:rwx"`, `"d:g::r-x"` for a directory's default.
     pub fn acl(self, path: impl AsRef<Path>, entries: &str) -> Self {
         let at = self.place(path);
-        let output =
-            must(Command::new("setfacl").args(["-m", entries, "--"]).arg(&at).output(), "run setfacl for", &at);
-        assert!(output.status.success(), "setfacl {entries} {at:?}: {}", String::from_utf8_lossy(&output.stderr));
+        run(Command::new("setfacl").args(["-m", entries, "--"]).arg(&at));
         self
     }
 
@@ -151,12 +151,6 @@ impl Tree {
         let words = [0x0200_0001_u32, 1 << capability as u32, 0, 0, 0];
         let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.xattr(path, "security.capability", value)
-    }
-
-    fn node(self, path: impl AsRef<Path>, kind: FileType, major: u32, minor: u32) -> Self {
-        let at = self.place(path);
-        must(sys::make_node(&at, kind, (major, minor)), "make the node", &at);
-        self
     }
 
     /// Returns where `path` is, with the directories above it made.

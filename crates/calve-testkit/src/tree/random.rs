@@ -3,8 +3,8 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use rustix::fs::XattrFlags;
 
@@ -13,6 +13,7 @@ use crate::prng::SplitMix64;
 
 /// Runs `property` with the seeds 0 … `count`-1, and names the seed when it fails. With the environment variable
 /// `CALVE_SEED` set it runs with that seed only.
+#[expect(clippy::print_stderr, reason = "without the seed the failure cannot be repeated")]
 pub fn for_each_seed(count: u64, mut property: impl FnMut(u64)) {
     let seeds = match env::var("CALVE_SEED") {
         Ok(seed) => {
@@ -22,22 +23,9 @@ pub fn for_each_seed(count: u64, mut property: impl FnMut(u64)) {
         Err(_) => 0..count,
     };
     for seed in seeds {
-        let _reported = SeedReport { seed };
-        property(seed);
-    }
-}
-
-struct SeedReport {
-    seed: u64,
-}
-
-impl Drop for SeedReport {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            #[expect(clippy::print_stderr, reason = "without the seed the failure cannot be repeated")]
-            {
-                eprintln!("failed with seed {seed}: repeat with CALVE_SEED={seed}", seed = self.seed);
-            }
+        if let Err(failure) = catch_unwind(AssertUnwindSafe(|| property(seed))) {
+            eprintln!("failed with seed {seed}: repeat with CALVE_SEED={seed}");
+            resume_unwind(failure);
         }
     }
 }
@@ -46,7 +34,7 @@ impl Drop for SeedReport {
 /// all kinds of things that a user can make, with odd names, modes and times. Use it in [`for_each_seed`].
 pub fn random(dir: impl AsRef<Path>, seed: u64, entries: u64) {
     let mut builder = Builder {
-        tree: Tree::new(dir.as_ref()),
+        root: dir.as_ref().to_path_buf(),
         random: SplitMix64::new(seed),
         directories: vec![PathBuf::new()],
         files: Vec::new(),
@@ -59,7 +47,7 @@ pub fn random(dir: impl AsRef<Path>, seed: u64, entries: u64) {
 }
 
 struct Builder {
-    tree: Tree,
+    root: PathBuf,
     random: SplitMix64,
     directories: Vec<PathBuf>,
     files: Vec<PathBuf>,
@@ -69,8 +57,7 @@ struct Builder {
 impl Builder {
     fn step(&mut self) {
         let path = self.new_path();
-        let root = self.tree.path().to_path_buf();
-        let tree = Tree::new(&root);
+        let tree = Tree::new(&self.root);
         self.made += 1;
         match self.random.below(100) {
             0..20 => {
@@ -139,7 +126,7 @@ impl Builder {
     }
 
     fn attribute(&mut self, path: &Path, least_mode: u32) {
-        let at = self.tree.path().join(path);
+        let at = self.root.join(path);
         if self.random.below(4) == 0 {
             let len = self.random.below(200) as usize;
             let value = self.random.bytes(len);
@@ -148,6 +135,6 @@ impl Builder {
         }
         let mode = least_mode | (self.random.next_u64() & 0o7777) as u32;
         let (seconds, nanoseconds) = (self.random.below(4_000_000_000) as i64, self.random.below(1_000_000_000) as u32);
-        Tree::new(self.tree.path()).mode(path, mode).mtime(path, seconds, nanoseconds);
+        Tree::new(&self.root).mode(path, mode).mtime(path, seconds, nanoseconds);
     }
 }

@@ -2,13 +2,14 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use crate::cursor::Cursor;
-use crate::must::must;
+use crate::must::{must, run};
 use crate::prng::SplitMix64;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -119,41 +120,7 @@ fn note(cursor: &Cursor, level: u64) -> u64 {
     must(rustix::io::write(&file, text.as_bytes()), "write", name) as u64
 }
 
-/// Removes a tree of any depth, which `remove_dir_all` cannot: it needs a descriptor for each level.
+/// Removes a tree of any depth with rm(1), which `remove_dir_all` cannot: it needs a descriptor for each level.
 pub fn remove_deep(dir: impl AsRef<Path>) {
-    let dir = dir.as_ref();
-    let mut cursor = Cursor::open(dir);
-    let mut trail = Vec::new();
-    loop {
-        if let Some(name) = remove_files(&cursor, dir) {
-            must(cursor.enter(OsStr::new(&name)), "enter", Path::new(&name));
-            trail.push(name);
-        } else if let Some(name) = trail.pop() {
-            must(cursor.leave(), "walk back up in", dir);
-            must(rustix::fs::unlinkat(cursor.fd(), &name, AtFlags::REMOVEDIR), "remove", Path::new(&name));
-        } else {
-            must(rustix::fs::unlinkat(CWD, dir, AtFlags::REMOVEDIR), "remove", dir);
-            return;
-        }
-    }
-}
-
-/// Removes everything but directories, and names the first directory found.
-fn remove_files(cursor: &Cursor, root: &Path) -> Option<std::ffi::OsString> {
-    use std::os::unix::ffi::OsStringExt;
-    let mut directory = None;
-    for entry in must(Dir::read_from(cursor.fd()), "list a directory of", root) {
-        let entry = must(entry, "list a directory of", root);
-        let name = std::ffi::OsString::from_vec(entry.file_name().to_bytes().to_vec());
-        if name == "." || name == ".." {
-            continue;
-        }
-        let stat = must(rustix::fs::statat(cursor.fd(), &name, AtFlags::SYMLINK_NOFOLLOW), "examine", Path::new(&name));
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            directory.get_or_insert(name);
-        } else {
-            must(rustix::fs::unlinkat(cursor.fd(), &name, AtFlags::empty()), "remove", Path::new(&name));
-        }
-    }
-    directory
+    run(Command::new("rm").args(["-r", "--"]).arg(dir.as_ref()));
 }

@@ -10,9 +10,9 @@ use fs_err as fs;
 use rustix::mount::MountFlags;
 
 use super::scratch::Scratch;
-use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program, run};
+use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program};
 use crate::mounts::retry_while_busy;
-use crate::must::must;
+use crate::must::{must, run};
 use crate::skip::{find_program, is_root};
 
 /// Returns the number that statfs(2) answers, from linux/magic.h.
@@ -46,7 +46,7 @@ fn mkfs(file_system: FileSystem) -> Option<(&'static str, &'static [&'static str
         FileSystem::Ext4 => {
             Some(("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"]))
         }
-        FileSystem::Xfs => Some(("mkfs.xfs", &["-q", "-f", "-K", "-m", "reflink=1"])),
+        FileSystem::Xfs => Some(("mkfs.xfs", &["-q", "-f", "-K"])),
         FileSystem::Btrfs => Some(("mkfs.btrfs", &["-q", "-f", "-K"])),
         FileSystem::Tmpfs => None,
     }
@@ -73,9 +73,6 @@ pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     let image = scratch.image();
     let file = must(fs::File::create(&image), "create", &image);
     must(file.set_len(builder.bytes), "set the size of", &image);
-    let args = args
-        .iter()
-        .map(|arg| if builder.reflinks { arg } else { arg.strip_suffix("=1").map_or(*arg, |_| "reflink=0") });
     // mkfs.btrfs asks each loop device for its file, and fails if one goes at that moment, which may be another test's.
     despite_others(Command::new(program(mkfs)).args(args).args(&builder.mkfs).arg(&image), "cannot check mount status");
 }

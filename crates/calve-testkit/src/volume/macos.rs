@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::scratch::Scratch;
-use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program, run};
-use crate::must::must;
+use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program};
+use crate::must::{must, run};
 
 pub(super) fn kind_of(file_system: FileSystem) -> String {
     if FileSystem::REFLINKING.contains(&file_system) { "apfs" } else { "hfs" }.to_owned()
@@ -28,7 +28,7 @@ fn format(file_system: FileSystem) -> &'static str {
 }
 
 pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
-    let has_options = !builder.mkfs.is_empty() || !builder.mount.is_empty() || !builder.reflinks;
+    let has_options = !builder.mkfs.is_empty() || !builder.mount.is_empty();
     has_options.then(|| format!("macOS has no such options of {}", builder.file_system.name()))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Its name is `calve-test-<pid>-<start time>-<number>-<what>`. The start time tells its maker from a later process with the same id.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,18 +48,14 @@ impl Scratch {
     }
 }
 
-/// Returns whether a path is, or is in, the directory of some test's file system.
-pub(crate) fn is_scratch(path: &Path) -> bool {
-    path.iter().any(|part| part.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
-}
-
 /// Gives this thread, and the programs that it starts from now on, mounts of their own. A container that another process starts has copies of all
 /// mounts at its start, and keeps their loop devices busy until it ends, but not those of this thread. Needs root.
 pub fn isolate_mounts() {
     let root = Path::new("/");
     must(unshare_mounts(), "unshare the mounts of", root);
     // Nor is this thread to keep what other tests have mounted.
-    let tests = mount_points().into_iter().rev().filter(|point| is_scratch(point));
+    let is_scratch = |part: &OsStr| part.as_encoded_bytes().starts_with(PREFIX.as_bytes());
+    let tests = mount_points().into_iter().rev().filter(|point| point.iter().any(is_scratch));
     tests.for_each(|point| detach(&point));
 }
 
@@ -81,13 +78,9 @@ fn home() -> PathBuf {
 
 /// Removes what killed processes left in `home`.
 fn sweep(home: &Path) {
-    let mut points = mount_points();
-    points.reverse();
-    for point in points {
-        if point
-            .strip_prefix(home)
-            .is_ok_and(|rest| rest.iter().next().is_some_and(|name| is_orphaned(&name.to_string_lossy())))
-        {
+    for point in mounted_below(home) {
+        let name = point.strip_prefix(home).ok().and_then(|rest| rest.iter().next());
+        if name.is_some_and(|name| is_orphaned(&name.to_string_lossy())) {
             abandon(&point);
         }
     }

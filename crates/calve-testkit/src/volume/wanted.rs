@@ -1,7 +1,6 @@
 //! A volume as it is asked for, before it is made.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::skip::find_program;
 
@@ -12,7 +11,7 @@ pub(super) const MIB: u64 = 1 << 20;
 pub enum FileSystem {
     /// No sharing of extents at all.
     Ext4,
-    /// Made with `reflink=1`.
+    /// Its mkfs has made it with `reflink=1` since xfsprogs 5.1.
     Xfs,
     Btrfs,
     /// In memory, without a loop device.
@@ -47,14 +46,13 @@ impl FileSystem {
 pub struct VolumeBuilder {
     pub(super) file_system: FileSystem,
     pub(super) bytes: u64,
-    pub(super) reflinks: bool,
     pub(super) mkfs: Vec<String>,
     pub(super) mount: Vec<String>,
 }
 
 impl VolumeBuilder {
     pub(super) fn new(file_system: FileSystem) -> Self {
-        Self { file_system, bytes: 1024 * MIB, reflinks: true, mkfs: Vec::new(), mount: Vec::new() }
+        Self { file_system, bytes: 1024 * MIB, mkfs: Vec::new(), mount: Vec::new() }
     }
 
     /// Sets the size, raised to the least that the file system can have. The image is sparse.
@@ -63,15 +61,10 @@ impl VolumeBuilder {
         self
     }
 
-    /// Adds arguments for mkfs, such as `["-N", "256"]` for an ext4 of few inodes. tmpfs has none: use `mount_option("nr_inodes=256")`.
+    /// Adds arguments for mkfs, such as `["-N", "256"]` for an ext4 of few inodes, or `["-m", "reflink=0"]` for an XFS that shares no
+    /// blocks. tmpfs has none: use `mount_option("nr_inodes=256")`.
     pub fn mkfs_args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.mkfs.extend(args.into_iter().map(Into::into));
-        self
-    }
-
-    /// Builds an XFS without the means to share blocks.
-    pub fn without_reflinks(mut self) -> Self {
-        self.reflinks = false;
         self
     }
 
@@ -84,12 +77,4 @@ impl VolumeBuilder {
 
 pub(super) fn program(name: &str) -> PathBuf {
     find_program(name).unwrap_or_else(|| panic!("the program `{name}` is not installed"))
-}
-
-pub(super) fn run(command: &mut Command) {
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) => panic!("cannot run {command:?}: {error}"),
-    };
-    assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
 }

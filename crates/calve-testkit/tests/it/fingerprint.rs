@@ -21,7 +21,6 @@ fn shows(change: impl Fn(&Path), words: &str) {
     let before = fingerprint(dir.path());
     change(dir.path());
     let after = fingerprint(dir.path());
-    assert_ne!(before, after);
     let changes = before.changes(&after).join("\n");
     assert!(changes.contains(words), "expected `{words}`: {changes}");
 }
@@ -31,7 +30,6 @@ fn reading_leaves_it_the_same() {
     let dir = plant();
     let before = fingerprint(dir.path());
     fs_err::read(dir.path().join("dir/file")).unwrap();
-    assert_eq!(before, fingerprint(dir.path()));
     before.assert_unchanged(dir.path());
 }
 

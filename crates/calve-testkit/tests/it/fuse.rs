@@ -13,7 +13,7 @@ fn a_tree_is_copied_into_it_and_out_again() {
     };
     let outside = scratch();
     let (src, inside, back) = (volume.path().join("src"), volume.path().join("dst"), outside.path().join("back"));
-    let left_out = everything(&src).left_out;
+    let left_out = everything(&src);
     assert!(
         left_out.len() == 2 && left_out[0].starts_with("xattrs") && left_out[1].starts_with("ACLs"),
         "{left_out:?}"

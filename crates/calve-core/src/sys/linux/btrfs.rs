@@ -4,11 +4,10 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::Stat;
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
 
 use super::magic::{BTRFS_MAGIC, magic};
-use crate::sys::Result;
 
 /// The inode number of every subvolume's root directory (BTRFS_FIRST_FREE_OBJECTID).
 const SUBVOLUME_INODE: u64 = 256;
@@ -22,18 +21,6 @@ struct VolumeArgs {
     flags: u64,
     unused: [u64; 4],
     name: [u8; NAME_BYTES_V2],
-}
-
-impl VolumeArgs {
-    fn named(fd: i64, name: &CStr) -> Result<Self> {
-        let bytes = name.to_bytes();
-        if bytes.len() > 255 {
-            return Err(Errno::NAMETOOLONG);
-        }
-        let mut args = Self { fd, transid: 0, flags: 0, unused: [0; 4], name: [0; NAME_BYTES_V2] };
-        args.name[..bytes.len()].copy_from_slice(bytes);
-        Ok(args)
-    }
 }
 
 /// `struct btrfs_ioctl_get_subvol_rootref_args`.
@@ -96,12 +83,7 @@ pub(crate) fn is_subvolume(directory: BorrowedFd<'_>, stat: &Stat) -> Result<boo
 
 /// Returns whether two open directories are on one btrfs. Device numbers do not tell: every subvolume has its own.
 pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
-    matches!((btrfs_identity(a), btrfs_identity(b)), (Ok(a), Ok(b)) if a == b)
-}
-
-/// Returns the identity of a btrfs, which all its subvolumes have in common.
-fn btrfs_identity(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
-    fs_info(directory).map(|info| info.fsid)
+    matches!((fs_info(a), fs_info(b)), (Ok(a), Ok(b)) if a.fsid == b.fsid)
 }
 
 /// Returns the size of a leaf or node of a btrfs's trees.
@@ -122,24 +104,29 @@ fn fs_info(directory: BorrowedFd<'_>) -> Result<FsInfo> {
 
 /// Makes `name` in `parent` a writable snapshot of the subvolume `src`.
 pub(crate) fn snapshot(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    let args = VolumeArgs::named(i64::from(src.as_raw_fd()), name)?;
-    // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_vol_args_v2`, whose layout `VolumeArgs` has (size checked
-    // above); the kernel only reads it.
-    unsafe { ioctl(parent, Setter::<SNAP_CREATE_V2, VolumeArgs>::new(args)) }
+    call::<SNAP_CREATE_V2>(parent, src.as_raw_fd().into(), name)
 }
 
 /// Makes `name` in `parent` an empty subvolume.
 pub(crate) fn create_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    let args = VolumeArgs::named(0, name)?;
-    // SAFETY: as in `snapshot`.
-    unsafe { ioctl(parent, Setter::<SUBVOL_CREATE_V2, VolumeArgs>::new(args)) }
+    call::<SUBVOL_CREATE_V2>(parent, 0, name)
 }
 
 /// Deletes the subvolume `name` in `parent`: one call, whatever the size.
 pub(crate) fn delete_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    let args = VolumeArgs::named(0, name)?;
-    // SAFETY: as in `snapshot`.
-    unsafe { ioctl(parent, Setter::<SNAP_DESTROY_V2, VolumeArgs>::new(args)) }
+    call::<SNAP_DESTROY_V2>(parent, 0, name)
+}
+
+fn call<const CALL: Opcode>(parent: BorrowedFd<'_>, fd: i64, name: &CStr) -> Result<()> {
+    let bytes = name.to_bytes();
+    if bytes.len() > 255 {
+        return Err(Errno::NAMETOOLONG);
+    }
+    let mut args = VolumeArgs { fd, transid: 0, flags: 0, unused: [0; 4], name: [0; NAME_BYTES_V2] };
+    args.name[..bytes.len()].copy_from_slice(bytes);
+    // SAFETY: the three opcodes take a pointer to `struct btrfs_ioctl_vol_args_v2`, whose layout `VolumeArgs` has (size checked
+    // above); the kernel only reads it.
+    unsafe { ioctl(parent, Setter::<CALL, VolumeArgs>::new(args)) }
 }
 
 /// Takes the read-only property from a subvolume that has it. Its owner may do so, and root.

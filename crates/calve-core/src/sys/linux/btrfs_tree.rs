@@ -4,10 +4,9 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::ioctl::{Direction, Opcode, Updater, ioctl, opcode};
 
-use crate::sys::Result;
 use crate::sys::{DiskExtent, ExtentUser};
 
 const MAGIC: u8 = 0x94;

@@ -1,16 +1,14 @@
 //! Where a file's bytes lie (FS_IOC_FIEMAP), and sharing them after the fact (FIDEDUPERANGE).
 
-use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::IFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::ioctl::{Direction, Opcode, Updater, ioctl, opcode};
 
-use super::magic::{BTRFS_MAGIC, XFS_MAGIC, magic};
+use super::magic::{BTRFS_MAGIC, EXT4_MAGIC, TMPFS_MAGIC, XFS_MAGIC, magic};
 use super::xfs::xfs_can_reflink;
-use crate::sys::Result;
-use crate::sys::{CloneFamily, Extent, SpaceRules};
+use crate::sys::{Extent, SpaceRules};
 
 /// Extents per call. Most files have one.
 const ROOM: usize = 32;
@@ -167,21 +165,14 @@ pub(crate) fn differ_in_nocow(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
 
 /// Returns the meaning of the numbers on the file system of an open directory, by its magic number.
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
-    const EXT: u64 = 0xef53;
-    const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
     match magic(directory).unwrap_or(0) {
         BTRFS_MAGIC => SpaceRules::Btrfs,
         XFS_MAGIC => SpaceRules::Xfs,
-        EXT => SpaceRules::Ext,
-        TMPFS | RAMFS => SpaceRules::Exact,
+        EXT4_MAGIC => SpaceRules::Ext,
+        TMPFS_MAGIC | RAMFS => SpaceRules::Exact,
         _ => SpaceRules::Unknown,
     }
-}
-
-/// Fails: extents tell more.
-pub(crate) fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> {
-    Err(Errno::OPNOTSUPP)
 }
 
 /// Returns the most bytes that one request for sharing may cover there. `None` where nothing can be shared.

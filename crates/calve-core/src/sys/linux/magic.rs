@@ -1,11 +1,14 @@
-//! File systems, told apart by their magic numbers.
+//! File systems, told apart by their magic numbers (linux/magic.h).
 
 use std::os::fd::BorrowedFd;
 
-use crate::sys::Result;
+use rustix::io::Result;
 
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
 pub(super) const XFS_MAGIC: u64 = 0x5846_5342;
+/// The number of ext2 and ext3, too.
+pub(super) const EXT4_MAGIC: u64 = 0xef53;
+pub(super) const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 /// Returns the magic number of the file system of an open file (statfs(2)).
 pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
@@ -25,4 +28,17 @@ pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     const SMB2: u64 = 0xfe53_4d42;
     const CEPH: u64 = 0x00c3_6400;
     matches!(magic, NFS | CIFS | SMB2 | CEPH)
+}
+
+/// Returns whether a store to a clean page of a shared mapping changes the file's times, and writing a page back makes it clean, as tests have
+/// shown for these. tmpfs never cleans a page; an overlay depends on its upper layer; with FUSE and networks a server keeps the times.
+pub(crate) fn shows_stores(file: BorrowedFd<'_>) -> Result<bool> {
+    Ok(matches!(magic(file)?, EXT4_MAGIC | XFS_MAGIC | BTRFS_MAGIC))
+}
+
+/// Returns whether every change there is made through this kernel's own names, and reaches watches: not with networks, FUSE and overlays.
+pub(crate) fn tells_watches(directory: BorrowedFd<'_>) -> bool {
+    const F2FS: u64 = 0xf2f5_2010;
+    const BCACHEFS: u64 = 0xca45_1a4e;
+    matches!(magic(directory), Ok(EXT4_MAGIC | XFS_MAGIC | BTRFS_MAGIC | TMPFS_MAGIC | F2FS | BCACHEFS))
 }

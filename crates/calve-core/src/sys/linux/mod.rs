@@ -3,13 +3,11 @@
 mod btrfs;
 mod btrfs_tree;
 mod extents;
-mod identity;
 mod magic;
 mod mode;
 mod mounts;
 mod overlay;
 mod private;
-mod stores;
 mod watches;
 mod xattr;
 mod xfs;
@@ -17,12 +15,12 @@ mod xfs;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
-use rustix::io::Errno;
+use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, SeekFrom, Stat};
+use rustix::io::{Errno, Result};
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 use rustix::time::ClockId;
 
-use crate::sys::{ListedEntry, Result};
+use crate::sys::{CloneFamily, ListedEntry};
 
 pub(crate) use btrfs::{
     btrfs_node_bytes, create_subvolume, delete_subvolume, is_subvolume, make_subvolume_writable, nested_subvolumes,
@@ -30,12 +28,11 @@ pub(crate) use btrfs::{
 };
 pub(crate) use btrfs_tree::{DiskExtents, btrfs_metadata_copies, btrfs_subvolume, btrfs_was_snapshotted};
 pub(crate) use extents::{
-    clone_family, dedupe_range, differ_in_nocow, extents, is_immutable, is_unchangeable, most_bytes_per_dedupe,
-    settled_extents, space_rules,
+    dedupe_range, differ_in_nocow, extents, is_immutable, is_unchangeable, most_bytes_per_dedupe, settled_extents,
+    space_rules,
 };
-pub(crate) use identity::{boot_identity, machine_identity};
 use magic::XFS_MAGIC;
-pub(crate) use magic::{BTRFS_MAGIC, copies_on_the_server, is_shared_by_machines, magic};
+pub(crate) use magic::{BTRFS_MAGIC, copies_on_the_server, is_shared_by_machines, magic, shows_stores, tells_watches};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{
     file_system_name, is_inside_by_another_mount, is_mount_point, mount_identity, mount_options, mount_point,
@@ -43,10 +40,13 @@ pub(crate) use mounts::{
 };
 pub(crate) use overlay::{detach_mount, is_opaque, mount_overlay, opaque_attribute};
 pub(crate) use private::{Steps, contain};
-pub(crate) use stores::{shows_stores, write_back_stores};
-pub(crate) use watches::{Watches, lease, most_watches, tells_watches};
-pub(crate) use xattr::{drop_acl, drop_inherited_acls, list_xattrs, remove_xattr};
+pub(crate) use watches::{Watches, lease, most_watches};
+pub(crate) use xattr::{drop_acl, drop_inherited_acls, list_xattrs};
 pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};
+
+/// Writes back every dirty page of the file system, and waits. In one call: file by file, a store to one could slip in between.
+pub(crate) use rustix::fs::syncfs as write_back_stores;
+pub(crate) use rustix::fs::{fremovexattr as remove_xattr, fsync as sync_file, syncfs as sync_file_system};
 
 /// Opens a directory as a place to name things in: no read permission needed.
 pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
@@ -95,6 +95,8 @@ absent! {
     fn keep_acl(_src: BorrowedFd<'_>, _clone: BorrowedFd<'_>) -> Result<()> = Ok(());
     fn flags_to_keep(_src: BorrowedFd<'_>) -> u32 = 0;
     fn has_acls_inside(_directory: BorrowedFd<'_>) -> Result<bool> = Ok(false);
+    /// Fails: extents tell more.
+    fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> = Err(Errno::OPNOTSUPP);
     /// Returns whether the system gives a file this attribute by itself, so that a copy need not have it.
     fn is_of_the_system(_xattr: &CStr) -> bool = false;
     /// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
@@ -219,7 +221,6 @@ impl<'a> Listing<'a> {
 ///
 /// `RESOLVE_NO_XDEV` (openat2(2), Linux 5.6) also sees bind mounts, which share the device number of the tree around them.
 pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
-    use rustix::fs::ResolveFlags;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     match super::retry(|| rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve)) {
@@ -241,7 +242,6 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
 ///
 /// Any error may also mean that this cannot be done here: going there name by name is the other way.
 pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &std::path::Path, flags: OFlags) -> Result<OwnedFd> {
-    use rustix::fs::ResolveFlags;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     super::retry(|| rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve))
 }
@@ -276,14 +276,6 @@ pub(crate) fn copy_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: usize)
 /// Returns where data begins, at or after `position`. ENXIO at the end, EINVAL where the file system cannot tell.
 pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Data(position))
-}
-
-pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
-    rustix::fs::syncfs(fd)
-}
-
-pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
-    rustix::fs::fsync(fd)
 }
 
 /// Renames, unless something has the new name (EEXIST). EINVAL on file systems that cannot.
@@ -343,10 +335,19 @@ pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     Some([all - ticks[1] - ticks[3] - ticks[4], all])
 }
 
+/// Returns a value that is another one after each start of the system, the same for all containers on it.
+pub(super) fn boot() -> Option<String> {
+    beginning_of("/proc/sys/kernel/random/boot_id")
+}
+
+/// Returns the identity of the machine (machine-id(5)).
+pub(super) fn host() -> Option<String> {
+    beginning_of("/etc/machine-id").filter(|id| id.len() >= 32)
+}
+
 /// Reads the first bytes of a file of text.
 fn beginning_of(path: &str) -> Option<String> {
     let file = crate::sys::open_at(rustix::fs::CWD, path, OFlags::RDONLY).ok()?;
-    let mut text = [0; 256];
-    let length = rustix::io::read(&file, &mut text).ok()?;
-    Some(std::str::from_utf8(&text[..length]).ok()?.trim_end().to_owned())
+    let text = crate::sys::read(file, 256).ok()?;
+    Some(std::str::from_utf8(&text).ok()?.trim_end().to_owned())
 }

@@ -4,9 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::Errno;
-
-use crate::sys::Result;
+use rustix::io::{Errno, Result};
 
 /// Sets the mode of the entry `name`, not following links.
 pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {

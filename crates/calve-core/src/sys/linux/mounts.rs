@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, OFlags, StatxAttributes, StatxFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::magic::magic;
-use crate::sys::{Result, unescape};
+use crate::sys::unescape;
 
 /// Returns the id of the mount that an open file was reached through (statx(2), Linux 5.8); the device number on older kernels.
 pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
@@ -69,8 +69,7 @@ pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedF
 
 /// Returns the file system's device and the directory's path on it. `None` where the mount table does not tell.
 fn path_on_device(directory: BorrowedFd<'_>) -> Option<(Vec<u8>, PathBuf)> {
-    let id = mount_id(directory).ok()?;
-    let line = mount_lines().ok()?.into_iter().find(|line| line.id == id)?;
+    let line = own_line(directory)?;
     let path = real_path(directory).ok()?;
     Some((line.device, line.root.join(path.strip_prefix(&line.point).ok()?)))
 }
@@ -97,19 +96,22 @@ pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
 
 /// Returns the line of the mount that an open directory is on, else of that with the longest prefix of its path.
 fn line_of(directory: BorrowedFd<'_>) -> Option<MountLine> {
+    own_line(directory).or_else(|| {
+        let path = real_path(directory).ok()?;
+        let above = mount_lines().ok()?.into_iter().filter(|line| path.starts_with(&line.point));
+        above.max_by_key(|line| line.point.as_os_str().len())
+    })
+}
+
+/// Returns the line of the mount that an open directory is on.
+fn own_line(directory: BorrowedFd<'_>) -> Option<MountLine> {
     let id = mount_id(directory).ok()?;
-    let mut lines = mount_lines().ok()?;
-    if let Some(at) = lines.iter().position(|line| line.id == id) {
-        return Some(lines.swap_remove(at));
-    }
-    let path = real_path(directory).ok()?;
-    lines.into_iter().filter(|line| path.starts_with(&line.point)).max_by_key(|line| line.point.as_os_str().len())
+    mount_lines().ok()?.into_iter().find(|line| line.id == id)
 }
 
 /// Returns the options of a directory's mount and of its file system. Empty where the mount table does not tell.
 pub(crate) fn mount_options(directory: BorrowedFd<'_>) -> String {
-    let line = || mount_lines().ok()?.into_iter().find(|line| Some(line.id) == mount_id(directory).ok());
-    line().map(|line| line.options).unwrap_or_default()
+    own_line(directory).map(|line| line.options).unwrap_or_default()
 }
 
 struct MountLine {
@@ -125,15 +127,8 @@ struct MountLine {
 }
 
 fn mount_lines() -> Result<Vec<MountLine>> {
-    let fd = crate::sys::open_at(CWD, c"/proc/self/mountinfo", OFlags::RDONLY)?;
-    let mut text = Vec::new();
-    let mut chunk = vec![0u8; 64 * 1024];
-    loop {
-        match rustix::io::read(&fd, &mut chunk)? {
-            0 => break,
-            length => text.extend_from_slice(&chunk[..length]),
-        }
-    }
+    let file = crate::sys::open_at(CWD, c"/proc/self/mountinfo", OFlags::RDONLY)?;
+    let text = crate::sys::read(file, u64::MAX)?;
     Ok(text.split(|&byte| byte == b'\n').filter_map(parse_line).collect())
 }
 

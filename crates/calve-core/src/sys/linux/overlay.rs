@@ -1,15 +1,15 @@
 //! Mounting OverlayFS through the file-descriptor-based mount interface (fsopen(2), Linux 5.2).
 
+use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_fd,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 
 use super::xattr::proc_path;
-use crate::sys::Result;
 
 /// Mounts `lower` with a writable `upper` over `target`, in this mount namespace and those that share it. `volatile`: no sync to the upper, ever.
 pub(crate) fn mount_overlay(
@@ -42,12 +42,7 @@ pub(crate) fn mount_overlay(
 }
 
 /// Adds a layer by its descriptor (Linux 6.13). Older kernels get it by a path without characters that the option parser would interpret.
-fn layer(
-    context: BorrowedFd<'_>,
-    key: &std::ffi::CStr,
-    old_key: &std::ffi::CStr,
-    directory: BorrowedFd<'_>,
-) -> Result<()> {
+fn layer(context: BorrowedFd<'_>, key: &CStr, old_key: &CStr, directory: BorrowedFd<'_>) -> Result<()> {
     match fsconfig_set_fd(context, key, directory) {
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::BADF) => {
             let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
@@ -58,18 +53,18 @@ fn layer(
 }
 
 /// Takes the mount at `name` in `parent` away; what still uses it keeps it until done.
-pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<()> {
+pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     unmount(proc_path(parent, name)?, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
 }
 
 /// Returns the attribute by which a directory of this user's upper layer hides the one below it (overlayfs.rst, "opaque directories").
-pub(crate) fn opaque_attribute() -> &'static std::ffi::CStr {
+pub(crate) fn opaque_attribute() -> &'static CStr {
     let is_privileged = rustix::process::geteuid().is_root() && in_initial_user_namespace();
     if is_privileged { c"trusted.overlay.opaque" } else { c"user.overlay.opaque" }
 }
 
 /// Returns whether a directory has that attribute, and hides the one below it.
-pub(crate) fn is_opaque(directory: BorrowedFd<'_>, attribute: &std::ffi::CStr) -> Result<bool> {
+pub(crate) fn is_opaque(directory: BorrowedFd<'_>, attribute: &CStr) -> Result<bool> {
     let mut value = [0; 1];
     match rustix::fs::fgetxattr(directory, attribute, &mut value) {
         Ok(length) => Ok(value[..length] == *b"y"),

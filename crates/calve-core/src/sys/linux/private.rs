@@ -1,6 +1,6 @@
 //! Mounts that one command alone sees.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -8,15 +8,14 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::{CWD, OFlags};
-use rustix::io::{Errno, FdFlags};
+use rustix::io::{Errno, FdFlags, Result};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::pipe::PipeFlags;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 use super::overlay::mount_overlay;
-use crate::sys::Result;
-use crate::sys::{Denial, OverlayPaths};
+use crate::sys::Denial;
 
 /// Tells, when a command could not be started, at which step it failed.
 pub(crate) struct Steps(OwnedFd);
@@ -40,14 +39,20 @@ impl Steps {
     }
 }
 
-/// Has `command` run in mounts of its own, where an overlay is mounted. The command's processes inherit its lock.
-pub(crate) fn contain(command: &mut Command, overlay: &OverlayPaths<'_>, working_directory: &Path) -> Result<Steps> {
+/// Has `command` run in mounts of its own, where an overlay is mounted over a tree: `paths` are the tree, its upper and its work directory. The
+/// command's processes inherit the lock.
+pub(crate) fn contain(
+    command: &mut Command,
+    paths: [&Path; 3],
+    lock: BorrowedFd<'_>,
+    working_directory: &Path,
+) -> Result<Steps> {
     let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
     // Elsewhere it is where it was, even if no path leads there any more.
-    let here = working_directory.starts_with(overlay.tree).then(|| text(working_directory));
-    let [tree, upper, work] = [overlay.tree, overlay.upper, overlay.work].map(text);
-    let lock = overlay.lock.as_raw_fd();
+    let here = working_directory.starts_with(paths[0]).then(|| text(working_directory));
+    let [tree, upper, work] = paths.map(text);
+    let lock = lock.as_raw_fd();
     let enter = move || {
         rustix::io::write(&tell, &[NAMESPACES])?;
         enter_namespaces()?;
@@ -87,12 +92,12 @@ fn enter_namespaces() -> Result<()> {
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
 }
 
-fn write(path: &std::ffi::CStr, text: &str) -> Result<()> {
+fn write(path: &CStr, text: &str) -> Result<()> {
     let file = crate::sys::open_at(CWD, path, OFlags::WRONLY)?;
     let written = rustix::io::write(&file, text.as_bytes())?;
     if written == text.len() { Ok(()) } else { Err(Errno::IO) }
 }
 
-fn directory(path: &std::ffi::CStr) -> Result<OwnedFd> {
+fn directory(path: &CStr) -> Result<OwnedFd> {
     crate::sys::open_at(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY)
 }

@@ -5,10 +5,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use super::magic::{BTRFS_MAGIC, XFS_MAGIC, magic};
-use crate::sys::Result;
 use crate::sys::{WatchEvent, WatchEventKind};
 
 /// The watches of one tree. Their queue has everything that happened before a call of [`Watches::drain`] began.
@@ -82,31 +80,22 @@ fn length(name: Option<&CStr>) -> u64 {
 }
 
 fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
+    const KINDS: [(ReadFlags, WatchEventKind); 9] = [
+        (ReadFlags::QUEUE_OVERFLOW, WatchEventKind::Overflow),
+        (ReadFlags::UNMOUNT, WatchEventKind::Unmounted),
+        (ReadFlags::IGNORED, WatchEventKind::WatchEnded),
+        (ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF), WatchEventKind::DirectoryTaken),
+        (ReadFlags::CREATE, WatchEventKind::Made),
+        (ReadFlags::MOVED_TO, WatchEventKind::MovedHere),
+        (ReadFlags::MOVED_FROM, WatchEventKind::MovedAway),
+        (ReadFlags::DELETE, WatchEventKind::Removed),
+        (ReadFlags::OPEN, WatchEventKind::Opened),
+    ];
     let flags = event.events();
-    let happening = if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-        WatchEventKind::Overflow
-    } else if flags.contains(ReadFlags::UNMOUNT) {
-        WatchEventKind::Unmounted
-    } else if flags.contains(ReadFlags::IGNORED) {
-        WatchEventKind::WatchEnded
-    } else if flags.intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF) {
-        WatchEventKind::DirectoryTaken
-    } else if flags.contains(ReadFlags::CREATE) {
-        WatchEventKind::Made
-    } else if flags.contains(ReadFlags::MOVED_TO) {
-        WatchEventKind::MovedHere
-    } else if flags.contains(ReadFlags::MOVED_FROM) {
-        WatchEventKind::MovedAway
-    } else if flags.contains(ReadFlags::DELETE) {
-        WatchEventKind::Removed
-    } else if flags.contains(ReadFlags::OPEN) {
-        WatchEventKind::Opened
-    } else {
-        WatchEventKind::Changed
-    };
+    let first = KINDS.iter().find(|(any, _)| flags.intersects(*any));
     WatchEvent {
         watch: event.wd(),
-        happening,
+        happening: first.map_or(WatchEventKind::Changed, |(_, kind)| *kind),
         is_directory: flags.contains(ReadFlags::ISDIR),
         cookie: event.cookie(),
         name: event.file_name(),
@@ -118,14 +107,6 @@ pub(crate) fn most_watches() -> usize {
     const LIMITS: [&str; 2] = ["/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"];
     let limits = LIMITS.into_iter().filter_map(|limit| super::beginning_of(limit)?.parse::<usize>().ok());
     limits.min().unwrap_or(8192) / 4
-}
-
-/// Returns whether every change there is made through this kernel's own names, and reaches watches: not with networks, FUSE and overlays.
-pub(crate) fn tells_watches(directory: BorrowedFd<'_>) -> bool {
-    /// EXT4_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC of linux/magic.h; BCACHEFS_STATFS_MAGIC.
-    const OTHERS: [u64; 4] = [0xef53, 0x0102_1994, 0xf2f5_2010, 0xca45_1a4e];
-    let known = |magic| magic == BTRFS_MAGIC || magic == XFS_MAGIC || OTHERS.contains(&magic);
-    magic(directory).is_ok_and(known)
 }
 
 /// Takes a read lease, until the file is closed: opening it to write waits meanwhile. EAGAIN: a process has it open or mapped for writing. Only for

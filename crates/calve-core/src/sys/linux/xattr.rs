@@ -4,9 +4,9 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::XattrFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use crate::sys::{Result, XattrTarget};
+use crate::sys::{XattrTarget, grown};
 
 /// Returns a path to a name in an open directory, as there is no `*at` call for attributes before Linux 6.13.
 pub(super) fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
@@ -18,25 +18,17 @@ pub(super) fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CStrin
 
 /// Lists the attributes' names, one after the other, each with a NUL. Empty where the file system has none.
 pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
-    if buffer.len() < 256 {
-        buffer.resize(256, 0);
-    }
-    loop {
-        let listed = match target {
-            XattrTarget::Open(fd) => rustix::fs::flistxattr(fd, &mut buffer[..]),
-            XattrTarget::Named(directory, name) => {
-                rustix::fs::llistxattr(&proc_path(directory, name)?, &mut buffer[..])
-            }
-        };
-        match listed {
-            Ok(length) => {
-                let length = leave_out_second_forms(&mut buffer[..length]);
-                return Ok(&buffer[..length]);
-            }
-            Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(&[]),
-            Err(error) => return Err(error),
+    let listed = grown(buffer, 256, |buffer| match target {
+        XattrTarget::Open(fd) => rustix::fs::flistxattr(fd, buffer),
+        XattrTarget::Named(directory, name) => rustix::fs::llistxattr(&proc_path(directory, name)?, buffer),
+    });
+    match listed {
+        Ok(length) => {
+            let length = leave_out_second_forms(&mut buffer[..length]);
+            Ok(&buffer[..length])
         }
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(&[]),
+        Err(error) => Err(error),
     }
 }
 
@@ -56,11 +48,6 @@ pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// Removes one attribute.
-pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    rustix::fs::fremovexattr(file, name)
-}
-
 /// Removes the names that XFS shows root for its access control lists (`trusted.SGI_ACL_FILE`), which mean nothing elsewhere. Returns the new length.
 fn leave_out_second_forms(names: &mut [u8]) -> usize {
     const SECOND: &[u8] = b"trusted.SGI_ACL_";
@@ -76,21 +63,10 @@ fn leave_out_second_forms(names: &mut [u8]) -> usize {
 impl XattrTarget<'_> {
     /// Reads the value of one attribute into `buffer`, which grows as needed, and returns its length.
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
-        if buffer.len() < 1024 {
-            buffer.resize(1024, 0);
-        }
-        loop {
-            let read = match self {
-                Self::Open(fd) => rustix::fs::fgetxattr(fd, name, &mut buffer[..]),
-                Self::Named(directory, file) => {
-                    rustix::fs::lgetxattr(&proc_path(directory, file)?, name, &mut buffer[..])
-                }
-            };
-            match read {
-                Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
-                other => return other,
-            }
-        }
+        grown(buffer, 1024, |buffer| match self {
+            Self::Open(fd) => rustix::fs::fgetxattr(fd, name, buffer),
+            Self::Named(directory, file) => rustix::fs::lgetxattr(&proc_path(directory, file)?, name, buffer),
+        })
     }
 
     pub(crate) fn write(self, name: &CStr, value: &[u8]) -> Result<()> {

@@ -4,19 +4,20 @@
 //! XFS and btrfs stand for APFS, everything else for HFS+, which has no clones. An access control list is the extended attribute
 //! `user.like.acl`: lines such as `deny delete`, `inherit` for one that new entries below get. The flag `uchg` is `chattr +i`.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     Access, AtFlags, Dir, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 use rustix::time::ClockId;
 
 use crate::sys::CloneFamily;
-use crate::sys::Result;
+
+pub(super) use rustix::fs::{fsync as full_sync, syncfs as sync_volume};
 
 /// O_SEARCH.
 pub(super) const SEARCH: OFlags = OFlags::PATH;
@@ -26,6 +27,8 @@ pub(super) const NO_ATTRIBUTE: Errno = Errno::NODATA;
 
 const ACL: &CStr = c"user.like.acl";
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const NAME: OFlags = OFlags::PATH.union(READ);
+const NOT_FOLLOWED: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
 /// Behaves as clonefile(2): EEXIST for a name that is there, EXDEV between volumes, ENOTSUP without VOL_CAP_INT_CLONE, EINVAL for the root
 /// of a volume; all or nothing; set-user-ID and set-group-ID bits are dropped, each hard link becomes a file. The lists of a directory's
@@ -41,7 +44,7 @@ pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, ke
     if kind != "apfs" {
         return Err(Errno::NOTSUP);
     }
-    if rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+    if rustix::fs::statat(parent, name, NOT_FOLLOWED).is_ok() {
         return Err(Errno::EXIST);
     }
     let own = if keep_acl { read_acl(src)? } else { None };
@@ -60,8 +63,8 @@ pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, ke
 }
 
 fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, acl: Option<&[u8]>) -> Result<()> {
-    let mode = Mode::from_raw_mode(stat.st_mode) & !(Mode::SUID | Mode::SGID);
-    let new = match FileType::from_raw_mode(stat.st_mode) {
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    match kind {
         FileType::Directory => {
             rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
             let new = rustix::fs::openat(parent, name, READ, Mode::empty())?;
@@ -70,25 +73,34 @@ fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, a
             for entry in Dir::read_from(&src)? {
                 let entry = entry?;
                 if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                    copy_entry(src.as_fd(), entry.file_name(), new.as_fd())?;
+                    let stat = rustix::fs::statat(&src, entry.file_name(), NOT_FOLLOWED)?;
+                    let file = rustix::fs::openat(&src, entry.file_name(), for_all_of(&stat), Mode::empty())?;
+                    copy(file.as_fd(), &stat, new.as_fd(), entry.file_name(), None)?;
                 }
             }
-            new
         }
-        _ => {
+        FileType::RegularFile => {
             let new = rustix::fs::openat(parent, name, OFlags::RDWR | OFlags::CREATE | READ, Mode::RUSR | Mode::WUSR)?;
             rustix::fs::ioctl_ficlone(&new, src)?;
-            new
         }
-    };
-    let owner = |id: u32| is_root().then_some(id);
-    rustix::fs::fchown(&new, owner(stat.st_uid).map(Uid::from_raw), owner(stat.st_gid).map(Gid::from_raw))?;
+        FileType::Symlink => rustix::fs::symlinkat(&rustix::fs::readlinkat(src, c"", Vec::new())?, parent, name)?,
+        kind => rustix::fs::mknodat(parent, name, kind, Mode::RUSR, stat.st_rdev)?,
+    }
+    let new = rustix::fs::openat(parent, name, for_all_of(stat), Mode::empty())?;
+    if is_root() {
+        let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+        rustix::fs::chownat(&new, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
+    }
     copy_xattrs(src, new.as_fd())?;
     if let Some(acl) = acl {
         write_acl(new.as_fd(), acl)?;
     }
-    rustix::fs::fchmod(&new, mode)?;
-    rustix::fs::futimens(&new, &times(stat))?;
+    if kind != FileType::Symlink {
+        let mode = Mode::from_raw_mode(stat.st_mode) & !(Mode::SUID | Mode::SGID);
+        rustix::fs::chmod(by_number(new.as_fd()), mode)?;
+    }
+    rustix::fs::utimensat(parent, name, &times(stat), NOT_FOLLOWED)?;
+    // What is open for its name only has no flags.
     if let Ok(flags) = rustix::fs::ioctl_getflags(src)
         && flags.bits() & KEPT != 0
     {
@@ -97,30 +109,12 @@ fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, a
     Ok(())
 }
 
-fn copy_entry(src: BorrowedFd<'_>, name: &CStr, parent: BorrowedFd<'_>) -> Result<()> {
-    let stat = rustix::fs::statat(src, name, AtFlags::SYMLINK_NOFOLLOW)?;
+/// Returns the flags for opening an entry for everything that may be asked of it. FIFOs and devices are not opened for more than the name.
+fn for_all_of(stat: &Stat) -> OFlags {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory | FileType::RegularFile => {
-            let file = rustix::fs::openat(src, name, READ, Mode::empty())?;
-            return copy(file.as_fd(), &stat, parent, name, None);
-        }
-        FileType::Symlink => {
-            let target = rustix::fs::readlinkat(src, name, Vec::new())?;
-            rustix::fs::symlinkat(&target, parent, name)?;
-        }
-        kind => rustix::fs::mknodat(parent, name, kind, Mode::RUSR, stat.st_rdev)?,
+        FileType::Directory | FileType::RegularFile => READ,
+        _ => NAME,
     }
-    if is_root() {
-        let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
-        rustix::fs::chownat(parent, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
-    }
-    let itself = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let [from, to] = [src, parent].map(|directory| rustix::fs::openat(directory, name, itself, Mode::empty()));
-    copy_xattrs(from?.as_fd(), to?.as_fd())?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-        set_mode_of_name(parent, name, Mode::from_raw_mode(stat.st_mode & 0o1777))?;
-    }
-    rustix::fs::utimensat(parent, name, &times(&stat), AtFlags::SYMLINK_NOFOLLOW)
 }
 
 fn copy_xattrs(src: BorrowedFd<'_>, new: BorrowedFd<'_>) -> Result<()> {
@@ -131,9 +125,7 @@ fn copy_xattrs(src: BorrowedFd<'_>, new: BorrowedFd<'_>) -> Result<()> {
         if !is_root() && !name.to_bytes().starts_with(b"user.") {
             continue;
         }
-        let mut value = vec![0; 1 << 16];
-        let length = rustix::fs::getxattr(by_number(src), name, &mut value[..])?;
-        rustix::fs::setxattr(by_number(new), name, &value[..length], XattrFlags::empty())?;
+        fsetxattr(new, name, &attribute(src, name)?, XattrFlags::empty())?;
     }
     Ok(())
 }
@@ -148,17 +140,8 @@ fn times(stat: &Stat) -> Timestamps {
 }
 
 fn remove(parent: BorrowedFd<'_>, name: &CStr) {
-    if rustix::fs::unlinkat(parent, name, AtFlags::empty()) != Err(Errno::ISDIR) {
-        return;
-    }
-    if let Ok(directory) = rustix::fs::openat(parent, name, READ, Mode::empty())
-        && let Ok(entries) = Dir::read_from(&directory)
-    {
-        let names: Vec<CString> = entries.flatten().map(|entry| entry.file_name().to_owned()).collect();
-        let inside = names.iter().filter(|name| !matches!(name.to_bytes(), b"." | b".."));
-        inside.for_each(|name| remove(directory.as_fd(), name));
-    }
-    let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+    let path = Path::new(&by_number(parent)).join(crate::sys::path(name));
+    let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
 }
 
 /// Behaves as renameatx_np(2). A directory that gets another parent is written to, for its `..`: without permission that is EACCES (XNU,
@@ -193,7 +176,7 @@ pub(crate) fn version(directory: &Dir) -> Option<Version> {
 }
 
 fn may_move(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let stat = rustix::fs::statat(parent, name, NOT_FOLLOWED)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Ok(());
     }
@@ -219,14 +202,6 @@ pub(super) fn set_flags(fd: BorrowedFd<'_>, flags: u32) -> Result<()> {
     rustix::fs::ioctl_setflags(fd, IFlags::from_bits_retain(flags))
 }
 
-pub(super) fn sync_volume(fd: BorrowedFd<'_>) -> Result<()> {
-    rustix::fs::syncfs(fd)
-}
-
-pub(super) fn full_sync(fd: BorrowedFd<'_>) -> Result<()> {
-    rustix::fs::fsync(fd)
-}
-
 pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mode: Mode, like: &Stat) -> Result<()> {
     rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
 }
@@ -235,12 +210,12 @@ pub(crate) fn lower_priority() {
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
-pub(super) fn boot() -> Option<Vec<u8>> {
+pub(crate) fn boot() -> Option<Vec<u8>> {
     std::fs::read("/proc/sys/kernel/random/boot_id").ok()
 }
 
-pub(super) fn host() -> Result<[u8; 16]> {
-    Err(Errno::NOSYS)
+pub(crate) fn host() -> Option<[u8; 16]> {
+    None
 }
 
 /// Returns a mount's place and the kind of its file system, as statfs(2).
@@ -284,12 +259,19 @@ pub(super) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf> {
 
 /// Sets a mode as fchmodat(2) does, which on Linux cannot leave links alone. FIFOs and devices are not opened for it.
 pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {
-    let file = rustix::fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let file = rustix::fs::openat(parent, name, NAME, Mode::empty())?;
     rustix::fs::chmod(by_number(file.as_fd()), mode)
 }
 
 pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     set_mode_of_name(parent, name, Mode::RWXU)
+}
+
+fn attribute(fd: impl AsFd, name: &CStr) -> Result<Vec<u8>> {
+    let mut value = vec![0; 1 << 16];
+    let length = rustix::fs::getxattr(by_number(fd.as_fd()), name, &mut value[..])?;
+    value.truncate(length);
+    Ok(value)
 }
 
 /// Behaves as fgetxattr(2). A buffer that is too short is filled, and the call succeeds (reports; the manual says ERANGE). An empty one
@@ -298,11 +280,10 @@ pub(super) fn fgetxattr(fd: impl AsFd, name: &CStr, value: &mut [u8]) -> Result<
     if name == ACL {
         return Err(NO_ATTRIBUTE);
     }
-    let mut all = vec![0; 1 << 16];
-    let length = rustix::fs::getxattr(by_number(fd.as_fd()), name, &mut all[..])?;
-    let filled = length.min(value.len());
+    let all = attribute(fd, name)?;
+    let filled = all.len().min(value.len());
     value[..filled].copy_from_slice(&all[..filled]);
-    Ok(if value.is_empty() { length } else { filled })
+    Ok(if value.is_empty() { all.len() } else { filled })
 }
 
 pub(super) fn fsetxattr(fd: impl AsFd, name: &CStr, value: &[u8], flags: XattrFlags) -> Result<()> {
@@ -314,9 +295,8 @@ pub(super) const FORK: &CStr = c"user.like.fork";
 /// Reads a resource fork as fgetxattr(2) does: as much as one call gives, from a position. It may be less than was asked for.
 pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8]) -> Result<usize> {
     const MOST_IN_ONE_CALL: usize = 1000;
-    let mut all = vec![0; 1 << 16];
-    let length = rustix::fs::getxattr(by_number(file), FORK, &mut all[..])?;
-    let rest = all.get(position..length).unwrap_or_default();
+    let all = attribute(file, FORK)?;
+    let rest = all.get(position..).unwrap_or_default();
     let read = rest.len().min(piece.len()).min(MOST_IN_ONE_CALL);
     piece[..read].copy_from_slice(&rest[..read]);
     Ok(read)
@@ -324,9 +304,8 @@ pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8])
 
 /// Writes a resource fork as fsetxattr(2) does: the bytes behind the piece stay.
 pub(super) fn write_fork(file: BorrowedFd<'_>, position: usize, piece: &[u8]) -> Result<()> {
-    let mut all = vec![0; 1 << 16];
-    let length = rustix::fs::getxattr(by_number(file), FORK, &mut all[..]).unwrap_or(0);
-    all.truncate(length.max(position + piece.len()));
+    let mut all = attribute(file, FORK).unwrap_or_default();
+    all.resize(all.len().max(position + piece.len()), 0);
     all[position..position + piece.len()].copy_from_slice(piece);
     fsetxattr(file, FORK, &all, XattrFlags::empty())
 }
@@ -343,14 +322,13 @@ pub(super) fn flistxattr(fd: impl AsFd, list: &mut [u8]) -> Result<usize> {
     Ok(kept.len())
 }
 
-pub(super) fn fremovexattr(fd: impl AsFd, name: &CStr) -> Result<()> {
+pub(crate) fn fremovexattr(fd: impl AsFd, name: &CStr) -> Result<()> {
     rustix::fs::removexattr(by_number(fd.as_fd()), name)
 }
 
 pub(super) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
-    let mut value = vec![0; 4096];
-    match rustix::fs::getxattr(by_number(fd), ACL, &mut value[..]) {
-        Ok(length) => Ok(Some(value[..length].to_vec())),
+    match attribute(fd, ACL) {
+        Ok(acl) => Ok(Some(acl)),
         Err(Errno::NODATA | Errno::NOTSUP | Errno::BADF | Errno::PERM) => Ok(None),
         Err(error) => Err(error),
     }
@@ -361,15 +339,14 @@ pub(super) fn write_acl(fd: BorrowedFd<'_>, acl: &[u8]) -> Result<()> {
 }
 
 /// Returns whether an entry of a directory has a list, as getattrlistbulk(2) tells.
-pub(super) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
+pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
     let directory = rustix::fs::openat(directory, c".", READ, Mode::empty())?;
     for entry in Dir::read_from(&directory)? {
         let entry = entry?;
         if matches!(entry.file_name().to_bytes(), b"." | b"..") {
             continue;
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&directory, entry.file_name(), flags, Mode::empty())?;
+        let file = rustix::fs::openat(&directory, entry.file_name(), NAME, Mode::empty())?;
         if entry.file_type() != FileType::Symlink && read_acl(file.as_fd())?.is_some() {
             return Ok(true);
         }
@@ -391,7 +368,7 @@ fn inherited(parent: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     Ok(read_acl(parent.as_fd())?.filter(|acl| acl.ends_with(b"inherit")))
 }
 
-pub(super) fn clone_attributes(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> {
+pub(crate) fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> {
     Err(Errno::NOTSUP)
 }
 

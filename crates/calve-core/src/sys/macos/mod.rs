@@ -13,16 +13,18 @@ mod xattr;
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
-use std::sync::OnceLock;
 
 #[cfg(like_macos)]
 use like as kernel;
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use super::{CloneFamily, Result, SpaceRules, word};
+use super::SpaceRules;
 
-pub(crate) use kernel::{BOOT_CLOCK, FILE_CLOCK, lower_priority, make_node};
+pub(crate) use kernel::{
+    BOOT_CLOCK, FILE_CLOCK, boot, clone_family, fremovexattr as remove_xattr, has_acls_inside, host, lower_priority,
+    make_node,
+};
 #[cfg(like_macos)]
 pub(crate) use like::{PASSED_OVER, Version, make_accessible, set_mode_of_name, version};
 pub(crate) use mounts::{file_system_name, is_mount_point, mount_point, mounts_below};
@@ -30,9 +32,8 @@ pub(crate) use no_extents::*;
 pub(crate) use no_watches::*;
 pub(crate) use portable::*;
 pub(crate) use rename::{rename_exchange, rename_no_replace};
-pub(crate) use xattr::{list_xattrs, remove_xattr};
+pub(crate) use xattr::list_xattrs;
 
-/// Opens a directory as a place to name things in: no read permission needed.
 pub(crate) const PATH_ONLY: OFlags = kernel::SEARCH;
 
 /// macOS has no flag that leaves access times alone; APFS keeps them relative to the modification time (relatime).
@@ -108,7 +109,6 @@ pub(crate) fn clone_directory_refusal(src: BorrowedFd<'_>, parent: BorrowedFd<'_
     (kernel::has_clones(src) == Ok(false)).then(|| format!("{} has no clonefile", file_system_name(src)))
 }
 
-/// Returns whether other machines may use the file system too.
 pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
     kernel::is_local(directory).map(|is_local| !is_local)
 }
@@ -141,21 +141,6 @@ pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// Returns a short word for this boot of the kernel.
-pub(crate) fn boot_identity() -> &'static str {
-    static BOOT: OnceLock<String> = OnceLock::new();
-    BOOT.get_or_init(|| word(&kernel::boot().unwrap_or_default()))
-}
-
-/// Returns a short word for this machine, the same after a restart.
-pub(crate) fn machine_identity() -> &'static str {
-    static MACHINE: OnceLock<String> = OnceLock::new();
-    MACHINE.get_or_init(|| match kernel::host() {
-        Ok(id) => word(&id),
-        Err(_) => word(rustix::system::uname().nodename().to_bytes()),
-    })
-}
-
 /// Takes the list away that a new directory has from its parent, and with it what its own entries would get.
 pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     if !matches!(kernel::read_acl(directory), Ok(None)) {
@@ -183,12 +168,6 @@ pub(crate) fn keep_acl(src: BorrowedFd<'_>, clone: BorrowedFd<'_>) -> Result<()>
     }
 }
 
-/// Returns whether an entry has a list, which one call for a directory above would lose: it keeps that of its root only (reports).
-pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
-    kernel::has_acls_inside(directory)
-}
-
-/// Returns the meaning of the numbers on the file system of an open directory.
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     match file_system_name(directory).as_str() {
         "apfs" => SpaceRules::Apfs,
@@ -196,9 +175,4 @@ pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
         "hfs" => SpaceRules::Exact,
         _ => SpaceRules::Unknown,
     }
-}
-
-/// Returns the blocks that the file `name` shares with its clones. It is not opened, so that contents that are only in the cloud stay there.
-pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
-    kernel::clone_attributes(directory, name)
 }

@@ -4,10 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::{PATH_ONLY, kernel};
-use crate::sys::Result;
 
 /// Returns whether something is mounted exactly here, or the system makes it look so (`/Users` is on another volume than `/`).
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
@@ -22,12 +21,10 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     }
 }
 
-/// Returns where the file system of an open directory is mounted.
 pub(crate) fn mount_point(directory: BorrowedFd<'_>) -> Option<PathBuf> {
     kernel::mounted(directory).ok().map(|(point, _)| seen(&point))
 }
 
-/// Returns the mount points below an open directory, not counting itself.
 pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     let root = path_of(directory)?;
     let mut below: Vec<PathBuf> = kernel::mount_points()?

@@ -3,9 +3,8 @@
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use crate::sys::Result;
 use crate::sys::{DiskExtent, Extent, InodeSpace};
 
 absent! {

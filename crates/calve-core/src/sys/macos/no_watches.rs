@@ -2,9 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use crate::sys::Result;
 use crate::sys::WatchEvent;
 
 /// There are none.

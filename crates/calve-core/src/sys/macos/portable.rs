@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use crate::sys::{CreationPattern, Denial, ListedEntry, OverlayPaths, Result};
+use crate::sys::{CreationPattern, Denial, ListedEntry};
 
 absent! {
     /// Fails: a file can only be cloned to a name that does not exist yet (fclonefileat(2)), never into an open file, and copyfile(3) unlinks
@@ -28,8 +28,8 @@ absent! {
     fn mount_overlay(_lower: BorrowedFd<'_>, _upper: BorrowedFd<'_>,
         _work: BorrowedFd<'_>, _target: BorrowedFd<'_>, _volatile: bool) -> Result<()> = Err(Errno::NOSYS);
     fn is_opaque(_directory: BorrowedFd<'_>, _attribute: &CStr) -> Result<bool> = Err(Errno::NOSYS);
-    fn contain(_command: &mut Command,
-        _overlay: &OverlayPaths<'_>, _working_directory: &Path) -> Result<Steps> = Err(Errno::NOSYS);
+    fn contain(_command: &mut Command, _paths: [&Path; 3],
+        _lock: BorrowedFd<'_>, _working_directory: &Path) -> Result<Steps> = Err(Errno::NOSYS);
     fn detach_mount(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> = Err(Errno::NOSYS);
     fn create_subvolume(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> = Err(Errno::NOSYS);
     fn is_inline(_file: BorrowedFd<'_>, _size: u64) -> bool = false;

@@ -4,10 +4,9 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, RenameFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::kernel;
-use crate::sys::Result;
 use crate::vocabulary::hidden_name::is_calves_own;
 
 /// Renames, unless something has the new name (EEXIST). ENOTSUP on file systems that cannot.
@@ -17,24 +16,21 @@ pub(crate) fn rename_no_replace(
     parent: BorrowedFd<'_>,
     new_name: &CStr,
 ) -> Result<()> {
-    let rename = || kernel::rename(from, name, parent, new_name, RenameFlags::NOREPLACE);
-    match rename() {
-        Err(denied @ (Errno::ACCESS | Errno::PERM)) => opened_up(&[(from, name)], denied, rename),
-        other => other,
-    }
+    opened_up(&[(from, name)], || kernel::rename(from, name, parent, new_name, RenameFlags::NOREPLACE))
 }
 
 /// Exchanges two names in one step. ENOTSUP on file systems that cannot.
 pub(crate) fn rename_exchange(from: BorrowedFd<'_>, name: &CStr, parent: BorrowedFd<'_>, other: &CStr) -> Result<()> {
-    let rename = || kernel::rename(from, name, parent, other, RenameFlags::EXCHANGE);
-    match rename() {
-        Err(denied @ (Errno::ACCESS | Errno::PERM)) => opened_up(&[(from, name), (parent, other)], denied, rename),
-        other => other,
-    }
+    let names = [(from, name), (parent, other)];
+    opened_up(&names, || kernel::rename(from, name, parent, other, RenameFlags::EXCHANGE))
 }
 
-/// Takes away what denies the rename of these, renames, and puts it back, by open descriptors. Fails as before if only another user may.
-fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], denied: Errno, rename: impl FnOnce() -> Result<()>) -> Result<()> {
+/// Renames. If these deny it, takes away what does, renames, and puts it back, by open descriptors. Fails as before if only another user may.
+fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], rename: impl Fn() -> Result<()>) -> Result<()> {
+    let first = rename();
+    if !matches!(first, Err(Errno::ACCESS | Errno::PERM)) {
+        return first;
+    }
     let mut restraints = Vec::new();
     let lifted = names.iter().try_for_each(|(parent, name)| {
         restraints.push(Restraints::of(*parent, name)?);
@@ -42,7 +38,7 @@ fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], denied: Errno, rename: impl FnOn
     });
     let renamed = match lifted {
         Ok(()) => rename(),
-        Err(_) => Err(denied),
+        Err(_) => first,
     };
     // The opposite order, should the two be one.
     restraints.iter().rev().for_each(Restraints::impose);

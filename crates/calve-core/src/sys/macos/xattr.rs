@@ -4,10 +4,10 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
 use super::kernel;
-use crate::sys::{Result, XattrTarget};
+use crate::sys::{XattrTarget, grown};
 
 /// The name for a file's access control list: the kernel's own, which programs can neither list nor read nor write.
 const ACL: &CStr = c"com.apple.system.Security";
@@ -38,34 +38,14 @@ fn write_fork(file: BorrowedFd<'_>, value: &[u8]) -> Result<()> {
     pieces.try_for_each(|(number, piece)| kernel::write_fork(file, number * PIECE_BYTES, piece))
 }
 
-enum AttributeFile<'a> {
-    Lent(BorrowedFd<'a>),
-    Own(OwnedFd),
-}
-
-impl AsFd for AttributeFile<'_> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Lent(fd) => *fd,
-            Self::Own(fd) => fd.as_fd(),
-        }
-    }
-}
-
 pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
-    if buffer.len() < 256 {
-        buffer.resize(256, 0);
-    }
-    let Some(fd) = target.open()? else { return Ok(&[]) };
-    let length = loop {
-        match kernel::flistxattr(&fd, &mut buffer[..]) {
-            Ok(length) => break length,
-            Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
-            Err(error) if NO_ATTRIBUTES.contains(&error) => break 0,
-            Err(error) => return Err(error),
-        }
+    let mut own = None;
+    let Some(fd) = target.open(&mut own)? else { return Ok(&[]) };
+    let length = match grown(buffer, 256, |buffer| kernel::flistxattr(fd, buffer)) {
+        Err(error) if NO_ATTRIBUTES.contains(&error) => 0,
+        listed => listed?,
     };
-    if kernel::read_acl(fd.as_fd())?.is_none() {
+    if kernel::read_acl(fd)?.is_none() {
         return Ok(&buffer[..length]);
     }
     // Last, as it may deny its owner the steps before.
@@ -74,28 +54,25 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
     Ok(buffer)
 }
 
-pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    kernel::fremovexattr(file, name)
-}
-
 impl<'a> XattrTarget<'a> {
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
-        let Some(fd) = self.open()? else { return Err(kernel::NO_ATTRIBUTE) };
+        let mut own = None;
+        let Some(fd) = self.open(&mut own)? else { return Err(kernel::NO_ATTRIBUTE) };
         if name == ACL {
-            let value = kernel::read_acl(fd.as_fd())?.ok_or(kernel::NO_ATTRIBUTE)?;
+            let value = kernel::read_acl(fd)?.ok_or(kernel::NO_ATTRIBUTE)?;
             buffer.clear();
             buffer.extend_from_slice(&value);
             return Ok(value.len());
         }
         // A buffer that is too short may be filled without an error. So it is one longer than the value, as long as that changes.
         for _ in 0..MOST_READS {
-            let length = kernel::fgetxattr(&fd, name, &mut [0; 0][..])?;
+            let length = kernel::fgetxattr(fd, name, &mut [0; 0][..])?;
             if buffer.len() <= length {
                 buffer.resize(length + 1, 0);
             }
             let read = match name == kernel::FORK {
-                true => read_fork(fd.as_fd(), &mut buffer[..length]),
-                false => kernel::fgetxattr(&fd, name, &mut buffer[..]),
+                true => read_fork(fd, &mut buffer[..length]),
+                false => kernel::fgetxattr(fd, name, &mut buffer[..]),
             };
             match read {
                 Err(Errno::RANGE) => {}
@@ -107,20 +84,25 @@ impl<'a> XattrTarget<'a> {
     }
 
     pub(crate) fn write(self, name: &CStr, value: &[u8]) -> Result<()> {
-        let Some(fd) = self.open()? else { return Err(Errno::NOTSUP) };
+        let mut own = None;
+        let Some(fd) = self.open(&mut own)? else { return Err(Errno::NOTSUP) };
         if name == ACL {
-            return kernel::write_acl(fd.as_fd(), value);
+            return kernel::write_acl(fd, value);
         }
         if name == kernel::FORK {
-            return write_fork(fd.as_fd(), value);
+            return write_fork(fd, value);
         }
-        kernel::fsetxattr(&fd, name, value, XattrFlags::empty())
+        kernel::fsetxattr(fd, name, value, XattrFlags::empty())
     }
 
-    /// Opens an entry for its attributes. Returns `None` for what has no attributes and should not be opened: FIFOs, sockets, devices.
-    fn open(self) -> Result<Option<AttributeFile<'a>>> {
+    /// Opens an entry for its attributes, into `own`, unless it is open. Returns `None` for what has no attributes and should not be opened:
+    /// FIFOs, sockets, devices.
+    fn open<'o>(self, own: &'o mut Option<OwnedFd>) -> Result<Option<BorrowedFd<'o>>>
+    where
+        'a: 'o,
+    {
         let (directory, name) = match self {
-            Self::Open(fd) => return Ok(Some(AttributeFile::Lent(fd))),
+            Self::Open(fd) => return Ok(Some(fd)),
             Self::Named(directory, name) => (directory, name),
         };
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -130,6 +112,7 @@ impl<'a> XattrTarget<'a> {
         }
         // NONBLOCK: should it have become a FIFO, opening must not wait for a writer.
         let flags = OFlags::RDONLY | kernel::SYMLINK | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(Some(AttributeFile::Own(rustix::fs::openat(directory, name, flags, Mode::empty())?)))
+        let opened: &OwnedFd = own.insert(rustix::fs::openat(directory, name, flags, Mode::empty())?);
+        Ok(Some(opened.as_fd()))
     }
 }

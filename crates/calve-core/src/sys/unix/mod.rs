@@ -4,17 +4,17 @@ mod remedy;
 
 use std::borrow::Borrow;
 use std::ffi::{CStr, OsStr, OsString};
+use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
+use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatVfs};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::path::Arg;
-
-use super::Result;
 
 pub(crate) use remedy::remedy;
 
@@ -35,6 +35,14 @@ pub(crate) fn create_at(directory: impl AsFd, name: impl Arg + Copy, access: OFl
 pub(crate) fn open_with(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     while_table_is_full(|| retry_on_intr(|| rustix::fs::openat(directory.as_fd(), name, flags, mode)))
+}
+
+/// Reads an open file to its end, or its first `most` bytes.
+pub(crate) fn read(file: OwnedFd, most: u64) -> Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    let read = File::from(file).take(most).read_to_end(&mut contents);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(contents)
 }
 
 /// Looks at an entry, through no link.
@@ -111,7 +119,6 @@ pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Hole(position))
 }
 
-/// Returns the size of a file in bytes.
 pub(crate) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
@@ -138,6 +145,17 @@ pub(crate) enum XattrTarget<'a> {
     Named(BorrowedFd<'a>, &'a CStr),
 }
 
+/// Repeats a call with a buffer that grows while it is too short.
+pub(crate) fn grown(buffer: &mut Vec<u8>, least: usize, call: impl Fn(&mut [u8]) -> Result<usize>) -> Result<usize> {
+    buffer.resize(buffer.len().max(least), 0);
+    loop {
+        match call(buffer) {
+            Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
+            other => return other,
+        }
+    }
+}
+
 /// Returns the names in a list of extended attributes.
 pub(crate) fn xattr_names(listed: &[u8]) -> impl Iterator<Item = &CStr> {
     listed.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
@@ -160,13 +178,6 @@ pub fn unescape(field: &[u8]) -> PathBuf {
 pub(crate) fn permits_copy(errno: Errno) -> bool {
     // On some systems two of them are one number.
     [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS, Errno::XDEV, Errno::INVAL].contains(&errno)
-}
-
-/// Returns a path that is not UTF-8, and how it is printed.
-#[cfg(test)]
-pub(crate) fn undecodable_path() -> (PathBuf, &'static str) {
-    use std::os::unix::ffi::OsStringExt;
-    (std::ffi::OsString::from_vec(b"a\xffz".into()).into(), "a\\xffz")
 }
 
 #[cfg(test)]

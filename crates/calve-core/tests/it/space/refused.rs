@@ -151,7 +151,7 @@ fn with_trees_to_share_with_each_file_is_shared_with_one_of_its_kind() {
 
 #[test]
 fn an_xfs_without_reflinks_is_refused_and_its_figures_are_exact() {
-    let Some(volume) = Volume::builder(FileSystem::Xfs).without_reflinks().mount() else { return };
+    let Some(volume) = Volume::builder(FileSystem::Xfs).mkfs_args(["-m", "reflink=0"]).mount() else { return };
     let content = SplitMix64::new(1).bytes(1 << 20);
     Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
     volume.settle();

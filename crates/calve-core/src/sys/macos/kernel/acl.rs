@@ -5,10 +5,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use super::{last_error, result};
-use crate::sys::Result;
+use super::{attributes, last_error, result};
 
 const EXTENDED: c_int = 0x100;
 
@@ -88,17 +87,11 @@ fn is_whole(bytes: &[u8]) -> bool {
     entries.map(|count| HEADER_BYTES as u64 + count * ENTRY_BYTES as u64) == Some(bytes.len() as u64)
 }
 
-/// Returns whether an entry of a directory has a list (getattrlistbulk(2)). No entry is opened.
+/// Returns whether an entry of a directory has a list (getattrlistbulk(2)), which one call for a directory above would lose: it keeps that of
+/// its root only (reports). No entry is opened.
 pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
-    let mut wanted = libc::attrlist {
-        bitmapcount: libc::ATTR_BIT_MAP_COUNT,
-        reserved: 0,
-        commonattr: libc::ATTR_CMN_RETURNED_ATTRS | libc::ATTR_CMN_NAME | libc::ATTR_CMN_EXTENDED_SECURITY,
-        volattr: 0,
-        dirattr: 0,
-        fileattr: 0,
-        forkattr: 0,
-    };
+    let each = libc::ATTR_CMN_RETURNED_ATTRS | libc::ATTR_CMN_NAME | libc::ATTR_CMN_EXTENDED_SECURITY;
+    let mut wanted = attributes(each, 0, 0);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // The position belongs to the open file.
     let directory = rustix::fs::openat(directory, c".", flags, Mode::empty())?;

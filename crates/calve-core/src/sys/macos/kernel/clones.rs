@@ -5,27 +5,19 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::{ATTR_CMN_RETURNED_ATTRS, ATTR_CMNEXT_CLONEID, ATTR_CMNEXT_PRIVATESIZE};
-use rustix::io::Errno;
+use rustix::io::{Errno, Result};
 
-use super::result;
+use super::{attributes, result};
 use crate::sys::CloneFamily;
-use crate::sys::Result;
 
 /// `<sys/attr.h>`, macOS 10.15: how many files have the same ATTR_CMNEXT_CLONEID.
 const ATTR_CMNEXT_CLONE_REFCNT: libc::attrgroup_t = 0x1000;
 
 /// Returns the blocks that the file `name` shares with its clones. It is not opened, so that contents that are only in the cloud stay there.
-pub(crate) fn clone_attributes(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
-    let mut wanted = libc::attrlist {
-        bitmapcount: libc::ATTR_BIT_MAP_COUNT,
-        reserved: 0,
-        commonattr: ATTR_CMN_RETURNED_ATTRS,
-        volattr: 0,
-        dirattr: 0,
-        fileattr: 0,
-        // With FSOPT_ATTR_CMN_EXTENDED these are not of forks.
-        forkattr: ATTR_CMNEXT_PRIVATESIZE | ATTR_CMNEXT_CLONEID | ATTR_CMNEXT_CLONE_REFCNT,
-    };
+pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
+    // With FSOPT_ATTR_CMN_EXTENDED these are not of forks.
+    let clones = ATTR_CMNEXT_PRIVATESIZE | ATTR_CMNEXT_CLONEID | ATTR_CMNEXT_CLONE_REFCNT;
+    let mut wanted = attributes(ATTR_CMN_RETURNED_ATTRS, 0, clones);
     let mut answer = [0u8; 64];
     let options = libc::FSOPT_NOFOLLOW | libc::FSOPT_ATTR_CMN_EXTENDED;
     // SAFETY: an open descriptor, a C string and a list of attributes that outlive the call, which only reads them, and a buffer of
@@ -45,15 +37,7 @@ pub(crate) fn clone_attributes(directory: BorrowedFd<'_>, name: &CStr) -> Result
 
 /// Returns whether the volume has clonefile(2) (getattrlist(2), VOL_CAP_INT_CLONE).
 pub(crate) fn has_clones(fd: BorrowedFd<'_>) -> Result<bool> {
-    let mut wanted = libc::attrlist {
-        bitmapcount: libc::ATTR_BIT_MAP_COUNT,
-        reserved: 0,
-        commonattr: 0,
-        volattr: libc::ATTR_VOL_INFO | libc::ATTR_VOL_CAPABILITIES,
-        dirattr: 0,
-        fileattr: 0,
-        forkattr: 0,
-    };
+    let mut wanted = attributes(0, libc::ATTR_VOL_INFO | libc::ATTR_VOL_CAPABILITIES, 0);
     // The length, then `vol_capabilities_attr_t`: four words of capabilities, four that say which of them mean anything.
     let mut answer = [0u32; 9];
     // SAFETY: an open descriptor, a list of attributes that outlives the call, which only reads it, and a buffer of which the call

@@ -8,15 +8,18 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CloneFlags, FileType, Mode, OFlags, RenameFlags, Stat};
-use rustix::io::Errno;
+use rustix::fs::{CloneFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::{Errno, Result};
 use rustix::time::ClockId;
 
-use crate::sys::Result;
-
 pub(crate) use acl::{drop_acl, has_acls_inside, read_acl, write_acl};
-pub(crate) use clones::{clone_attributes, has_clones};
-pub(super) use rustix::fs::{fgetxattr, flistxattr, fremovexattr, fsetxattr};
+pub(crate) use clones::{clone_family, has_clones};
+/// Syncs a file down to the disk itself (F_FULLFSYNC).
+pub(super) use rustix::fs::fcntl_fullfsync as full_sync;
+pub(crate) use rustix::fs::fremovexattr;
+/// Renames with flags (renameatx_np(2)).
+pub(super) use rustix::fs::renameat_with as rename;
+pub(super) use rustix::fs::{fgetxattr, flistxattr, fsetxattr};
 
 /// O_EXEC: with O_DIRECTORY, O_SEARCH. A kernel that does not know the bit ignores it, and asks for read permission.
 pub(super) const SEARCH: OFlags = OFlags::from_bits_retain(libc::O_EXEC.cast_unsigned());
@@ -67,7 +70,6 @@ pub(super) const KEPT: u32 = LOCKED | libc::UF_NODUMP | libc::UF_OPAQUE | libc::
 /// The flags that forbid changes and that only root sets.
 pub(super) const OF_ROOT: u32 = libc::SF_IMMUTABLE | libc::SF_APPEND;
 
-/// Returns the flags of an open file.
 pub(super) fn flags(fd: BorrowedFd<'_>) -> Result<u32> {
     rustix::fs::fstat(fd).map(|stat| stat.st_flags)
 }
@@ -88,22 +90,6 @@ pub(super) fn sync_volume(fd: BorrowedFd<'_>) -> Result<()> {
     const WAIT: c_int = 2;
     // SAFETY: two integers; the descriptor is open as long as `fd` lives.
     result(unsafe { fsync_volume_np(fd.as_raw_fd(), FULL_SYNC | WAIT) })
-}
-
-/// Syncs a file down to the disk itself (F_FULLFSYNC).
-pub(super) fn full_sync(fd: BorrowedFd<'_>) -> Result<()> {
-    rustix::fs::fcntl_fullfsync(fd)
-}
-
-/// Renames with flags (renameatx_np(2)).
-pub(super) fn rename(
-    from: BorrowedFd<'_>,
-    name: &CStr,
-    parent: BorrowedFd<'_>,
-    new_name: &CStr,
-    flags: RenameFlags,
-) -> Result<()> {
-    rustix::fs::renameat_with(from, name, parent, new_name, flags)
 }
 
 /// Makes a FIFO, or a device node with the number that `like` has. ENOSYS before macOS 13, which has no such call at a directory.
@@ -131,16 +117,16 @@ pub(crate) fn lower_priority() {
 }
 
 /// Returns a value that is another one after each start of the system.
-pub(super) fn boot() -> Option<Vec<u8>> {
+pub(crate) fn boot() -> Option<Vec<u8>> {
     system_value(c"kern.bootsessionuuid").or_else(|| system_value(c"kern.boottime"))
 }
 
 /// Returns the identity of the machine (gethostuuid(2)).
-pub(super) fn host() -> Result<[u8; 16]> {
+pub(crate) fn host() -> Option<[u8; 16]> {
     let mut id = [0u8; 16];
     let wait = libc::timespec { tv_sec: 1, tv_nsec: 0 };
     // SAFETY: the call writes a uuid_t, which is 16 bytes, to where `id` is, and reads the time.
-    result(unsafe { libc::gethostuuid(id.as_mut_ptr(), &wait) }).map(|()| id)
+    result(unsafe { libc::gethostuuid(id.as_mut_ptr(), &wait) }).ok().map(|()| id)
 }
 
 /// Returns a value of sysctl(3), as it is.
@@ -206,6 +192,19 @@ fn text(array: &[c_char]) -> &[u8] {
     // SAFETY: c_char is a byte, signed or not: the slice covers the same memory for as long, and any byte is valid.
     let bytes = unsafe { std::slice::from_raw_parts(array.as_ptr().cast::<u8>(), array.len()) };
     CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
+}
+
+/// Returns a request for attributes of an entry or a volume (getattrlist(2)).
+fn attributes(common: libc::attrgroup_t, volume: libc::attrgroup_t, fork: libc::attrgroup_t) -> libc::attrlist {
+    libc::attrlist {
+        bitmapcount: libc::ATTR_BIT_MAP_COUNT,
+        reserved: 0,
+        commonattr: common,
+        volattr: volume,
+        dirattr: 0,
+        fileattr: 0,
+        forkattr: fork,
+    }
 }
 
 /// Converts the error of a C function that returned -1.

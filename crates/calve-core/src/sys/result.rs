@@ -1,3 +1,0 @@
-//! Results of system calls.
-
-pub(crate) type Result<T> = rustix::io::Result<T>;
