@@ -14,7 +14,7 @@ use super::check::{CheckFailure, CheckRequest, SpareDifferences, check};
 use super::names::SpareNames;
 use super::record::{Head, Record, RecordedState};
 use super::select::select;
-use super::store::{Home, Set, SpareDirectory, SpareSource, TREE};
+use super::store::{Home, Set, SpareDirectory, SpareSource, TREE, spares_in};
 use crate::error::{Error, IoContext, StatedRequirement};
 use crate::options::CloneOptions;
 use crate::options::RecordBody;
@@ -174,7 +174,7 @@ fn spares_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Resu
             ClaimRefusal::because("its spares are seen through another mount than the destination").at(SetFit::Options)
         );
     }
-    Ok(set.spares_in(directory)?)
+    Ok(spares_in(directory)?)
 }
 
 fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
@@ -369,8 +369,8 @@ pub(crate) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
 
 /// Moves the spare under the staging name, closed to others until it is published. The holder of its lock may.
 fn take(claim: &mut Claim<'_, '_>, found: &SpareDirectory) -> Result<WholeRoot, ClaimRefusal> {
-    let tree = sys::open_at(&found.directory, TREE, DIRECTORY).io(Operation::MoveSpare, &found.path)?;
-    let whole = close_to_others(tree.as_fd()).io(Operation::MoveSpare, &found.path)?;
+    let tree = sys::open_at(&found.directory, TREE, DIRECTORY).io(Operation::MoveSpare, found.path())?;
+    let whole = close_to_others(tree.as_fd()).io(Operation::MoveSpare, found.path())?;
     match claim.staging.adopt(found.directory.as_fd(), TREE, tree) {
         Ok(()) => {
             found.remove_empty();

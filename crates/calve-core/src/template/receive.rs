@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::fs::Stat;
 
 use super::create::{TemplateOptions, TreeOrigin, freeze};
-use super::manifest::{Manifest, key};
+use super::manifest::Manifest;
 use super::name;
 use super::portable::{PortabilityObstacle, PortableKind, PortableTemplate, portable_lines};
 use super::record::{TREE, Template};
@@ -73,12 +73,12 @@ impl Templates {
     /// # Errors
     /// Fails with [`TemplateError::NotPortable`] if something in it would change who may do what on another machine.
     pub fn portable(&self, template: &HeldTemplate) -> Result<PortableTemplate, Error> {
-        let (name, path) = (template.name.clone(), template.manifest());
-        let text = store::read_file(&path)?.filter(|text| key(text) == template.key);
-        let text = text.and_then(|text| String::from_utf8(text).ok());
-        let what = "is not the manifest that was written";
-        let text = text.ok_or_else(|| TemplateError::Damaged { name: name.clone(), path, what })?;
-        portable(&name, &text)
+        let not_portable = |refused: PortabilityObstacle| TemplateError::NotPortable {
+            name: template.name.clone(),
+            path: shown(&refused.path),
+            what: refused.what,
+        };
+        Ok(PortableTemplate::of_manifest(&store::read_manifest(template)?).map_err(not_portable)?)
     }
 
     /// Makes a template of what `fill` puts into the empty directory that it is given. It appears under its name when it is complete, equal
@@ -169,15 +169,6 @@ fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), 
         }
     }
     entries.next().map_or(Ok(()), |entry| Err(not_as_sent(&entry.path).into()))
-}
-
-fn portable(name: &str, text: &str) -> Result<PortableTemplate, Error> {
-    let in_the_way = |refused: PortabilityObstacle| TemplateError::NotPortable {
-        name: name.into(),
-        path: shown(&refused.path),
-        what: refused.what,
-    };
-    Ok(PortableTemplate::of_manifest(text).map_err(in_the_way)?)
 }
 
 fn shown(path: &[u8]) -> PathBuf {

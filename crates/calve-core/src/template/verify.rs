@@ -8,12 +8,12 @@ use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
 use super::frozen::{frozen_state, persist_change_time};
-use super::manifest::{self, Line, Manifest, lines, order};
+use super::manifest::{Line, Manifest, lines, order};
 use super::record::{Stamp, Template};
 use super::store::open_tree;
 use super::templates::Templates;
 use super::{read, store};
-use crate::error::{Error, TemplateError};
+use crate::error::Error;
 use crate::json::{As, FromReport, ReceiptPath};
 use crate::progress::CancelToken;
 use crate::tree::stable::Moment;
@@ -90,7 +90,7 @@ impl Templates {
     /// of changes before this one (a restored backup looks changed).
     ///
     /// # Errors
-    /// Fails with [`TemplateError::Gone`], and with [`TemplateError::Damaged`] if the manifest is not the one that was written.
+    /// Fails with [`crate::error::TemplateError::Gone`], and with [`crate::error::TemplateError::Damaged`] if the manifest is not the one that was written.
     pub fn verify(&self, name: &str, cancel: &CancelToken) -> Result<Verification, Error> {
         let template = self.find(name)?;
         let lock = self.store.hold(&template.version)?;
@@ -98,14 +98,7 @@ impl Templates {
         let _lock = lock.ok_or_else(gone)?;
         store::open_own(&template.versions_directory())?.ok_or_else(gone)?;
         store::stat_of(&template.tree)?.ok_or_else(gone)?;
-        let path = template.manifest();
-        let damaged = || TemplateError::Damaged {
-            name: name.into(),
-            path: path.clone(),
-            what: "is not the manifest that was written",
-        };
-        let written = store::read_file(&path)?.filter(|text| manifest::key(text) == template.key);
-        let written = String::from_utf8(written.ok_or_else(damaged)?).map_err(|_| damaged())?;
+        let written = store::read_manifest(&template)?;
         let root = open_tree(&template.tree)?;
         // Another process may have verified it just now.
         if Stamp::new(&store::stat(root.as_fd(), &template.tree)?) != self.find(name)?.frozen.root {
@@ -117,7 +110,7 @@ impl Templates {
         let now = Manifest::new(found.entries);
         let mut differences = Vec::new();
         if now.text != written {
-            differences = compare(&written, &now.text).ok_or_else(damaged)?;
+            differences = compare(&written, &now.text).ok_or_else(|| store::other_manifest(&template))?;
         }
         for (path, errno) in found.unreadable {
             let path = shown(path);
@@ -135,9 +128,9 @@ impl Templates {
     /// Writes down that nothing has changed until `moment`, as was found by reading everything.
     fn freeze_again(&self, template: &Template, moment: Moment) -> Result<(), Error> {
         let frozen = frozen_state(&template.tree, &template.manifest(), moment)?;
-        let _lock = self.store.lock()?;
+        let records = self.store.lock()?;
         if self.find(&template.name)?.version == template.version {
-            self.store.write(&Template { frozen, ..template.clone() })?;
+            records.write(&Template { frozen, ..template.clone() })?;
         }
         Ok(())
     }
