@@ -1,9 +1,9 @@
 //! The manifest: one line for each entry, in the format of mtree(5), sorted. docs/registry-format.md describes it.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use crate::tree::location::Identity;
@@ -17,11 +17,9 @@ pub(super) struct ManifestEntry {
     pub(super) keywords: Box<str>,
     /// Which inode it is, if that may have further names.
     pub(super) linked: Option<Identity>,
-    /// The size of a file.
     pub(super) size: u64,
 }
 
-/// A manifest, and what it says in sum.
 pub(super) struct Manifest {
     pub(super) text: String,
     pub(super) entries: u64,
@@ -112,10 +110,9 @@ pub(super) struct Line<'t> {
     pub(super) keywords: &'t str,
 }
 
-impl Line<'_> {
-    pub(super) fn path(&self) -> PathBuf {
-        OsString::from_vec(self.path.clone()).into()
-    }
+/// Returns the path of an entry as people see it.
+pub(super) fn shown(path: &[u8]) -> PathBuf {
+    OsStr::from_bytes(if path.is_empty() { b"." } else { path }).into()
 }
 
 /// Parses the lines of a manifest, in its order. Returns `None` for one that this version did not write.

@@ -1,10 +1,8 @@
 //! A template that comes from another machine.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::Stat;
 
 use super::create::{TemplateOptions, TreeOrigin, freeze};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, shown};
 use super::name;
 use super::portable::{PortabilityObstacle, PortableKind, PortableTemplate, portable_lines};
 use super::record::{TREE, Template};
@@ -169,8 +167,4 @@ fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), 
         }
     }
     entries.next().map_or(Ok(()), |entry| Err(not_as_sent(&entry.path).into()))
-}
-
-fn shown(path: &[u8]) -> PathBuf {
-    OsStr::from_bytes(if path.is_empty() { b"." } else { path }).into()
 }
