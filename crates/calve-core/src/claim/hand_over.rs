@@ -80,20 +80,15 @@ pub(crate) fn without_spare(
 
 /// Claims a spare of the source. Spares that are unfit are passed over, with the reason.
 pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
-    let options = claim.options;
-    let Some(using) = &options.spares else { return Ok(ClaimOutcome::default()) };
-    if claim.source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
-        return Ok(ClaimOutcome::default());
-    }
     // A store that cannot be used is no reason not to clone.
-    let sets = match Home::sets_at(&using.home, Some(&source_of(claim.source, options))) {
+    let sets = match sets_of(claim.source, claim.options) {
         Ok(sets) => sets,
-        Err(error) => return Ok(ClaimOutcome { refused: Some(unreachable(error)), ..ClaimOutcome::default() }),
+        Err(refused) => return Ok(ClaimOutcome { refused: Some(refused), ..ClaimOutcome::default() }),
     };
     let mut claimed = ClaimOutcome::default();
     let mut nearest = None;
     for set in sets {
-        match of_set(claim, &using.home, &set) {
+        match of_set(claim, &set) {
             Ok(spare) => {
                 let wanted = !set.paused;
                 return Ok(ClaimOutcome { spare: Some(spare), refused: None, wanted });
@@ -108,6 +103,17 @@ pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
     Ok(claimed)
 }
 
+/// Returns the sets of a source, none if no spare may be used. Fails with the reason why they cannot be reached.
+fn sets_of(source: &Source, options: &CloneOptions) -> Result<Vec<Set>, RefusalReason> {
+    let may_be_spare = matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare));
+    match &options.spares {
+        Some(using) if may_be_spare && source.single().is_none() => {
+            Home::sets_at(&using.home, Some(&source_of(source, options))).map_err(unreachable)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
 fn unreachable(error: Error) -> RefusalReason {
     RefusalReason::new(format!("the spares cannot be reached: {error}"))
 }
@@ -118,20 +124,14 @@ pub(crate) fn available(
     parent: BorrowedFd<'_>,
     options: &CloneOptions,
 ) -> Result<(), Option<RefusalReason>> {
-    let using = options.spares.as_ref().ok_or(None)?;
-    if source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
-        return Err(None);
-    }
-    let unreachable = |error| Some(unreachable(error));
-    let home = Home::open(&using.home).map_err(unreachable)?.ok_or(None)?;
     let mut nearest = None;
-    for set in home.sets(Some(&source_of(source, options))).map_err(unreachable)? {
+    for set in sets_of(source, options).map_err(Some)? {
         let refused = match in_set(&set, source, parent, options) {
             Ok(true) => return Ok(()),
             Ok(false) => ClaimRefusal::but_wanted("no spare is ready"),
             Err(refused) => refused,
         };
-        refused.keep_nearest(&mut nearest).map_err(unreachable)?;
+        refused.keep_nearest(&mut nearest).map_err(|error| Some(unreachable(error)))?;
     }
     Err(nearest.map(|(_, why)| why))
 }
@@ -236,10 +236,10 @@ impl From<Error> for ClaimRefusal {
     }
 }
 
-fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, ClaimRefusal> {
+fn of_set(claim: &mut Claim<'_, '_>, set: &Set) -> Result<Spare, ClaimRefusal> {
     let mut last = ClaimRefusal::but_wanted("no spare is ready");
     for found in spares_for(set, claim.staging.parent(), claim.options)? {
-        match claim_one(claim, home, set, &found) {
+        match claim_one(claim, set, &found) {
             Ok(spare) => return Ok(spare),
             Err(refused @ ClaimRefusal { why: Err(_), .. }) => return Err(refused),
             Err(refused) => last = refused,
@@ -248,7 +248,7 @@ fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, Cl
     Err(last)
 }
 
-fn claim_one(claim: &mut Claim<'_, '_>, home: &Path, set: &Set, found: &SpareDirectory) -> Result<Spare, ClaimRefusal> {
+fn claim_one(claim: &mut Claim<'_, '_>, set: &Set, found: &SpareDirectory) -> Result<Spare, ClaimRefusal> {
     let Some(_lock) = found.lock()? else {
         return Err(ClaimRefusal::but_wanted("its spares are being built or handed over"));
     };
@@ -261,7 +261,7 @@ fn claim_one(claim: &mut Claim<'_, '_>, home: &Path, set: &Set, found: &SpareDir
         return unfit(why);
     }
     check_cow(record.head.cow, claim.options)?;
-    let (checked, mut differences, body) = match compare(claim, home, set, found, &record) {
+    let (checked, mut differences, body) = match compare(claim, set, found, &record) {
         Ok(compared) => compared,
         Err(CheckFailure::TooMuch) => return unfit("more than a quarter of the source has changed since it was built"),
         Err(CheckFailure::Damaged) => return unfit("its record is damaged"),
@@ -322,7 +322,6 @@ type SpareComparison = (SpareCheck, SpareDifferences, Option<Arc<RecordBody>>);
 
 fn compare(
     claim: &Claim<'_, '_>,
-    home: &Path,
     set: &Set,
     found: &SpareDirectory,
     record: &Record,
@@ -334,8 +333,8 @@ fn compare(
     }
     // A watcher gets no events of mounts.
     let is_whole = sys::mounts_below(claim.source.directory()).is_ok_and(|mounts| mounts.is_empty());
-    let answer = if is_whole { ask(home, &found.id(set)) } else { Answer::Unknown };
-    let only = match answer {
+    let store = claim.options.spares.as_ref().filter(|_| is_whole);
+    let only = match store.map_or(Answer::Unknown, |using| ask(&using.home, &found.id(set))) {
         Answer::Unchanged => return Ok((SpareCheck::Watched, SpareDifferences::default(), None)),
         Answer::Changed(paths) => Some(directories(paths)),
         Answer::Unknown => None,
