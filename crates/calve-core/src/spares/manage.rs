@@ -173,17 +173,17 @@ impl Spares {
         for found in set.spares()? {
             let id = found.id(set);
             let busy = found.lock()?.is_none();
-            let (standing, head) = match (found.head()?, source) {
-                (head, _) if busy => (Readiness::Building, head),
-                (None, _) if found.has_tree() => (Readiness::Stale("it did not fit its source any more"), None),
-                (None, _) => (Readiness::Stale("it was not finished"), None),
-                (Some(head), None) => (Readiness::Stale("the source is missing"), Some(head)),
-                (Some(head), Some(source)) => match hand_over::fitness(&head, source) {
-                    Ok(()) => (Readiness::Ready, Some(head)),
-                    Err(why) => (Readiness::Stale(why), Some(head)),
-                },
-            };
+            let head = found.head()?;
             let head = head.as_ref();
+            let standing = match (head, source) {
+                _ if busy => Readiness::Building,
+                (None, _) if found.has_tree() => Readiness::Stale("it did not fit its source any more"),
+                (None, _) => Readiness::Stale("it was not finished"),
+                (Some(_), None) => Readiness::Stale("the source is missing"),
+                (Some(head), Some(source)) => {
+                    hand_over::fitness(head, source).map_or_else(Readiness::Stale, |()| Readiness::Ready)
+                }
+            };
             described.spares.push(SpareState {
                 id,
                 standing,
