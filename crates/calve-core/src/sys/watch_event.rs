@@ -1,6 +1,6 @@
 //! Events of watches.
 
-use std::ffi::CStr;
+use std::ffi::CString;
 
 /// A change of an entry of a watched directory, or (without a name) of the directory itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub(crate) enum WatchEventKind {
     Overflow,
 }
 
-pub(crate) struct WatchEvent<'a> {
+pub(crate) struct WatchEvent {
     pub(crate) watch: i32,
     pub(crate) happening: WatchEventKind,
     pub(crate) is_directory: bool,
     /// The number that both ends of a move have.
     pub(crate) cookie: u32,
-    pub(crate) name: Option<&'a CStr>,
+    pub(crate) name: Option<CString>,
 }
