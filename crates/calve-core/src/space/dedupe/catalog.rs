@@ -10,10 +10,11 @@ use rustix::fs::{FileType, OFlags, Stat};
 
 use super::report::LeftFiles;
 use crate::space::volumes::Volume;
-use crate::space::walk::{OpenedDirectory, SpaceVisitor, full_path};
+use crate::space::walk::{SpaceVisitor, full_path};
 use crate::sys;
 use crate::tree::node::{Node, open_source};
 use crate::tree::source::Source;
+use crate::tree::walk::Folder;
 use crate::vocabulary::reason::LeftReason;
 
 #[derive(Debug, Clone, Copy)]
@@ -72,21 +73,21 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn enter(&mut self, here: &OpenedDirectory<'_>) {
+    fn enter(&mut self, folder: &Folder<'_>) {
         let mut directories = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         self.directory = directories.len() as u32;
-        directories.push(Directory { root: here.root as u16, node: Arc::clone(here.node) });
+        directories.push(Directory { root: folder.tree as u16, node: Arc::clone(folder.node) });
         drop(directories);
-        self.directory_hash = hash(0, here.node.path().as_os_str().as_bytes());
+        self.directory_hash = hash(0, folder.path.as_os_str().as_bytes());
     }
 }
 
 impl SpaceVisitor for Collector<'_> {
-    fn directory(&mut self, here: &OpenedDirectory<'_>, _stat: &Stat) {
-        self.enter(here);
+    fn directory(&mut self, folder: &Folder<'_>, _volume: &Arc<Volume>, _stat: &Stat) {
+        self.enter(folder);
     }
 
-    fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
+    fn entry(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {
         if sys::kind(stat) != FileType::RegularFile {
             return;
         }
@@ -95,14 +96,14 @@ impl SpaceVisitor for Collector<'_> {
         if size == 0 || sys::allocated(stat) == 0 {
             return;
         }
-        if !can_share(here.volume) {
-            let first = || (0, here.root, here.node.path().join(sys::path(name)));
+        if !can_share(volume) {
+            let first = || (0, folder.tree, folder.path.join(sys::path(name)));
             self.elsewhere.get_or_insert_with(first).0 += 1;
             return;
         }
         if self.directory == u32::MAX {
             // A path that is a file.
-            self.enter(here);
+            self.enter(folder);
         }
         self.items.push(Item {
             inode: stat.st_ino,
@@ -112,9 +113,9 @@ impl SpaceVisitor for Collector<'_> {
             directory: self.directory,
             name: self.names.len() as u32,
             part: 0,
-            root: here.root as u16,
-            device: here.volume.device as u16,
-            file_system: here.volume.file_system as u16,
+            root: folder.tree as u16,
+            device: volume.device as u16,
+            file_system: volume.file_system as u16,
         });
         self.names.extend_from_slice(name.to_bytes_with_nul());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,10 +15,11 @@ use super::report::Usage;
 use crate::error::Error;
 use crate::space::measure::{self, DiskPart, EntrySpace, Range};
 use crate::space::volumes::Volume;
-use crate::space::walk::{OpenedDirectory, SpaceVisitor, UnreadableEntries, full_path, reason};
+use crate::space::walk::{SpaceVisitor, UnreadableEntries, full_path, reason};
 use crate::sys::{self, SpaceRules, XattrTarget, allocated, size};
 use crate::tree::node::Node;
 use crate::tree::source::Source;
+use crate::tree::walk::Folder;
 
 pub(super) struct SharedTally<'a> {
     roots: &'a [Source],
@@ -179,8 +180,7 @@ impl<'a> SharedTally<'a> {
             Ok(directory) => directory,
             Err(errno) => return self.trouble(link.root, &link.node, &link.name, errno),
         };
-        let here = OpenedDirectory { root: link.root, node: &link.node, fd: directory.as_fd(), volume: &link.volume };
-        if let Err(errno) = measure_into(sum, &here, &link.name, &link.stat, root, uses) {
+        if let Err(errno) = measure_into(sum, &link.volume, (directory.as_fd(), &link.name), &link.stat, (root, uses)) {
             self.trouble(link.root, &link.node, &link.name, errno);
         }
     }
@@ -200,15 +200,13 @@ fn count(sum: &mut Sum, stat: &Stat) {
 /// Adds an entry that goes when the path goes.
 fn measure_into(
     sum: &mut Sum,
-    here: &OpenedDirectory<'_>,
-    name: &CStr,
+    volume: &Volume,
+    (directory, name): (BorrowedFd<'_>, &CStr),
     stat: &Stat,
-    root: u32,
-    uses: &mut Vec<Use>,
+    (root, uses): (u32, &mut Vec<Use>),
 ) -> Result<(), Errno> {
-    let volume = here.volume;
     let every = volume.subvolume.is_some();
-    let measured = measure::entry(here.fd, name, stat, volume, every, |part| {
+    let measured = measure::entry(directory, name, stat, volume, every, |part| {
         uses.push(use_of(volume, root, &part));
     });
     if matches!(volume.rules, SpaceRules::Btrfs | SpaceRules::Xfs) {
@@ -240,33 +238,33 @@ impl<'a> TallyVisitor<'a> {
         Ok(self.sums)
     }
 
-    fn link(&self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
+    fn link(&self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {
         let mut links = self.shared.links.lock().unwrap_or_else(PoisonError::into_inner);
-        let link = links.entry((here.volume.device, stat.st_ino)).or_insert_with(|| Link {
-            volume: Arc::clone(here.volume),
-            root: here.root,
-            node: Arc::clone(here.node),
+        let link = links.entry((volume.device, stat.st_ino)).or_insert_with(|| Link {
+            volume: Arc::clone(volume),
+            root: folder.tree,
+            node: Arc::clone(folder.node),
             name: name.to_owned(),
             stat: *stat,
             seen: Vec::new(),
         });
         let items = measure::name_items(name);
-        match link.seen.iter_mut().find(|(root, ..)| *root == here.root) {
+        match link.seen.iter_mut().find(|(root, ..)| *root == folder.tree) {
             Some((_, seen, names)) => (*seen, *names) = (*seen + 1, *names + items),
-            None => link.seen.push((here.root, 1, items)),
+            None => link.seen.push((folder.tree, 1, items)),
         }
     }
 }
 
 impl SpaceVisitor for TallyVisitor<'_> {
-    fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat) {
-        let sum = &mut self.sums[here.root];
+    fn directory(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, stat: &Stat) {
+        let sum = &mut self.sums[folder.tree];
         sum.usage.entries.directories += 1;
         sum.usage.allocated += allocated(stat);
-        let (mut measured, inode) = (EntrySpace::default(), XattrTarget::Open(here.fd));
-        match here.volume.rules {
+        let (mut measured, inode) = (EntrySpace::default(), XattrTarget::Open(folder.directory));
+        match volume.rules {
             SpaceRules::Btrfs => {
-                let name = here.node.parent().map_or(c"", |(_, name)| name);
+                let name = folder.node.parent().map_or(c"", |(_, name)| name);
                 measured.items = measure::inode_items(inode) + measure::name_items(name);
                 if stat.st_ino == ROOT_OF_SUBVOLUME {
                     measured.items += measure::SUBVOLUME_ITEMS;
@@ -277,21 +275,22 @@ impl SpaceVisitor for TallyVisitor<'_> {
             SpaceRules::Exact | SpaceRules::Xfs => measured.other = Range::exactly(allocated(stat)),
         }
         measured.exclusive = measured.other.min;
-        sum.add(here.volume, &measured);
-        if here.volume.rules == SpaceRules::Xfs {
-            sum.inodes.insert(here.volume.device, stat.st_ino);
+        sum.add(volume, &measured);
+        if volume.rules == SpaceRules::Xfs {
+            sum.inodes.insert(volume.device, stat.st_ino);
         }
     }
 
-    fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
+    fn entry(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {
         if stat.st_nlink > 1 {
-            return self.link(here, name, stat);
+            return self.link(folder, volume, name, stat);
         }
-        let sum = &mut self.sums[here.root];
+        let sum = &mut self.sums[folder.tree];
         count(sum, stat);
-        sum.add(here.volume, &EntrySpace { items: measure::name_items(name), ..EntrySpace::default() });
-        if let Err(errno) = measure_into(sum, here, name, stat, here.root as u32, &mut self.uses) {
-            self.shared.trouble(here.root, here.node, name, errno);
+        sum.add(volume, &EntrySpace { items: measure::name_items(name), ..EntrySpace::default() });
+        let uses = (folder.tree as u32, &mut self.uses);
+        if let Err(errno) = measure_into(sum, volume, (folder.directory, name), stat, uses) {
+            self.shared.trouble(folder.tree, folder.node, name, errno);
         }
         if self.uses.len() >= PER_WORKER {
             self.shared.add(&mut self.uses);
