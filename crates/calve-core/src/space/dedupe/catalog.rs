@@ -1,5 +1,6 @@
 //! The regular files below several paths, in little memory: about 70 bytes each with a short name.
 
+use std::collections::VecDeque;
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -167,19 +168,15 @@ impl Catalog {
 pub(super) struct Opener<'a> {
     catalog: &'a Catalog,
     roots: &'a [Source],
-    kept: Vec<(u32, OwnedFd)>,
-    next: usize,
+    kept: VecDeque<(u32, OwnedFd)>,
 }
 
 impl<'a> Opener<'a> {
-    const KEPT: usize = 12;
+    /// Two openers in each of 64 threads keep less than a process may have open (1,024).
+    const KEPT: usize = 6;
 
     pub(super) fn new(catalog: &'a Catalog, roots: &'a [Source]) -> Self {
-        Self { catalog, roots, kept: Vec::new(), next: 0 }
-    }
-
-    pub(super) fn close(&mut self) {
-        self.kept.clear();
+        Self { catalog, roots, kept: VecDeque::new() }
     }
 
     /// Opens an item. Returns `None` if the item has changed since the catalog was made.
@@ -196,28 +193,20 @@ impl<'a> Opener<'a> {
     }
 
     fn directory(&mut self, number: u32) -> sys::Result<std::os::fd::BorrowedFd<'_>> {
-        let found = match self.kept.iter().position(|(kept, _)| *kept == number) {
-            Some(found) => found,
-            None => {
-                let directory = &self.catalog.directories[number as usize];
-                let root = self.roots[usize::from(directory.root)].directory();
-                let below = directory.node.path();
-                let opened = match sys::open_beneath(root, &below, sys::PATH_ONLY | OFlags::DIRECTORY) {
-                    // An empty path is the root itself; a long one, an old kernel or a filter need another way.
-                    Err(_) => directory.node.open(root, sys::PATH_ONLY)?,
-                    Ok(opened) => opened,
-                };
-                if self.kept.len() < Self::KEPT {
-                    self.kept.push((number, opened));
-                    self.kept.len() - 1
-                } else {
-                    self.next = (self.next + 1) % Self::KEPT;
-                    self.kept[self.next] = (number, opened);
-                    self.next
-                }
-            }
-        };
-        Ok(self.kept[found].1.as_fd())
+        let found = self.kept.iter().position(|(kept, _)| *kept == number);
+        if found.is_none() {
+            let directory = &self.catalog.directories[number as usize];
+            let root = self.roots[usize::from(directory.root)].directory();
+            let below = directory.node.path();
+            let opened = match sys::open_beneath(root, &below, sys::PATH_ONLY | OFlags::DIRECTORY) {
+                // An empty path is the root itself; a long one, an old kernel or a filter need another way.
+                Err(_) => directory.node.open(root, sys::PATH_ONLY)?,
+                Ok(opened) => opened,
+            };
+            self.kept.truncate(Self::KEPT - 1);
+            self.kept.push_front((number, opened));
+        }
+        Ok(self.kept[found.unwrap_or(0)].1.as_fd())
     }
 }
 
