@@ -99,7 +99,6 @@ impl Volumes {
         Ok(Arc::clone(&known[device as usize]))
     }
 
-    /// Returns all volumes that were met, in the order of their numbers.
     pub(super) fn all(&self) -> Vec<Arc<Volume>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
