@@ -10,7 +10,7 @@ use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 
 use super::frozen::{frozen_state, persist_change_time};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, key};
 use super::read::KnownContents;
 use super::record::{MANIFEST, TREE, Template};
 use super::store::{self, ReservedVersion, SweptTemplates, open_tree};
@@ -134,7 +134,7 @@ impl Templates {
         });
         match made {
             Ok((template, more)) => {
-                reserved.keep();
+                drop(reserved);
                 let replaced = self.store.sweep()?;
                 swept.trash.extend(replaced.trash);
                 Ok((template, more, SweptTemplates { failure: replaced.failure, ..swept }))
@@ -253,7 +253,7 @@ pub(super) fn freeze(
     store::open_own(directory.parent().unwrap_or(directory))?.map_or(Ok(()), |versions| versions.sync())?;
     let template = Template {
         name: reserved.name.clone(),
-        key: manifest.key(),
+        key: key(manifest.text.as_bytes()),
         source: made.source,
         exclude: made.exclude,
         at: options.at.as_deref().map(canonical).transpose()?,

@@ -52,11 +52,6 @@ impl Manifest {
         }
         manifest
     }
-
-    /// Returns the key. Equal trees have the same key.
-    pub(super) fn key(&self) -> String {
-        key(self.text.as_bytes())
-    }
 }
 
 pub(super) fn key(text: &[u8]) -> String {
@@ -115,12 +110,7 @@ pub(super) fn shown(path: &[u8]) -> PathBuf {
     OsStr::from_bytes(if path.is_empty() { b"." } else { path }).into()
 }
 
-/// Parses the lines of a manifest, in its order. Returns `None` for one that this version did not write.
-pub(super) fn lines(text: &str) -> Option<impl Iterator<Item = Option<Line<'_>>>> {
-    lines_after(HEAD, text)
-}
-
-/// Parses the lines of a manifest that begins with `head`. Returns `None` for another beginning.
+/// Parses the lines of a manifest that begins with `head`, in its order. Returns `None` for another beginning, which this version did not write.
 pub(super) fn lines_after<'t>(head: &str, text: &'t str) -> Option<impl Iterator<Item = Option<Line<'t>>> + use<'t>> {
     let body = text.strip_prefix(head)?;
     Some(body.lines().map(|line| {
@@ -152,7 +142,7 @@ mod tests {
         let entry =
             |path: &str| ManifestEntry { path: path.into(), keywords: " type=file".into(), linked: None, size: 0 };
         let manifest = Manifest::new(["a-b", "a/b", "", "a", "a/b/c", "b"].map(entry).into());
-        let paths: Vec<_> = lines(&manifest.text).unwrap().map(|line| line.unwrap().path).collect();
+        let paths: Vec<_> = lines_after(HEAD, &manifest.text).unwrap().map(|line| line.unwrap().path).collect();
         let expected = ["", "a", "a/b", "a/b/c", "a-b", "b"].map(|path| path.as_bytes().to_vec());
         assert_eq!(paths, expected);
     }

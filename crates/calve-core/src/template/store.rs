@@ -142,7 +142,7 @@ impl Store {
             let file = lock.as_fd().try_clone_to_owned();
             let written = file.and_then(|file| File::from(file).write_all(&whereabouts.encode(self)));
             let directory = directory.join(&version);
-            let reserved = ReservedVersion { name: name.to_owned(), version, directory, lock, path };
+            let reserved = ReservedVersion { name: name.to_owned(), version, directory, _lock: lock, path };
             written.io(Operation::Write, &reserved.path)?;
             if let Err(errno) = rustix::fs::mkdirat(place, &*reserved.version, Mode::RWXU) {
                 let error = Error::io(Operation::CreateDirectory, &reserved.directory, errno);
@@ -262,21 +262,16 @@ fn record_of(name: &str) -> String {
     format!("{name}{RECORD}")
 }
 
-/// A version that is being built. Dropped, it is gone, unless it was published.
+/// A version that is being built, and locked until this is dropped.
 pub(super) struct ReservedVersion {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) directory: PathBuf,
-    lock: HeldLock,
+    _lock: HeldLock,
     path: PathBuf,
 }
 
 impl ReservedVersion {
-    /// Lets go of the lock: a record names the version now.
-    pub(super) fn keep(self) {
-        drop(self.lock);
-    }
-
     /// Removes the built version, in the foreground.
     pub(super) fn discard(self) {
         let options = RemoveOptions { wait: crate::options::RemovalWait::Yes, ..RemoveOptions::default() };

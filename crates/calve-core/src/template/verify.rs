@@ -9,7 +9,7 @@ use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
 use super::frozen::{frozen_state, persist_change_time};
-use super::manifest::{Line, Manifest, lines, shown};
+use super::manifest::{HEAD, Line, Manifest, lines_after, shown};
 use super::record::{Stamp, Template};
 use super::store::open_tree;
 use super::templates::Templates;
@@ -139,10 +139,10 @@ impl Templates {
 
 /// Compares two manifests, in no order. `None` if one cannot be understood.
 fn compare(written: &str, now: &str) -> Option<Vec<Difference>> {
-    let now = lines(now)?.map(|line| line.map(|line| (line.path, line.keywords)));
+    let now = lines_after(HEAD, now)?.map(|line| line.map(|line| (line.path, line.keywords)));
     let mut now: HashMap<Vec<u8>, &str> = now.collect::<Option<_>>()?;
     let mut differences = Vec::new();
-    for line in lines(written)? {
+    for line in lines_after(HEAD, written)? {
         let Line { path, keywords } = line?;
         let what = match now.remove(&path) {
             None => DifferenceKind::Missing,
