@@ -103,20 +103,13 @@ const HEAD_BYTES: usize = 8 + BOOT_BYTES + 8 * 3 + RecordedState::BYTES + 8 * 5 
 impl Head {
     fn write(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        let mut boot = self.boot.as_bytes().to_vec();
-        boot.resize(BOOT_BYTES, 0);
-        bytes.extend_from_slice(&boot);
-        for number in [self.mount, self.built_ns, self.device] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
+        bytes.extend(self.boot.bytes().chain(std::iter::repeat(0)).take(BOOT_BYTES));
+        bytes.extend([self.mount, self.built_ns, self.device].map(u64::to_le_bytes).as_flattened());
         self.root.write(&mut bytes);
         let numbers = [u64::from(self.cow), self.entries, self.apparent_bytes, self.written_bytes, self.body_length];
-        for number in numbers {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        bytes.extend_from_slice(&self.body_hash);
-        let hash = blake3::hash(&bytes);
-        bytes.extend_from_slice(hash.as_bytes());
+        bytes.extend(numbers.map(u64::to_le_bytes).as_flattened());
+        bytes.extend(self.body_hash);
+        bytes.extend(*blake3::hash(&bytes).as_bytes());
         bytes
     }
 

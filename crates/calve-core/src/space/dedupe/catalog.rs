@@ -26,7 +26,8 @@ pub(super) struct Item {
     pub(super) stamp: u64,
     /// From the path below its root: equal for files of the same place in two trees.
     pub(super) path_hash: u64,
-    directory: u32,
+    /// In the order of the walk.
+    pub(super) directory: u32,
     name: u32,
     part: u16,
     pub(super) root: u16,
@@ -156,11 +157,6 @@ impl Catalog {
         let mut below = directory.node.path();
         below.push(Path::new(OsStr::from_bytes(self.name(item).to_bytes())));
         full_path(&roots[usize::from(directory.root)], &below)
-    }
-
-    /// Returns where it is in the order of the walk: files of one directory are together.
-    pub(super) fn directory(&self, item: &Item) -> u32 {
-        item.directory
     }
 }
 

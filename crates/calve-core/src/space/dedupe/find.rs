@@ -105,7 +105,7 @@ impl Finder<'_> {
     /// Reads and hashes files, in the order in which they lie in their directories.
     fn hash(&mut self, mut wanted: Vec<u32>, sharing: &mut Sharing) {
         let catalog = self.catalog;
-        wanted.sort_unstable_by_key(|&index| catalog.directory(&catalog.items[index as usize]));
+        wanted.sort_unstable_by_key(|&index| catalog.items[index as usize].directory);
         let (large, mut whole): (Vec<u32>, Vec<u32>) =
             wanted.into_iter().partition(|&index| catalog.items[index as usize].size > SMALL);
         let beginnings = self.read(&large, sharing, true);

@@ -1,6 +1,6 @@
 //! The watcher's socket, and the lock that makes it the only one.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -83,21 +83,16 @@ pub(super) struct Question {
 
 impl Question {
     /// Reads a question from a connection. Returns `None` for one that does not come in time, or is not a question.
-    fn read(mut stream: UnixStream) -> Option<Self> {
+    fn read(stream: UnixStream) -> Option<Self> {
         const PATIENCE: Duration = Duration::from_millis(500);
         const LONGEST: u64 = 256;
         stream.set_nonblocking(false).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         stream.set_write_timeout(Some(PATIENCE)).ok()?;
         let mut text = Vec::new();
-        let mut byte = [0];
-        while (text.len() as u64) < LONGEST && stream.read(&mut byte).ok()? == 1 {
-            if byte == *b"\n" {
-                return Some(Self { stream, spare: String::from_utf8(text).ok()? });
-            }
-            text.extend(byte);
-        }
-        None
+        BufReader::new((&stream).take(LONGEST)).read_until(b'\n', &mut text).ok()?;
+        let spare = String::from_utf8(text.strip_suffix(b"\n")?.to_vec()).ok()?;
+        Some(Self { stream, spare })
     }
 
     /// Answers. The process that asked may be gone.
