@@ -435,8 +435,7 @@ fn beside(image: &Path, place: &Path) -> Result<PathBuf> {
 }
 
 fn is_name(name: &str) -> bool {
-    let first = name.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());
-    first && name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    calve_core::internal::is_record_name(name, 64)
 }
 
 /// Returns what an empty directory is, that can be mounted on.

@@ -164,15 +164,12 @@ fn spares_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Resu
     let path = set.directory_path();
     let Some(directory) = set.open_directory()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
     let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).io(Operation::Stat, &path);
+    let out_of_reach = |why: &str| Err(ClaimRefusal::because(why).at(SetFit::Options));
     if stat(directory.as_fd())?.st_dev != stat(parent)?.st_dev {
-        return Err(
-            ClaimRefusal::because("its spares are on another file system than the destination").at(SetFit::Options)
-        );
+        return out_of_reach("its spares are on another file system than the destination");
     }
     if sys::mount_identity(directory.as_fd()) != sys::mount_identity(parent) {
-        return Err(
-            ClaimRefusal::because("its spares are seen through another mount than the destination").at(SetFit::Options)
-        );
+        return out_of_reach("its spares are seen through another mount than the destination");
     }
     Ok(spares_in(directory)?)
 }
