@@ -5,7 +5,7 @@ use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{FileType, OFlags, Stat};
 
@@ -26,7 +26,7 @@ pub(super) struct Item {
     pub(super) stamp: u64,
     /// From the path below its root: equal for files of the same place in two trees.
     pub(super) path_hash: u64,
-    /// In the order of the walk.
+    /// In the order of a worker's walk.
     pub(super) directory: u32,
     name: u32,
     part: u16,
@@ -47,14 +47,12 @@ pub(super) struct Catalog {
     names: Vec<Vec<u8>>,
 }
 
-/// The directories that all collectors have met.
-pub(super) type SharedCatalog = Mutex<Vec<Directory>>;
-
-pub(super) struct Collector<'a> {
-    shared: &'a SharedCatalog,
+#[derive(Default)]
+pub(super) struct Collector {
+    /// Each with the number of its directory below.
     items: Vec<Item>,
+    directories: Vec<Directory>,
     names: Vec<u8>,
-    directory: u32,
     directory_hash: u64,
     /// Regular files seen, of any size.
     pub(super) files: u64,
@@ -62,29 +60,14 @@ pub(super) struct Collector<'a> {
     pub(super) elsewhere: Option<(u64, usize, PathBuf)>,
 }
 
-impl<'a> Collector<'a> {
-    pub(super) fn new(shared: &'a SharedCatalog) -> Self {
-        Self {
-            shared,
-            items: Vec::new(),
-            names: Vec::new(),
-            directory: u32::MAX,
-            directory_hash: 0,
-            files: 0,
-            elsewhere: None,
-        }
-    }
-
+impl Collector {
     fn enter(&mut self, folder: &Folder<'_>) {
-        let mut directories = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        self.directory = directories.len() as u32;
-        directories.push(Directory { root: folder.tree as u16, node: Arc::clone(folder.node) });
-        drop(directories);
+        self.directories.push(Directory { root: folder.tree as u16, node: Arc::clone(folder.node) });
         self.directory_hash = hash(0, folder.path.as_os_str().as_bytes());
     }
 }
 
-impl SpaceVisitor for Collector<'_> {
+impl SpaceVisitor for Collector {
     fn directory(&mut self, folder: &Folder<'_>, _volume: &Arc<Volume>, _stat: &Stat) {
         self.enter(folder);
     }
@@ -103,7 +86,7 @@ impl SpaceVisitor for Collector<'_> {
             self.elsewhere.get_or_insert_with(first).0 += 1;
             return;
         }
-        if self.directory == u32::MAX {
+        if self.directories.is_empty() {
             // A path that is a file.
             self.enter(folder);
         }
@@ -112,7 +95,7 @@ impl SpaceVisitor for Collector<'_> {
             size,
             stamp: stamp(stat),
             path_hash: hash(self.directory_hash, name.to_bytes()),
-            directory: self.directory,
+            directory: self.directories.len() as u32 - 1,
             name: self.names.len() as u32,
             part: 0,
             root: folder.tree as u16,
@@ -124,7 +107,7 @@ impl SpaceVisitor for Collector<'_> {
 }
 
 /// Returns the files on file systems that cannot share after the fact.
-pub(super) fn left_elsewhere(collectors: &[Collector<'_>], roots: &[Source]) -> Option<LeftFiles> {
+pub(super) fn left_elsewhere(collectors: &[Collector], roots: &[Source]) -> Option<LeftFiles> {
     let found: Vec<_> = collectors.iter().filter_map(|collector| collector.elsewhere.as_ref()).collect();
     let first_path = found.iter().map(|(_, root, below)| full_path(&roots[*root], below)).min()?;
     let files = found.iter().map(|(files, ..)| files).sum();
@@ -136,14 +119,16 @@ pub(super) fn can_share(volume: &Volume) -> bool {
 }
 
 impl Catalog {
-    pub(super) fn new(collectors: Vec<Collector<'_>>, shared: &SharedCatalog) -> Self {
+    pub(super) fn new(collectors: Vec<Collector>) -> Self {
         let mut catalog = Self::default();
         catalog.items.reserve_exact(collectors.iter().map(|collector| collector.items.len()).sum());
         for (part, collector) in collectors.into_iter().enumerate() {
-            catalog.items.extend(collector.items.iter().map(|item| Item { part: part as u16, ..*item }));
+            let (part, first) = (part as u16, catalog.directories.len() as u32);
+            let item = |item: &Item| Item { part, directory: first + item.directory, ..*item };
+            catalog.items.extend(collector.items.iter().map(item));
+            catalog.directories.extend(collector.directories);
             catalog.names.push(collector.names);
         }
-        catalog.directories = std::mem::take(&mut *shared.lock().unwrap_or_else(PoisonError::into_inner));
         catalog
     }
 
