@@ -65,7 +65,7 @@ impl UnreadableEntries {
 impl Walk<'_> {
     /// Visits everything, and returns the workers' visitors as they ended.
     pub(super) fn run<V: SpaceVisitor>(&self, visitor: impl Fn() -> V + Sync) -> Result<Vec<V>, Error> {
-        let new = || SpaceWorker { walk: self, visitor: visitor(), volume: None, stat: None };
+        let new = || SpaceWorker { walk: self, visitor: visitor(), volume: None };
         let (trees, files): (Vec<_>, Vec<_>) = (0..self.roots.len()).partition(|&at| self.roots[at].single().is_none());
         let roots: Vec<_> = self.roots.iter().map(Source::directory).collect();
         let starts = trees.into_iter().map(whole_tree).collect();
@@ -95,7 +95,6 @@ struct SpaceWorker<'a, V> {
     walk: &'a Walk<'a>,
     visitor: V,
     volume: Option<Arc<Volume>>,
-    stat: Option<Stat>,
 }
 
 impl<V: SpaceVisitor> SpaceWorker<'_, V> {
@@ -122,15 +121,13 @@ impl<V: SpaceVisitor> SpaceWorker<'_, V> {
 impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
         let fd = open_source(folder.directory(), name, DIRECTORY)?;
-        let stat = rustix::fs::fstat(&fd)?;
         let root = self.walk.roots[folder.tree].stat();
-        let stays = self.walk.mounts == Mounts::Cross || identity(&stat).0 == identity(root).0;
-        self.stat = stays.then_some(stat);
+        let stays = self.walk.mounts == Mounts::Cross || identity(&rustix::fs::fstat(&fd)?).0 == identity(root).0;
         Ok(stays.then_some(fd))
     }
 
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
-        let stat = self.stat.take().map_or_else(|| rustix::fs::fstat(folder.directory()), Ok)?;
+        let stat = rustix::fs::fstat(folder.directory())?;
         let path = || self.walk.full_path(folder.tree, folder.path());
         let volume = self.walk.volumes.find(folder.directory(), &stat, path)?;
         self.visitor.directory(folder, &volume, &stat);
