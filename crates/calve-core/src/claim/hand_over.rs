@@ -126,23 +126,19 @@ pub(crate) fn available(
 ) -> Result<(), Option<RefusalReason>> {
     let mut nearest = None;
     for set in sets_of(source, options).map_err(Some)? {
-        let refused = match in_set(&set, source, parent, options) {
-            Ok(true) => return Ok(()),
-            Ok(false) => ClaimRefusal::but_wanted("no spare is ready"),
-            Err(refused) => refused,
-        };
+        let Err(refused) = in_set(&set, source, parent, options) else { return Ok(()) };
         refused.keep_nearest(&mut nearest).map_err(|error| Some(unreachable(error)))?;
     }
     Err(nearest.map(|(_, why)| why))
 }
 
-fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<bool, ClaimRefusal> {
-    let mut available = Ok(false);
+fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<(), ClaimRefusal> {
+    let mut available = Err(ClaimRefusal::but_wanted("no spare is ready"));
     for found in spares_for(set, parent, options)? {
         if let Some(head) = found.head()?.filter(|head| fitness(head, source).is_ok()) {
-            match check_cow(head.cow, options) {
-                Ok(()) => return Ok(true),
-                Err(refused) => available = Err(refused),
+            available = check_cow(head.cow, options);
+            if available.is_ok() {
+                break;
             }
         }
     }

@@ -53,11 +53,9 @@ impl Spares {
             watch::possible(&self.home)?;
         }
         let definition = Definition { source: of, parent, count: options.count.unwrap_or(1).max(1), shape };
-        let inside = match &definition.parent {
-            Some(parent) => Location::of_destination(&parent.join(".calve-spares"))?,
-            None => Location::of_destination(&self.home.join("set"))?,
-        };
-        build::refuse(&source, &inside, options.staged)?;
+        let parent = definition.parent.as_ref();
+        let inside = parent.map_or_else(|| self.home.join("set"), |parent| parent.join(".calve-spares"));
+        build::refuse(&source, &Location::of_destination(&inside)?, options.staged)?;
         let is_new = !home.has(&definition)?;
         let mut set = home.define(&definition)?;
         if let Err(error) = set.create_directory() {
