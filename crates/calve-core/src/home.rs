@@ -1,7 +1,7 @@
 //! The directory for state that outlives a command.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Returns CALVE_HOME, by default a directory in the user's data directory (XDG Base Directory Specification), which need not exist; or
 /// the reason why it is missing. `variable` looks up an environment variable; `user` is the user's home directory.
@@ -22,6 +22,18 @@ pub fn home_directory(
         Some(_) => Err("HOME is not an absolute path"),
         None => Err("HOME is not set"),
     }
+}
+
+/// Returns a path as records have it: a place below CALVE_HOME moves with it.
+pub(crate) fn from_home(path: &Path, home: &Path) -> PathBuf {
+    let real = home.canonicalize().unwrap_or_else(|_| home.to_path_buf());
+    // The home itself is not empty, which stands for none.
+    path.strip_prefix(real).map_or_else(|_| path.to_path_buf(), |below| Path::new(".").join(below))
+}
+
+/// Returns the path that a record has, which may be relative to CALVE_HOME.
+pub(crate) fn in_home(recorded: &Path, home: &Path) -> PathBuf {
+    home.join(recorded).components().collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub use crate::spares::watched_listing::{ListedEntry, WatchedListing};
 pub use crate::strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay};
 pub use crate::sys::unescape;
 pub use crate::template::delta::PortableDelta;
+pub use crate::template::name::is_record_name;
 pub use crate::template::portable::{PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate, split_name};
 pub use crate::template::receive::{CheckedFiles, sync_during};
 pub use crate::template::templates::with_source;

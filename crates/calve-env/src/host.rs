@@ -33,9 +33,6 @@ pub trait Host {
 
     fn runtime_directory(&self) -> Option<PathBuf>;
 
-    /// Returns the directory for files that are needed for a moment.
-    fn scratch(&self) -> PathBuf;
-
     fn supervisor(&self) -> io::Result<[PathBuf; 2]>;
 
     /// Returns the directories in which to look for programs.

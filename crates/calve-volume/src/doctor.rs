@@ -7,15 +7,6 @@ use crate::problem::Problem;
 use crate::remedy::Program;
 use crate::store::{Volumes, mount_point};
 
-/// A problem, and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExaminedProblem {
-    /// A fault that is or was there.
-    pub problem: Problem,
-    /// It is not wrong any more.
-    pub is_repaired: bool,
-}
-
 impl Volumes {
     /// Returns everything that is wrong with a volume, without changing anything.
     pub fn examine(&self, name: &str) -> Result<Vec<Problem>> {
@@ -24,11 +15,12 @@ impl Volumes {
             volume => volume?,
         };
         let mut problems = Vec::new();
-        match volume.is_to_be_resized() {
+        match volume.open(false) {
             Err(Error::Unusable { problem, .. }) => problems.push(problem),
-            resize => {
-                problems.extend(resize?.then_some(Problem::NotResized));
-                problems.extend(volume.is_trimmed()?.then_some(Problem::Trimmed));
+            image => {
+                let image = image?;
+                problems.extend(image.is_to_be_resized().then_some(Problem::NotResized));
+                problems.extend(image.is_trimmed(&volume).then_some(Problem::Trimmed));
             }
         }
         let listed = self.look(volume.clone())?;

@@ -23,33 +23,16 @@ pub enum Error {
     #[error("there is no volume `{}`", ShownPath(.0))]
     NotFound(String),
     #[error("a volume of {bytes} bytes is too small: btrfs needs {least}")]
-    TooSmall {
-        /// The size that was asked for.
-        bytes: u64,
-        least: u64,
-    },
+    TooSmall { bytes: u64, least: u64 },
     /// It would have to shrink.
     #[error("the volume has {now} bytes already, which is not less than {wanted}")]
-    NotLarger {
-        now: u64,
-        /// The size that was asked for.
-        wanted: u64,
-    },
-    /// The volume could demand more than the host's file system has.
+    NotLarger { now: u64, wanted: u64 },
     #[error("`{}` has {free} bytes free, but the volume may need {demand}, and a tenth has to stay free", ShownPath(.path))]
-    HostFull {
-        /// A directory on that file system.
-        path: PathBuf,
-        /// The free space there.
-        free: u64,
-        /// The most that the volume could write there.
-        demand: u64,
-    },
+    HostFull { path: PathBuf, free: u64, demand: u64 },
     #[error("the file system of `{}` cannot reserve space for a file", ShownPath(.0))]
     NoPreallocation(PathBuf),
     #[error("the program `{0}` is not installed")]
     NoProgram(Program),
-    /// The kernel has no btrfs, or no loop devices.
     #[error("this kernel offers no {0}")]
     Kernel(KernelFeature),
     #[error("cannot mount on `{}`: {why}", ShownPath(.path))]
@@ -61,12 +44,7 @@ pub enum Error {
     #[error("the volume `{0}` is attached")]
     Attached(String),
     #[error("the volume `{name}` is in use{}", by(.processes))]
-    Busy {
-        name: String,
-        /// The processes that use it, of those that this user can see.
-        processes: Vec<String>,
-    },
-    /// Another file system is mounted below it, at this path.
+    Busy { name: String, processes: Vec<String> },
     #[error("the volume `{name}` is in use: `{}` is mounted below it", ShownPath(.path))]
     MountBelow { name: String, path: PathBuf },
     /// Another user could choose the image that is mounted as root, and its mount point.
@@ -78,14 +56,12 @@ pub enum Error {
     /// mkfs.btrfs formats nothing unless it can look at the file of every loop device with a btrfs.
     #[error("mkfs.btrfs has no access to the image of another user's attached volume")]
     HiddenImage,
-    /// `sudo` or `pkexec` refused to run a command as root.
     #[error("`{program}` refused to run a command as root: {said}")]
     NotPermitted { program: Program, said: String },
     #[error("`{command}` failed: {said}")]
     Failed { command: String, said: String },
 }
 
-/// Names the operation and the path of a failed call.
 pub(crate) trait IoContext<T> {
     fn io(self, operation: Operation, path: impl AsRef<Path>) -> Result<T>;
 }

@@ -15,11 +15,10 @@ mod remedy;
 mod store;
 mod superblock;
 
-pub use doctor::ExaminedProblem;
 pub use error::Error;
 pub use operation::Operation;
 pub use plan::VolumePlan;
 pub use problem::Problem;
 pub use programs::{RootCommand, WayToRoot, is_possible};
 pub use remedy::{KernelFeature, Program, Remedy};
-pub use store::{NewVolume, Volume, VolumeRemoval, VolumeState, Volumes};
+pub use store::{NewVolume, Volume, VolumeState, Volumes};

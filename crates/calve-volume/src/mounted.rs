@@ -86,7 +86,6 @@ pub(crate) fn unused(name: &str, image: &Path) -> Result<Vec<PathBuf>> {
     if processes.is_empty() { Ok(devices) } else { Err(Error::Busy { name: name.into(), processes }) }
 }
 
-/// Returns all mounts, in the order of mounting.
 pub(crate) fn mounts() -> Result<Vec<Mount>> {
     let path = Path::new("/proc/self/mountinfo");
     let table = fs::read(path).io(Operation::Read, path)?;
@@ -136,7 +135,6 @@ pub(crate) fn users_of(at: &Path) -> Vec<String> {
     processes().filter(|path| !path.ends_with(&own) && uses(path)).map(|path| shown(&path)).collect()
 }
 
-/// Returns the folders of all processes.
 fn processes() -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_name().as_bytes().iter().all(u8::is_ascii_digit)).map(|entry| entry.path())

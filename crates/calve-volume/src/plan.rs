@@ -36,20 +36,21 @@ impl Volumes {
     pub fn attach(&self, name: &str) -> Result<VolumePlan<'_>> {
         let lock = self.lock()?;
         let volume = self.find(name)?;
-        let resize = volume.is_to_be_resized()?;
+        let image = volume.open(false)?;
+        let resize = image.is_to_be_resized();
         let (at, options) = (volume.mount_point.as_os_str(), volume.options());
-        self.preallocate_again(&volume)?;
+        if image.is_trimmed(&volume) {
+            self.preallocate_again(&volume)?;
+        }
+        drop(image);
         let mut commands = Vec::new();
         match volume.mount()? {
             None => {
                 is_free(&volume)?;
-                let mut arguments = vec!["-t".into(), "btrfs".into(), "-o".into()];
-                arguments.extend([
-                    format!("loop,{}", options.join(",")).into(),
-                    volume.image.clone().into(),
-                    at.into(),
-                ]);
-                commands.push(RootCommand::new::<std::ffi::OsString>(Program::Mount, arguments)?);
+                let options = format!("loop,{}", options.join(","));
+                let [kind, options] = [["-t", "btrfs"], ["-o", &options]].map(|pair| pair.map(AsRef::as_ref));
+                let arguments = [&kind[..], &options, &[volume.image.as_os_str(), at]].concat();
+                commands.push(RootCommand::new(Program::Mount, arguments)?);
             }
             Some(mount) if !loops_of(&volume.image)?.contains(&mount.device) => {
                 return Err(Error::MountPoint { path: at.into(), why: "something else is mounted there" });

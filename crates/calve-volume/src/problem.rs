@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use calve_core::internal::ShownPath;
 use strum::IntoStaticStr;
 
-/// Something that is wrong with a volume.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Problem {
@@ -17,13 +16,10 @@ pub enum Problem {
     /// The image is a symlink, a directory or a device.
     #[error("its image is not a regular file")]
     ImageNotAFile,
-    /// There is no btrfs in the image.
     #[error("its image has no btrfs in it")]
     NoFileSystem,
-    /// The btrfs in the image is not the one that was made for this volume.
     #[error("its image has another file system in it")]
     AnotherFileSystem,
-    /// The image is shorter than its file system.
     #[error("its image has {bytes} bytes, and its file system {needed}")]
     Truncated { bytes: u64, needed: u64 },
     /// A loop device has the image, and is not mounted here.
@@ -32,29 +28,23 @@ pub enum Problem {
     /// It is detached, and cannot be attached: its mount point is missing, in use, or not empty.
     #[error("cannot mount on `{}`: {why}", ShownPath(.path))]
     MountPoint { path: PathBuf, why: &'static str },
-    /// Several loop devices have the image.
     #[error("{} have its image", list(.devices))]
     AttachedTwice { devices: Vec<PathBuf> },
-    /// Mount options are missing.
     #[strum(serialize = "mount_options")]
     #[error("it is mounted without {}", .0.join(", "))]
     Options(Vec<&'static str>),
     /// The kernel made it read-only after an error, or another user did.
     #[error("it is mounted read-only, which the kernel does after an error")]
     ReadOnly,
-    /// The file system does not use the whole image.
     #[error("its file system does not use the whole image yet")]
     NotResized,
-    /// The top directory was not given to its owner yet.
     #[error("its top directory may still belong to root")]
     NotHandedOver,
     /// The host has got back blocks that belong to a preallocated image.
     #[error("a trim (fstrim) has given blocks of its image back to the host")]
     Trimmed,
-    /// The volume could demand more than is free on the host.
     #[error("it could demand {demand} bytes of the host, which has {free} free")]
     HostShort { free: u64, demand: u64 },
-    /// btrfs has counted errors of its device.
     #[error("btrfs has counted {0} errors of its device")]
     DeviceErrors(u64),
 }

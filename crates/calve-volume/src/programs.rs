@@ -12,10 +12,8 @@ use calve_core::internal::ShownPath;
 use crate::error::{Error, Result};
 use crate::remedy::{Program, quoted};
 
-/// How a command is run as root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WayToRoot {
-    /// This process is root.
     IsRoot,
     /// By sudo, which asks on the terminal.
     Sudo,
@@ -30,7 +28,6 @@ impl WayToRoot {
         is_root.or_else(|| [Self::Sudo, Self::Pkexec].into_iter().find(installed))
     }
 
-    /// Returns the name of the program.
     pub fn program(self) -> Program {
         match self {
             Self::IsRoot => Program::Env,
@@ -70,7 +67,6 @@ pub fn is_possible() -> bool {
     has_btrfs && Path::new("/dev/loop-control").exists() && Program::Mkfs.find().is_ok()
 }
 
-/// A command that only root may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootCommand {
     program: PathBuf,
@@ -92,16 +88,14 @@ impl RootCommand {
                 command
             }
         };
-        run_to_end(command.args(&self.arguments).stdin(lock), &self.to_string()).map_err(|failed| {
-            match way.has_refused(failed.code, &failed.said, &self.program) {
-                true => Error::NotPermitted { program: way.program(), said: failed.said },
-                false => failed.into(),
+        run_to_end(command.args(&self.arguments).stdin(lock)).map_err(|(code, said)| {
+            match way.has_refused(code, &said, &self.program) {
+                true => Error::NotPermitted { program: way.program(), said },
+                false => Error::Failed { command: self.to_string(), said },
             }
         })
     }
-}
 
-impl RootCommand {
     /// Returns it as a line for a shell, byte for byte.
     pub fn line(&self) -> Vec<u8> {
         let words = std::iter::once(self.program.as_os_str()).chain(self.arguments.iter().map(OsString::as_os_str));
@@ -116,34 +110,16 @@ impl Display for RootCommand {
     }
 }
 
-struct ProgramFailure {
-    command: String,
-    /// `None`: it did not start, or was killed.
-    code: Option<i32>,
-    said: String,
-}
-
-impl From<ProgramFailure> for Error {
-    fn from(ProgramFailure { command, said, .. }: ProgramFailure) -> Self {
-        Self::Failed { command, said }
-    }
-}
-
-/// Runs a program, and fails with what it said.
-pub(crate) fn run(command: &mut Command, shown: &str) -> Result<()> {
-    Ok(run_to_end(command, shown)?)
-}
-
-fn run_to_end(command: &mut Command, shown: &str) -> std::result::Result<(), ProgramFailure> {
-    let failed = |code, said: String| ProgramFailure { command: shown.to_owned(), code, said };
+/// Runs a program. Fails with what it said, and its exit code, unless it did not start or was killed.
+pub(crate) fn run_to_end(command: &mut Command) -> std::result::Result<(), (Option<i32>, String)> {
     // In English, whatever the user speaks: it goes into one sentence with Calve's words.
     let output = command.env("LC_ALL", "C").stdout(Stdio::null()).stderr(Stdio::piped()).output();
-    let output = output.map_err(|error| failed(None, error.to_string()))?;
+    let output = output.map_err(|error| (None, error.to_string()))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-    Err(failed(output.status.code(), if said.is_empty() { output.status.to_string() } else { said }))
+    Err((output.status.code(), if said.is_empty() { output.status.to_string() } else { said }))
 }
 
 #[cfg(test)]

@@ -57,7 +57,6 @@ pub enum Remedy {
     CheckSystem,
 }
 
-/// A part of the kernel that volumes need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum KernelFeature {
     #[strum(serialize = "btrfs")]
@@ -75,7 +74,6 @@ impl KernelFeature {
     }
 }
 
-/// A program of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Program {
@@ -108,7 +106,6 @@ impl Remedy {
     }
 }
 
-/// Quotes a word for a shell.
 pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
     if !word.is_empty() && word.iter().all(is_plain) {

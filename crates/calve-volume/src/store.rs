@@ -18,9 +18,9 @@ use crate::error::{Error, IoContext as _, Result};
 use crate::mounted::{Mount, identity, loops_of, mounts, unused};
 use crate::operation::Operation;
 use crate::problem::Problem;
-use crate::programs::run;
+use crate::programs::run_to_end;
 use crate::remedy::Program;
-use crate::superblock;
+use crate::superblock::{self, Superblock};
 
 /// The kernel resizes no btrfs to less (fs/btrfs/ioctl.c, btrfs_ioctl_resize). mkfs.btrfs needs 109 MiB.
 const LEAST_BYTES: u64 = 256 << 20;
@@ -35,7 +35,6 @@ const TREE: &str = "tree";
 const NEW: &str = ".new";
 const REMOVED: &str = ".removed";
 
-/// All volumes of a user.
 #[derive(Debug)]
 pub struct Volumes {
     directory: PathBuf,
@@ -45,11 +44,8 @@ pub struct Volumes {
 #[derive(Debug, Clone)]
 pub struct Volume {
     pub name: String,
-    /// The file that it is in.
     pub image: PathBuf,
-    /// The UUID of its file system.
     pub uuid: String,
-    /// The directory that it is mounted on.
     pub mount_point: PathBuf,
     pub(crate) record: Record,
 }
@@ -66,7 +62,6 @@ pub struct NewVolume {
     pub is_sparse: bool,
 }
 
-/// A volume as it is now.
 #[derive(Debug)]
 pub struct VolumeState {
     pub volume: Volume,
@@ -78,7 +73,6 @@ pub struct VolumeState {
     pub bytes: u64,
     /// The space that the image takes up on the host.
     pub allocated_bytes: u64,
-    /// The free space of the host's file system.
     pub host_free_bytes: u64,
 }
 
@@ -87,13 +81,6 @@ impl VolumeState {
     pub fn demand_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.allocated_bytes)
     }
-}
-
-/// The space that a removal gave back.
-#[derive(Debug)]
-pub struct VolumeRemoval {
-    /// The space that the image took up.
-    pub freed_bytes: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -215,9 +202,9 @@ impl Volumes {
             .arg(&image)
             .stdin(clone(lock, &image)?)
             .stdout(Stdio::null());
-        run(&mut command, "mkfs.btrfs").map_err(|error| match error {
-            Error::Failed { said, .. } if said.contains("check mount status") => Error::HiddenImage,
-            other => other,
+        run_to_end(&mut command).map_err(|(_, said)| match said.contains("check mount status") {
+            true => Error::HiddenImage,
+            false => Error::Failed { command: "mkfs.btrfs".into(), said },
         })?;
         file.sync_all().io(Operation::Sync, &image)?;
         write_record(staged, record)?;
@@ -250,7 +237,6 @@ impl Volumes {
         })
     }
 
-    /// Returns the names of all volumes, sorted.
     pub fn names(&self) -> Result<Vec<String>> {
         let entries = entries(&self.directory)?;
         let names = entries.iter().filter_map(|name| name.to_str().filter(|name| is_name(name)));
@@ -259,7 +245,6 @@ impl Volumes {
         Ok(names)
     }
 
-    /// Looks at a volume.
     pub fn look(&self, volume: Volume) -> Result<VolumeState> {
         let devices = loops_of(&volume.image)?;
         let is_attached = volume.mount()?.is_some_and(|mount| devices.contains(&mount.device));
@@ -278,28 +263,23 @@ impl Volumes {
     pub fn grow(&self, name: &str, bytes: u64) -> Result<()> {
         let _lock = self.lock()?;
         let volume = self.find(name)?;
-        let file = volume.open(true)?;
-        let now = file.metadata().io(Operation::Stat, &volume.image)?;
-        let bytes = bytes & !0xfff;
-        let is_half_done = bytes == now.len() && volume.is_to_be_resized()?;
-        if bytes <= now.len() && !is_half_done {
-            return Err(Error::NotLarger { now: now.len(), wanted: bytes });
+        let image = volume.open(true)?;
+        let (now, bytes) = (image.metadata.len(), bytes & !0xfff);
+        let is_half_done = bytes == now && image.is_to_be_resized();
+        if bytes <= now && !is_half_done {
+            return Err(Error::NotLarger { now, wanted: bytes });
         }
-        self.demand(bytes.saturating_sub(now.blocks() * 512))?;
-        self.set_size(&file, &volume.image, &volume.record, bytes).inspect_err(|_| {
+        self.demand(bytes.saturating_sub(image.metadata.blocks() * 512))?;
+        self.set_size(&image.file, &volume.image, &volume.record, bytes).inspect_err(|_| {
             // If the disk filled up meanwhile, all that was left of it is the image's now.
-            let _ = file.set_len(now.len());
+            let _ = image.file.set_len(now);
         })
     }
 
     /// Takes back from the host what the image of a preallocated volume has lost by a trim.
     pub(crate) fn preallocate_again(&self, volume: &Volume) -> Result<()> {
-        if !volume.is_trimmed()? {
-            return Ok(());
-        }
-        let file = volume.open(true)?;
-        let bytes = file.metadata().io(Operation::Stat, &volume.image)?.len();
-        self.set_size(&file, &volume.image, &volume.record, bytes)
+        let image = volume.open(true)?;
+        self.set_size(&image.file, &volume.image, &volume.record, image.metadata.len())
     }
 
     fn set_size(&self, file: &File, image: &Path, record: &Record, bytes: u64) -> Result<()> {
@@ -321,8 +301,8 @@ impl Volumes {
         }
     }
 
-    /// Deletes a volume with everything in it.
-    pub fn remove(&self, name: &str) -> Result<VolumeRemoval> {
+    /// Deletes a volume with everything in it. Returns the space that its image took up.
+    pub fn remove(&self, name: &str) -> Result<u64> {
         let _lock = self.lock()?;
         let place = self.directory_of(name)?;
         if existing(&place)?.is_none() {
@@ -344,7 +324,7 @@ impl Volumes {
         std::fs::rename(&place, &removed).io(Operation::Rename, &place)?;
         sync(&self.directory)?;
         self.clear_away(REMOVED)?;
-        Ok(VolumeRemoval { freed_bytes: image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512) })
+        Ok(image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512))
     }
 
     pub(crate) fn hand_over(&self, volume: &Volume) -> Result<()> {
@@ -376,7 +356,7 @@ impl Volume {
     }
 
     /// Opens the image, if it is the one that was made for this volume.
-    pub(crate) fn open(&self, writable: bool) -> Result<File> {
+    pub(crate) fn open(&self, writable: bool) -> Result<OpenImage> {
         let unusable = |problem| Error::Unusable { name: self.name.clone(), problem };
         let mut options = fs::OpenOptions::new();
         options.read(true).write(writable).custom_flags(no_follow());
@@ -396,10 +376,10 @@ impl Volume {
         match read {
             None => Err(unusable(Problem::NoFileSystem)),
             Some(found) if found.uuid != self.uuid => Err(unusable(Problem::AnotherFileSystem)),
-            Some(found) if found.total_bytes > metadata.len() => {
-                Err(unusable(Problem::Truncated { bytes: metadata.len(), needed: found.total_bytes }))
+            Some(Superblock { total_bytes, .. }) if total_bytes > metadata.len() => {
+                Err(unusable(Problem::Truncated { bytes: metadata.len(), needed: total_bytes }))
             }
-            Some(_) => Ok(file),
+            Some(Superblock { total_bytes, .. }) => Ok(OpenImage { file, metadata, total_bytes }),
         }
     }
 
@@ -424,20 +404,25 @@ impl Volume {
         let top = fs::metadata(&self.mount_point).io(Operation::Stat, &self.mount_point)?;
         Ok((top.uid(), top.gid()) == self.record.owner && top.mode() & 0o7777 == self.record.mode)
     }
+}
 
+/// The image of a volume, which is the one that was made for it.
+pub(crate) struct OpenImage {
+    file: File,
+    metadata: Metadata,
+    /// The size of its file system.
+    total_bytes: u64,
+}
+
+impl OpenImage {
     /// Returns whether a preallocated image has lost blocks by a trim, which `nodiscard` does not forbid.
-    pub(crate) fn is_trimmed(&self) -> Result<bool> {
-        let file = self.open(false)?;
-        let metadata = file.metadata().io(Operation::Stat, &self.image)?;
-        Ok(self.record.is_preallocated && metadata.blocks() * 512 < metadata.len())
+    pub(crate) fn is_trimmed(&self, volume: &Volume) -> bool {
+        volume.record.is_preallocated && self.metadata.blocks() * 512 < self.metadata.len()
     }
 
     /// Returns whether the file system does not use all of the image yet.
-    pub(crate) fn is_to_be_resized(&self) -> Result<bool> {
-        let file = self.open(false)?;
-        let metadata = file.metadata().io(Operation::Stat, &self.image)?;
-        let used = superblock::read(&file).io(Operation::Read, &self.image)?;
-        Ok(used.is_some_and(|used| used.total_bytes < metadata.len()))
+    pub(crate) fn is_to_be_resized(&self) -> bool {
+        self.total_bytes < self.metadata.len()
     }
 }
 
@@ -450,8 +435,7 @@ fn beside(image: &Path, place: &Path) -> Result<PathBuf> {
 }
 
 fn is_name(name: &str) -> bool {
-    let first = name.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());
-    first && name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    calve_core::internal::is_record_name(name, 64)
 }
 
 /// Returns what an empty directory is, that can be mounted on.

@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
@@ -73,14 +73,12 @@ impl From<Error> for CheckFailure {
     }
 }
 
-/// Directories that a worker takes at a time.
 const BATCH: usize = 64;
 
 pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Result<SpareDifferences, CheckFailure> {
     let blocks = blocks(body).ok_or(CheckFailure::Damaged)?;
     let root = check.source.identity().0;
-    let (next, differing) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let most = usize::try_from(most_differing(entries)).unwrap_or(usize::MAX);
+    let (next, differing, most) = (AtomicUsize::new(0), AtomicU64::new(0), most_differing(entries));
     let moved = moved(check, &blocks);
     let wanted = |block: &Block<'_>| {
         let is_moved = || moved.iter().any(|moved| block.path.starts_with(moved));
@@ -95,22 +93,16 @@ pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Resu
             touched: DirectoryChanges::default(),
             found: SpareDifferences::default(),
         };
-        while !pool.stopped() {
-            let start = next.fetch_add(BATCH, Ordering::Relaxed);
-            let Some(batch) = blocks.get(start..).map(|rest| &rest[..rest.len().min(BATCH)]) else { break };
-            if batch.is_empty() {
-                break;
-            }
+        while !pool.stopped()
+            && let Some(batch) = blocks.chunks(BATCH).nth(next.fetch_add(1, Ordering::Relaxed))
+        {
             let before = worker.found.count;
-            for block in batch {
-                if !wanted(block) {
-                    continue;
-                }
+            for block in batch.iter().filter(|block| wanted(block)) {
                 if let Err(error) = worker.block(block) {
                     pool.fail(error);
                 }
             }
-            let more = usize::try_from(worker.found.count - before).unwrap_or(usize::MAX);
+            let more = worker.found.count - before;
             if differing.fetch_add(more, Ordering::Relaxed) + more > most {
                 pool.stop();
             }
@@ -126,7 +118,7 @@ pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Resu
         all.with_links.append(&mut found.with_links);
         all.linked.extend(found.linked);
     }
-    if all.count > most_differing(entries) {
+    if all.count > most {
         return Err(CheckFailure::TooMuch);
     }
     // The names of one file are made again together, or they would no longer be names of one file.
@@ -163,13 +155,11 @@ struct CheckWorker<'a> {
     device: u64,
     /// The directory that is looked at has a file of several names.
     has_links: bool,
-    /// The changes in that directory.
     touched: DirectoryChanges,
     found: SpareDifferences,
 }
 
 impl CheckWorker<'_> {
-    /// Compares one directory and its entries.
     fn block(&mut self, block: &Block<'_>) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::Stat, self.check.source.path().join(block.path), errno);
         // The directory above lists it among its missing entries.
@@ -234,7 +224,6 @@ impl CheckWorker<'_> {
         Ok(())
     }
 
-    /// Takes note of an entry that is not as in the record.
     fn differs(&mut self, found: Option<Stat>, name: &CStr) {
         self.found.count += 1;
         match found {

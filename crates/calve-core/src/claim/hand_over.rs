@@ -14,7 +14,7 @@ use super::check::{CheckFailure, CheckRequest, SpareDifferences, check};
 use super::names::SpareNames;
 use super::record::{Head, Record, RecordedState};
 use super::select::select;
-use super::store::{Home, Set, SpareDirectory, SpareSource, TREE};
+use super::store::{Home, Set, SpareDirectory, SpareSource, TREE, spares_in};
 use crate::error::{Error, IoContext, StatedRequirement};
 use crate::options::CloneOptions;
 use crate::options::RecordBody;
@@ -80,20 +80,15 @@ pub(crate) fn without_spare(
 
 /// Claims a spare of the source. Spares that are unfit are passed over, with the reason.
 pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
-    let options = claim.options;
-    let Some(using) = &options.spares else { return Ok(ClaimOutcome::default()) };
-    if claim.source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
-        return Ok(ClaimOutcome::default());
-    }
     // A store that cannot be used is no reason not to clone.
-    let sets = match Home::sets_at(&using.home, Some(&source_of(claim.source, options))) {
+    let sets = match sets_of(claim.source, claim.options) {
         Ok(sets) => sets,
-        Err(error) => return Ok(ClaimOutcome { refused: Some(unreachable(error)), ..ClaimOutcome::default() }),
+        Err(refused) => return Ok(ClaimOutcome { refused: Some(refused), ..ClaimOutcome::default() }),
     };
     let mut claimed = ClaimOutcome::default();
     let mut nearest = None;
     for set in sets {
-        match of_set(claim, &using.home, &set) {
+        match of_set(claim, &set) {
             Ok(spare) => {
                 let wanted = !set.paused;
                 return Ok(ClaimOutcome { spare: Some(spare), refused: None, wanted });
@@ -108,6 +103,17 @@ pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
     Ok(claimed)
 }
 
+/// Returns the sets of a source, none if no spare may be used. Fails with the reason why they cannot be reached.
+fn sets_of(source: &Source, options: &CloneOptions) -> Result<Vec<Set>, RefusalReason> {
+    let may_be_spare = matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare));
+    match &options.spares {
+        Some(using) if may_be_spare && source.single().is_none() => {
+            Home::sets_at(&using.home, Some(&source_of(source, options))).map_err(unreachable)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
 fn unreachable(error: Error) -> RefusalReason {
     RefusalReason::new(format!("the spares cannot be reached: {error}"))
 }
@@ -118,31 +124,21 @@ pub(crate) fn available(
     parent: BorrowedFd<'_>,
     options: &CloneOptions,
 ) -> Result<(), Option<RefusalReason>> {
-    let using = options.spares.as_ref().ok_or(None)?;
-    if source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
-        return Err(None);
-    }
-    let unreachable = |error| Some(unreachable(error));
-    let home = Home::open(&using.home).map_err(unreachable)?.ok_or(None)?;
     let mut nearest = None;
-    for set in home.sets(Some(&source_of(source, options))).map_err(unreachable)? {
-        let refused = match in_set(&set, source, parent, options) {
-            Ok(true) => return Ok(()),
-            Ok(false) => ClaimRefusal::but_wanted("no spare is ready"),
-            Err(refused) => refused,
-        };
-        refused.keep_nearest(&mut nearest).map_err(unreachable)?;
+    for set in sets_of(source, options).map_err(Some)? {
+        let Err(refused) = in_set(&set, source, parent, options) else { return Ok(()) };
+        refused.keep_nearest(&mut nearest).map_err(|error| Some(unreachable(error)))?;
     }
     Err(nearest.map(|(_, why)| why))
 }
 
-fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<bool, ClaimRefusal> {
-    let mut available = Ok(false);
+fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<(), ClaimRefusal> {
+    let mut available = Err(ClaimRefusal::but_wanted("no spare is ready"));
     for found in spares_for(set, parent, options)? {
         if let Some(head) = found.head()?.filter(|head| fitness(head, source).is_ok()) {
-            match check_cow(head.cow, options) {
-                Ok(()) => return Ok(true),
-                Err(refused) => available = Err(refused),
+            available = check_cow(head.cow, options);
+            if available.is_ok() {
+                break;
             }
         }
     }
@@ -164,17 +160,14 @@ fn spares_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Resu
     let path = set.directory_path();
     let Some(directory) = set.open_directory()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
     let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).io(Operation::Stat, &path);
+    let out_of_reach = |why: &str| Err(ClaimRefusal::because(why).at(SetFit::Options));
     if stat(directory.as_fd())?.st_dev != stat(parent)?.st_dev {
-        return Err(
-            ClaimRefusal::because("its spares are on another file system than the destination").at(SetFit::Options)
-        );
+        return out_of_reach("its spares are on another file system than the destination");
     }
     if sys::mount_identity(directory.as_fd()) != sys::mount_identity(parent) {
-        return Err(
-            ClaimRefusal::because("its spares are seen through another mount than the destination").at(SetFit::Options)
-        );
+        return out_of_reach("its spares are seen through another mount than the destination");
     }
-    Ok(set.spares_in(directory)?)
+    Ok(spares_in(directory)?)
 }
 
 fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
@@ -236,10 +229,10 @@ impl From<Error> for ClaimRefusal {
     }
 }
 
-fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, ClaimRefusal> {
+fn of_set(claim: &mut Claim<'_, '_>, set: &Set) -> Result<Spare, ClaimRefusal> {
     let mut last = ClaimRefusal::but_wanted("no spare is ready");
     for found in spares_for(set, claim.staging.parent(), claim.options)? {
-        match claim_one(claim, home, set, &found) {
+        match claim_one(claim, set, &found) {
             Ok(spare) => return Ok(spare),
             Err(refused @ ClaimRefusal { why: Err(_), .. }) => return Err(refused),
             Err(refused) => last = refused,
@@ -248,7 +241,7 @@ fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, Cl
     Err(last)
 }
 
-fn claim_one(claim: &mut Claim<'_, '_>, home: &Path, set: &Set, found: &SpareDirectory) -> Result<Spare, ClaimRefusal> {
+fn claim_one(claim: &mut Claim<'_, '_>, set: &Set, found: &SpareDirectory) -> Result<Spare, ClaimRefusal> {
     let Some(_lock) = found.lock()? else {
         return Err(ClaimRefusal::but_wanted("its spares are being built or handed over"));
     };
@@ -261,7 +254,7 @@ fn claim_one(claim: &mut Claim<'_, '_>, home: &Path, set: &Set, found: &SpareDir
         return unfit(why);
     }
     check_cow(record.head.cow, claim.options)?;
-    let (checked, mut differences, body) = match compare(claim, home, set, found, &record) {
+    let (checked, mut differences, body) = match compare(claim, set, found, &record) {
         Ok(compared) => compared,
         Err(CheckFailure::TooMuch) => return unfit("more than a quarter of the source has changed since it was built"),
         Err(CheckFailure::Damaged) => return unfit("its record is damaged"),
@@ -322,7 +315,6 @@ type SpareComparison = (SpareCheck, SpareDifferences, Option<Arc<RecordBody>>);
 
 fn compare(
     claim: &Claim<'_, '_>,
-    home: &Path,
     set: &Set,
     found: &SpareDirectory,
     record: &Record,
@@ -334,8 +326,8 @@ fn compare(
     }
     // A watcher gets no events of mounts.
     let is_whole = sys::mounts_below(claim.source.directory()).is_ok_and(|mounts| mounts.is_empty());
-    let answer = if is_whole { ask(home, &found.id(set)) } else { Answer::Unknown };
-    let only = match answer {
+    let store = claim.options.spares.as_ref().filter(|_| is_whole);
+    let only = match store.map_or(Answer::Unknown, |using| ask(&using.home, &found.id(set))) {
         Answer::Unchanged => return Ok((SpareCheck::Watched, SpareDifferences::default(), None)),
         Answer::Changed(paths) => Some(directories(paths)),
         Answer::Unknown => None,
@@ -369,8 +361,8 @@ pub(crate) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
 
 /// Moves the spare under the staging name, closed to others until it is published. The holder of its lock may.
 fn take(claim: &mut Claim<'_, '_>, found: &SpareDirectory) -> Result<WholeRoot, ClaimRefusal> {
-    let tree = sys::open_at(&found.directory, TREE, DIRECTORY).io(Operation::MoveSpare, &found.path)?;
-    let whole = close_to_others(tree.as_fd()).io(Operation::MoveSpare, &found.path)?;
+    let tree = sys::open_at(&found.directory, TREE, DIRECTORY).io(Operation::MoveSpare, found.path())?;
+    let whole = close_to_others(tree.as_fd()).io(Operation::MoveSpare, found.path())?;
     match claim.staging.adopt(found.directory.as_fd(), TREE, tree) {
         Ok(()) => {
             found.remove_empty();

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -103,20 +103,13 @@ const HEAD_BYTES: usize = 8 + BOOT_BYTES + 8 * 3 + RecordedState::BYTES + 8 * 5 
 impl Head {
     fn write(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        let mut boot = self.boot.as_bytes().to_vec();
-        boot.resize(BOOT_BYTES, 0);
-        bytes.extend_from_slice(&boot);
-        for number in [self.mount, self.built_ns, self.device] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
+        bytes.extend(self.boot.bytes().chain(std::iter::repeat(0)).take(BOOT_BYTES));
+        bytes.extend([self.mount, self.built_ns, self.device].map(u64::to_le_bytes).as_flattened());
         self.root.write(&mut bytes);
         let numbers = [u64::from(self.cow), self.entries, self.apparent_bytes, self.written_bytes, self.body_length];
-        for number in numbers {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        bytes.extend_from_slice(&self.body_hash);
-        let hash = blake3::hash(&bytes);
-        bytes.extend_from_slice(hash.as_bytes());
+        bytes.extend(numbers.map(u64::to_le_bytes).as_flattened());
+        bytes.extend(self.body_hash);
+        bytes.extend(*blake3::hash(&bytes).as_bytes());
         bytes
     }
 
@@ -229,7 +222,6 @@ pub(crate) fn take(
     options: &CloneOptions,
 ) -> Result<RecordDraft, Error> {
     let root = rustix::fs::fstat(source.directory()).io(Operation::Stat, source.path())?;
-    let failure = Mutex::new(None);
     let threads = crate::tree::pool::thread_count(options.threads);
     let taker = || Taker {
         source,
@@ -238,12 +230,15 @@ pub(crate) fn take(
         writers,
         draft: RecordDraft::default(),
         block: None,
-        failure: &failure,
+        failure: None,
         cancel: &options.cancel,
     };
     let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
     let mut taken = RecordDraft { root: RecordedState::new(&root), ..RecordDraft::default() };
     for mut taker in takers {
+        if let Some(error) = taker.failure {
+            return Err(error);
+        }
         taker.close();
         taken.entries += taker.draft.entries;
         taken.apparent_bytes += taker.draft.apparent_bytes;
@@ -251,7 +246,7 @@ pub(crate) fn take(
         taken.body.append(&mut taker.draft.body);
     }
     taken.body = in_order(&taken.body);
-    failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(taken), Err)
+    Ok(taken)
 }
 
 struct Taker<'a> {
@@ -262,12 +257,11 @@ struct Taker<'a> {
     draft: RecordDraft,
     /// Where the block begins that is being written.
     block: Option<usize>,
-    failure: &'a Mutex<Option<Error>>,
+    failure: Option<Error>,
     cancel: &'a CancelToken,
 }
 
 impl Taker<'_> {
-    /// Ends the block that is being written.
     fn close(&mut self) {
         let Some(start) = self.block.take() else { return };
         let length = u32::try_from(self.draft.body.len() - start - 4).unwrap_or(u32::MAX);
@@ -275,13 +269,13 @@ impl Taker<'_> {
     }
 
     /// Fails because there can be no record of the entry at `path`.
-    fn fail(&self, path: PathBuf, why: Result<&'static str, Errno>) {
+    fn fail(&mut self, path: PathBuf, why: Result<&'static str, Errno>) {
         let path = self.source.path().join(path);
         let error = match why {
             Ok(reason) => Error::NoSpare { path, reason },
             Err(errno) => Error::io(Operation::Stat, path, errno),
         };
-        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
+        self.failure.get_or_insert(error);
     }
 
     /// Records one entry that is no directory. Returns why it cannot be.
@@ -445,7 +439,6 @@ impl<'b> Block<'b> {
     }
 }
 
-/// Returns the directory and the name of each recorded entry that has one of these inodes.
 pub(crate) fn names_of(blocks: &[Block<'_>], inodes: &HashSet<u64>) -> Vec<(PathBuf, std::ffi::CString)> {
     let mut found = Vec::new();
     for block in blocks {
@@ -458,7 +451,6 @@ pub(crate) fn names_of(blocks: &[Block<'_>], inodes: &HashSet<u64>) -> Vec<(Path
     found
 }
 
-/// Bytes that are taken from the front.
 struct Bytes<'b>(&'b [u8]);
 
 impl<'b> Bytes<'b> {

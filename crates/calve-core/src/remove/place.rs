@@ -1,6 +1,6 @@
 //! A hidden directory beside what users keep, for templates or spares. It is there for as long as anything is in it.
 
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::AtFlags;
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::remove::trash::{GITIGNORE, hide_from_git};
 use crate::sys;
 use crate::tree::location::{DIRECTORY, is_at};
-use crate::tree::own::remove_files;
+use crate::tree::own::{OwnDirectory, remove_records};
 use crate::vocabulary::operation::Operation;
 
 /// The file system may have another reason to say that a directory is gone.
@@ -20,7 +20,7 @@ const MOST_TRIES: usize = 100;
 /// has put something into it: then both are called again.
 pub(crate) fn fill_place<T>(
     path: &Path,
-    make: impl Fn() -> Result<Option<OwnedFd>, Error>,
+    make: impl Fn() -> Result<Option<OwnDirectory>, Error>,
     fill: impl Fn(BorrowedFd<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     for _ in 0..MOST_TRIES {
@@ -38,7 +38,7 @@ pub(crate) fn fill_place<T>(
 pub(crate) fn remove_place(directory: BorrowedFd<'_>, name: &str) {
     let Ok(above) = sys::open_at(directory, c"..", DIRECTORY) else { return };
     if is_at(directory, &above, name) {
-        remove_files(directory, Path::new(name), &[GITIGNORE]);
+        remove_records(directory, &[GITIGNORE.to_bytes()]);
         if rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR).is_err() {
             // Something new may have come meanwhile.
             hide_from_git(directory);

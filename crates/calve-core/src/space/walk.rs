@@ -1,7 +1,7 @@
 //! Going through several trees at once: whatever is below them, with its `stat`, and the file system that it is on.
 
 use std::ffi::CStr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,17 +26,8 @@ use super::volumes::{Volume, Volumes};
 /// A worker's treatment of the entries that it finds. Nothing that one of these meets ends the walk.
 pub(super) trait SpaceVisitor: Send {
     /// Receives a directory that was opened. Its entries follow, on the same worker.
-    fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat);
-    /// Receives any other entry.
-    fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat);
-}
-
-pub(super) struct OpenedDirectory<'a> {
-    /// Which of the paths given.
-    pub(super) root: usize,
-    pub(super) node: &'a Arc<Node>,
-    pub(super) fd: BorrowedFd<'a>,
-    pub(super) volume: &'a Arc<Volume>,
+    fn directory(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, stat: &Stat);
+    fn entry(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat);
 }
 
 pub(super) struct Walk<'a> {
@@ -74,7 +65,7 @@ impl UnreadableEntries {
 impl Walk<'_> {
     /// Visits everything, and returns the workers' visitors as they ended.
     pub(super) fn run<V: SpaceVisitor>(&self, visitor: impl Fn() -> V + Sync) -> Result<Vec<V>, Error> {
-        let new = || SpaceWorker { walk: self, visitor: visitor(), volume: None, stat: None };
+        let new = || SpaceWorker { walk: self, visitor: visitor(), volume: None };
         let (trees, files): (Vec<_>, Vec<_>) = (0..self.roots.len()).partition(|&at| self.roots[at].single().is_none());
         let roots: Vec<_> = self.roots.iter().map(Source::directory).collect();
         let starts = trees.into_iter().map(whole_tree).collect();
@@ -103,10 +94,7 @@ pub(super) fn full_path(root: &Source, below: &Path) -> PathBuf {
 struct SpaceWorker<'a, V> {
     walk: &'a Walk<'a>,
     visitor: V,
-    /// The volume of the directory that is being read.
     volume: Option<Arc<Volume>>,
-    /// The metadata of the directory that was opened last.
-    stat: Option<Stat>,
 }
 
 impl<V: SpaceVisitor> SpaceWorker<'_, V> {
@@ -119,7 +107,8 @@ impl<V: SpaceVisitor> SpaceWorker<'_, V> {
             let stat = sys::stat_at(directory, name)?;
             let volume =
                 self.walk.volumes.find(directory, &rustix::fs::fstat(directory)?, || source.path().to_path_buf())?;
-            self.visitor.entry(&OpenedDirectory { root, node: &node, fd: directory, volume: &volume }, name, &stat);
+            let folder = Folder { tree: root, node: &node, root: directory, directory, path: Path::new("") };
+            self.visitor.entry(&folder, &volume, name, &stat);
             Ok(())
         };
         if let Err(errno) = visit() {
@@ -132,18 +121,16 @@ impl<V: SpaceVisitor> SpaceWorker<'_, V> {
 impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
         let fd = open_source(folder.directory(), name, DIRECTORY)?;
-        let stat = rustix::fs::fstat(&fd)?;
         let root = self.walk.roots[folder.tree].stat();
-        let stays = self.walk.mounts == Mounts::Cross || identity(&stat).0 == identity(root).0;
-        self.stat = stays.then_some(stat);
+        let stays = self.walk.mounts == Mounts::Cross || identity(&rustix::fs::fstat(&fd)?).0 == identity(root).0;
         Ok(stays.then_some(fd))
     }
 
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
-        let stat = self.stat.take().map_or_else(|| rustix::fs::fstat(folder.directory()), Ok)?;
+        let stat = rustix::fs::fstat(folder.directory())?;
         let path = || self.walk.full_path(folder.tree, folder.path());
         let volume = self.walk.volumes.find(folder.directory(), &stat, path)?;
-        self.visitor.directory(&here(folder, &volume), &stat);
+        self.visitor.directory(folder, &volume, &stat);
         self.volume = Some(volume);
         Ok(())
     }
@@ -157,7 +144,7 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
             Ok(stat) if sys::is_directory(stat) => {
                 self.failed(folder.tree, folder.node.path_of(name), Errno::STALE);
             }
-            Ok(stat) => self.visitor.entry(&here(folder, volume), name, &stat),
+            Ok(stat) => self.visitor.entry(folder, volume, name, &stat),
             Err(errno) => self.failed(folder.tree, folder.node.path_of(name), errno),
         }
         Descent::No
@@ -170,10 +157,6 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     fn failed(&mut self, tree: usize, path: PathBuf, errno: Errno) {
         self.walk.troubles.add(self.walk.full_path(tree, &path), reason(errno));
     }
-}
-
-fn here<'a>(folder: &'a Folder<'a>, volume: &'a Arc<Volume>) -> OpenedDirectory<'a> {
-    OpenedDirectory { root: folder.tree, node: folder.node, fd: folder.directory(), volume }
 }
 
 /// Returns which of the roots are the same as an earlier one, or inside another one whose walk comes to them.

@@ -46,10 +46,9 @@ pub(super) fn build(
     let directory = Arc::new(set.create_directory()?);
     let built_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = new_spare_name(u64::try_from(built_ns).unwrap_or(u64::MAX));
-    let path = set.directory_path();
-    let spare_path = path.join(sys::path(&name));
+    let spare_path = set.directory_path().join(sys::path(&name));
     rustix::fs::mkdirat(&directory, &*name, Mode::RWXU).io(Operation::CreateDirectory, &spare_path)?;
-    let made = match SpareDirectory::open(&directory, name.clone(), &path) {
+    let made = match SpareDirectory::open(&directory, name.clone()) {
         Some(found) => fill(set, &found, src, built_ns as u64, &options),
         None => Err(Error::io(Operation::OpenDirectory, &spare_path, Errno::NOENT)),
     };
@@ -84,10 +83,10 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
 
 fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &CloneOptions) -> Result<(), Error> {
     let Some(_lock) = found.lock()? else {
-        return Err(Error::io(Operation::LockSpares, &found.path, Errno::WOULDBLOCK));
+        return Err(Error::io(Operation::LockSpares, found.path(), Errno::WOULDBLOCK));
     };
     let source = Source::open(src)?;
-    let destination = Location::of_destination(&found.path.join("tree"))?;
+    let destination = Location::of_destination(&found.path().join("tree"))?;
     refuse(&source, &destination, set.definition.shape.staged)?;
     let exclude = Exclusions::new(&options.exclude)?;
     let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?.moment;
@@ -105,7 +104,7 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
     staged.publish(&notes)?;
     head.written_bytes = run.bytes.unwrap_or_default().written;
     head.cow = meets(run.strategy, Requirement::Cow) && summary.fell_back.is_empty() && head.written_bytes == 0;
-    taken.write(found.directory.as_fd(), &found.path, head)
+    taken.write(found.directory.as_fd(), found.path(), head)
 }
 
 /// Refuses sources of which no spare can be kept there.
@@ -175,7 +174,7 @@ pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion) -> 
             _ => false,
         };
         if !fit {
-            delete(found.parent.as_fd(), &found.name, &found.path, deletion)?;
+            delete(found.parent.as_fd(), &found.name, found.path(), deletion)?;
             removed += 1;
         }
     }

@@ -53,11 +53,9 @@ impl Spares {
             watch::possible(&self.home)?;
         }
         let definition = Definition { source: of, parent, count: options.count.unwrap_or(1).max(1), shape };
-        let inside = match &definition.parent {
-            Some(parent) => Location::of_destination(&parent.join(".calve-spares"))?,
-            None => Location::of_destination(&self.home.join("set"))?,
-        };
-        build::refuse(&source, &inside, options.staged)?;
+        let parent = definition.parent.as_ref();
+        let inside = parent.map_or_else(|| self.home.join("set"), |parent| parent.join(".calve-spares"));
+        build::refuse(&source, &Location::of_destination(&inside)?, options.staged)?;
         let is_new = !home.has(&definition)?;
         let mut set = home.define(&definition)?;
         if let Err(error) = set.create_directory() {
@@ -173,17 +171,17 @@ impl Spares {
         for found in set.spares()? {
             let id = found.id(set);
             let busy = found.lock()?.is_none();
-            let (standing, head) = match (found.head()?, source) {
-                (head, _) if busy => (Readiness::Building, head),
-                (None, _) if found.has_tree() => (Readiness::Stale("it did not fit its source any more"), None),
-                (None, _) => (Readiness::Stale("it was not finished"), None),
-                (Some(head), None) => (Readiness::Stale("the source is missing"), Some(head)),
-                (Some(head), Some(source)) => match hand_over::fitness(&head, source) {
-                    Ok(()) => (Readiness::Ready, Some(head)),
-                    Err(why) => (Readiness::Stale(why), Some(head)),
-                },
-            };
+            let head = found.head()?;
             let head = head.as_ref();
+            let standing = match (head, source) {
+                _ if busy => Readiness::Building,
+                (None, _) if found.has_tree() => Readiness::Stale("it did not fit its source any more"),
+                (None, _) => Readiness::Stale("it was not finished"),
+                (Some(_), None) => Readiness::Stale("the source is missing"),
+                (Some(head), Some(source)) => {
+                    hand_over::fitness(head, source).map_or_else(Readiness::Stale, |()| Readiness::Ready)
+                }
+            };
             described.spares.push(SpareState {
                 id,
                 standing,

@@ -47,12 +47,9 @@ impl Store {
     /// Removes parts and notes that are too old to be of use.
     pub(super) fn sweep_arrivals(&self) -> Result<(), Error> {
         for (directory, age) in [(ARRIVALS, KEPT), (IMAGES, NOTED)] {
-            let directory = self.path.join(directory);
-            if store::open_own(&directory)?.is_none() {
-                continue;
-            }
-            for name in store::listing(&directory)? {
-                remove_older(&directory.join(crate::sys::path(&name)), age)?;
+            let Some(directory) = store::open_own(&self.path.join(directory))? else { continue };
+            for name in directory.names()? {
+                remove_older(&directory.path().join(crate::sys::path(&name)), age)?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Making and refreshing a template.
 
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,7 +10,7 @@ use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 
 use super::frozen::{frozen_state, persist_change_time};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, key};
 use super::read::KnownContents;
 use super::record::{MANIFEST, TREE, Template};
 use super::store::{self, ReservedVersion, SweptTemplates, open_tree};
@@ -25,6 +25,7 @@ use crate::report::CloneReport;
 use crate::strategy::make_snapshotable_directory;
 use crate::sys;
 use crate::tree::location::{canonical, identity, is_inside};
+use crate::tree::own::OwnDirectory;
 use crate::tree::stable::Moment;
 use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
@@ -63,7 +64,7 @@ impl Templates {
     /// Fails with [`TemplateError::Exists`] if there is one of that name, and as [`crate::clone_tree`] does. Leaves nothing behind.
     pub fn create(&self, name: &str, directory: &Path, options: &TemplateOptions) -> Result<CreatedTemplate, Error> {
         name::check(name)?;
-        if self.store.exists()? && store::stat_of(&self.store.record_path(name))?.is_some() {
+        if self.store.records()?.is_some() && store::stat_of(&self.store.record_path(name))?.is_some() {
             return Err(TemplateError::Exists(name.into()).into());
         }
         self.build(name, directory, options, None)
@@ -133,7 +134,7 @@ impl Templates {
         });
         match made {
             Ok((template, more)) => {
-                reserved.keep();
+                drop(reserved);
                 let replaced = self.store.sweep()?;
                 swept.trash.extend(replaced.trash);
                 Ok((template, more, SweptTemplates { failure: replaced.failure, ..swept }))
@@ -147,7 +148,7 @@ impl Templates {
 
     /// Gives the version its name, if that still stands for what it did.
     fn publish(&self, template: &Template, old: Option<&Template>) -> Result<(), Error> {
-        let _lock = self.store.lock()?;
+        let records = self.store.lock()?;
         let path = self.store.record_path(&template.name);
         match old {
             None if store::stat_of(&path)?.is_some() => Err(TemplateError::Exists(template.name.clone()))?,
@@ -155,7 +156,7 @@ impl Templates {
             None => {}
             Some(old) => Err(TemplateError::Superseded(old.name.clone()))?,
         }
-        self.store.write(template)
+        records.write(template)
     }
 
     /// Returns the directory for versions, which need not exist.
@@ -177,7 +178,7 @@ impl Templates {
 }
 
 /// Makes a directory for versions outside of the store, if it is missing, and opens it.
-fn make_place(directory: &Path) -> Result<Option<OwnedFd>, Error> {
+fn make_place(directory: &Path) -> Result<Option<OwnDirectory>, Error> {
     // A snapshot of what is around it leaves a subvolume out.
     match make_snapshotable_directory(directory) {
         Err(error) if !error.is_errno(Errno::EXIST) => Err(error),
@@ -197,7 +198,6 @@ fn is_same_file_system(a: &Path, b: &Path) -> Result<bool, Error> {
     Ok(same_device || sys::same_btrfs(one.as_fd(), other.as_fd()))
 }
 
-/// Makes the frozen clone, and its manifest.
 fn fill(
     reserved: &ReservedVersion,
     source: &Path,
@@ -220,7 +220,6 @@ fn fill(
     Ok((template, clone))
 }
 
-/// How a tree of a template was made.
 pub(super) struct TreeOrigin {
     pub(super) source: PathBuf,
     pub(super) exclude: Vec<String>,
@@ -245,14 +244,16 @@ pub(super) fn freeze(
     let latest = found.latest.map_or(moment, |latest| latest.max(moment));
     let manifest = Manifest::new(found.entries);
     let manifest_path = directory.join(MANIFEST);
-    store::write_file(&manifest_path, manifest.text.as_bytes())?;
+    let version =
+        store::open_own(directory)?.ok_or_else(|| Error::io(Operation::OpenDirectory, directory, Errno::NOENT))?;
+    version.write(MANIFEST, manifest.text.as_bytes())?;
     let read_only = rustix::fs::chmodat(CWD, &manifest_path, Mode::RUSR, rustix::fs::AtFlags::empty());
     read_only.io(Operation::SetMode, &manifest_path)?;
-    store::sync_directory(directory)?;
-    store::sync_directory(directory.parent().unwrap_or(directory))?;
+    version.sync()?;
+    store::open_own(directory.parent().unwrap_or(directory))?.map_or(Ok(()), |versions| versions.sync())?;
     let template = Template {
         name: reserved.name.clone(),
-        key: manifest.key(),
+        key: key(manifest.text.as_bytes()),
         source: made.source,
         exclude: made.exclude,
         at: options.at.as_deref().map(canonical).transpose()?,

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use super::manifest::{Line, lines_after, name, order};
+use super::manifest::{name, order};
 use super::portable::{PORTABLE, PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate};
-use super::portable::{fields, first_name, is_same_file, position};
+use super::portable::{each_line, fields, first_name, is_same_file, position};
 
 const DELTA: &str = "#mtree\n# calve portable delta 1\n# base ";
+const UNREADABLE: &str = "is not a delta that this version can read";
 const KEY_LENGTH: usize = 64;
-/// The keyword of an entry that is gone.
 const REMOVED: &str = "removed";
 
 /// The difference between a template and another one, its base.
@@ -61,30 +61,23 @@ impl PortableDelta {
     /// # Errors
     /// Fails for a text that is no delta, that has a path twice, or whose paths are not in order.
     pub fn parse(text: String) -> Result<Self, PortabilityObstacle> {
-        let unreadable = || PortabilityObstacle { path: Vec::new(), what: "is not a delta that this version can read" };
+        let unreadable = || PortabilityObstacle { path: Vec::new(), what: UNREADABLE };
         let base = text.strip_prefix(DELTA).and_then(|rest| rest.get(..KEY_LENGTH)).ok_or_else(unreadable)?.to_owned();
         let head = format!("{DELTA}{base}\n");
-        let mut changed: Vec<PortableEntry> = Vec::new();
-        let (mut removed, mut last, mut end) = (Vec::new(), None, head.len());
-        for line in lines_after(&head, &text).ok_or_else(unreadable)? {
-            let Line { path, keywords } = line.ok_or_else(unreadable)?;
-            let refused = |what| PortabilityObstacle { path: path.clone(), what };
-            let start = end;
-            end = start + text[start..].find('\n').ok_or_else(unreadable)? + 1;
-            if last.as_ref().is_some_and(|last: &Vec<u8>| compare(last, &path).is_ge()) {
-                return Err(refused("is not in order"));
-            }
-            last = Some(path.clone());
+        let (mut changed, mut removed): (Vec<PortableEntry>, Vec<Vec<u8>>) = Default::default();
+        each_line(&head, &text, UNREADABLE, |path, keywords, line| {
             if keywords == REMOVED {
-                removed.push(path);
-                continue;
+                removed.push(path.to_vec());
+                return Ok(());
             }
-            let entry = fields(&path, keywords, start..end).ok_or_else(|| refused("has a line that is not valid"))?;
+            let mut entry = fields(path, keywords, line).ok_or("has a line that is not valid")?;
             let first = first_name(keywords).and_then(|first| position(&changed, &first));
-            let kind = first.filter(|&first| is_same_file(&changed[first], &entry)).map(PortableKind::HardLink);
-            let own = entry.kind.clone();
-            changed.push(PortableEntry { kind: kind.unwrap_or(own), ..entry });
-        }
+            if let Some(first) = first.filter(|&first| is_same_file(&changed[first], &entry)) {
+                entry.kind = PortableKind::HardLink(first);
+            }
+            changed.push(entry);
+            Ok(())
+        })?;
         Ok(Self { base, changed: PortableTemplate { text, entries: changed }, removed })
     }
 
@@ -139,7 +132,6 @@ impl PortableTemplate {
     }
 }
 
-/// Returns the key of the manifest with these lines.
 fn key_of(lines: &Lines<'_>) -> String {
     let mut hash = blake3::Hasher::new();
     hash.update(PORTABLE.as_bytes());

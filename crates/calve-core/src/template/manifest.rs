@@ -1,9 +1,9 @@
 //! The manifest: one line for each entry, in the format of mtree(5), sorted. docs/registry-format.md describes it.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use crate::tree::location::Identity;
@@ -17,11 +17,9 @@ pub(super) struct ManifestEntry {
     pub(super) keywords: Box<str>,
     /// Which inode it is, if that may have further names.
     pub(super) linked: Option<Identity>,
-    /// The size of a file.
     pub(super) size: u64,
 }
 
-/// A manifest, and what it says in sum.
 pub(super) struct Manifest {
     pub(super) text: String,
     pub(super) entries: u64,
@@ -53,11 +51,6 @@ impl Manifest {
             text.push('\n');
         }
         manifest
-    }
-
-    /// Returns the key. Equal trees have the same key.
-    pub(super) fn key(&self) -> String {
-        key(self.text.as_bytes())
     }
 }
 
@@ -112,18 +105,12 @@ pub(super) struct Line<'t> {
     pub(super) keywords: &'t str,
 }
 
-impl Line<'_> {
-    pub(super) fn path(&self) -> PathBuf {
-        OsString::from_vec(self.path.clone()).into()
-    }
+/// Returns the path of an entry as people see it.
+pub(super) fn shown(path: &[u8]) -> PathBuf {
+    OsStr::from_bytes(if path.is_empty() { b"." } else { path }).into()
 }
 
-/// Parses the lines of a manifest, in its order. Returns `None` for one that this version did not write.
-pub(super) fn lines(text: &str) -> Option<impl Iterator<Item = Option<Line<'_>>>> {
-    lines_after(HEAD, text)
-}
-
-/// Parses the lines of a manifest that begins with `head`. Returns `None` for another beginning.
+/// Parses the lines of a manifest that begins with `head`, in its order. Returns `None` for another beginning, which this version did not write.
 pub(super) fn lines_after<'t>(head: &str, text: &'t str) -> Option<impl Iterator<Item = Option<Line<'t>>> + use<'t>> {
     let body = text.strip_prefix(head)?;
     Some(body.lines().map(|line| {
@@ -155,7 +142,7 @@ mod tests {
         let entry =
             |path: &str| ManifestEntry { path: path.into(), keywords: " type=file".into(), linked: None, size: 0 };
         let manifest = Manifest::new(["a-b", "a/b", "", "a", "a/b/c", "b"].map(entry).into());
-        let paths: Vec<_> = lines(&manifest.text).unwrap().map(|line| line.unwrap().path).collect();
+        let paths: Vec<_> = lines_after(HEAD, &manifest.text).unwrap().map(|line| line.unwrap().path).collect();
         let expected = ["", "a", "a/b", "a/b/c", "a-b", "b"].map(|path| path.as_bytes().to_vec());
         assert_eq!(paths, expected);
     }

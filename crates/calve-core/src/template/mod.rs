@@ -5,7 +5,7 @@ mod create;
 pub(crate) mod delta;
 mod frozen;
 mod manifest;
-mod name;
+pub(crate) mod name;
 pub(crate) mod portable;
 mod read;
 pub(crate) mod receive;

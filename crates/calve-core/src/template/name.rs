@@ -8,12 +8,17 @@ use crate::error::TemplateError;
 /// The length in bytes that a name may have.
 pub const LONGEST_TEMPLATE_NAME: usize = 48;
 
-/// Returns whether a template may have this name: letters, digits, `-`, `_` and `.`, beginning with a letter or a digit, since it
-/// becomes part of paths, of URLs and of shell commands. What belongs to databases follows the same rule.
+/// Returns whether a template may have this name. What belongs to databases follows the same rule.
 pub fn is_template_name(name: &str) -> bool {
+    is_record_name(name, LONGEST_TEMPLATE_NAME)
+}
+
+/// Returns whether something that Calve keeps may have this name: letters, digits, `-`, `_` and `.`, beginning with a letter or a digit, since
+/// it becomes part of paths, of URLs and of shell commands.
+pub fn is_record_name(name: &str, longest: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    starts && name.len() <= LONGEST_TEMPLATE_NAME && name.bytes().all(plain)
+    starts && name.len() <= longest && name.bytes().all(plain)
 }
 
 pub(super) fn check(name: &str) -> Result<(), TemplateError> {

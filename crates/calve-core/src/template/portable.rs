@@ -4,10 +4,12 @@
 //! machine.
 
 use std::ffi::CString;
+use std::ops::Range;
 
 use super::manifest::{HEAD, Line, key, lines_after, order, unescape};
 
 pub(super) const PORTABLE: &str = "#mtree\n# calve portable template 1\n";
+const UNREADABLE: &str = "is not a manifest that this version can read";
 const SET_ID: u32 = 0o6000;
 const SET_GROUP_ID: u32 = 0o2000;
 
@@ -36,7 +38,7 @@ pub struct PortableEntry {
     /// Its extended attributes, all of the user's namespace.
     pub xattrs: Vec<(CString, Vec<u8>)>,
     /// Where its line is in the text.
-    pub line: std::ops::Range<usize>,
+    pub line: Range<usize>,
 }
 
 /// The kind of an entry.
@@ -75,41 +77,29 @@ impl PortableTemplate {
         let mut entries: Vec<PortableEntry> = Vec::new();
         // The directories above an entry: the entries are in the order of a walk.
         let mut above: Vec<usize> = Vec::new();
-        let unreadable =
-            || PortabilityObstacle { path: Vec::new(), what: "is not a manifest that this version can read" };
-        let mut end = PORTABLE.len();
-        for line in lines_after(PORTABLE, &text).ok_or_else(unreadable)? {
-            let Line { path, keywords } = line.ok_or_else(unreadable)?;
-            let refused = |what| PortabilityObstacle { path: path.clone(), what };
-            let start = end;
-            end = start + text[start..].find('\n').ok_or_else(unreadable)? + 1;
-            let in_order = entries.last().is_none_or(|last| order(&last.path).lt(order(&path)));
-            if !in_order {
-                return Err(refused("is not in order"));
-            }
-            let is_linked = keywords.contains(" hardlink=");
-            let mut entry =
-                fields(&path, keywords, start..end).ok_or_else(|| refused("has a line that is not valid"))?;
+        each_line(PORTABLE, &text, UNREADABLE, |path, keywords, line| {
+            let mut entry = fields(path, keywords, line).ok_or("has a line that is not valid")?;
             if entries.is_empty() != path.is_empty() || path.is_empty() && entry.kind != PortableKind::Directory {
-                return Err(refused("is not below a root"));
+                return Err("is not below a root");
             }
             if !path.is_empty() {
-                check_position(&path, &entries, &mut above).map_err(refused)?;
+                check_position(path, &entries, &mut above)?;
             }
-            if is_linked {
+            if keywords.contains(" hardlink=") {
                 let first = first_name(keywords).and_then(|first| position(&entries, &first));
                 let first = first.filter(|&first| is_same_file(&entries[first], &entry));
-                entry.kind = PortableKind::HardLink(first.ok_or_else(|| refused("is a hard link to nothing"))?);
+                entry.kind = PortableKind::HardLink(first.ok_or("is a hard link to nothing")?);
             }
             if entry.kind == PortableKind::Directory {
                 above.push(entries.len());
             }
             entries.push(entry);
+            Ok(())
+        })?;
+        match entries.is_empty() {
+            true => Err(PortabilityObstacle { path: Vec::new(), what: UNREADABLE }),
+            false => Ok(Self { text, entries }),
         }
-        if entries.is_empty() {
-            return Err(unreadable());
-        }
-        Ok(Self { text, entries })
     }
 
     /// Leaves out of the manifest of a template what does not travel.
@@ -142,11 +132,34 @@ impl PortableTemplate {
     }
 }
 
+/// Calls `each` with the path, the keywords and the place of every line behind `head`, each of which comes after the one before.
+pub(super) fn each_line(
+    head: &str,
+    text: &str,
+    unreadable: &'static str,
+    mut each: impl FnMut(&[u8], &str, Range<usize>) -> Result<(), &'static str>,
+) -> Result<(), PortabilityObstacle> {
+    let unreadable = || PortabilityObstacle { path: Vec::new(), what: unreadable };
+    let (mut last, mut end): (Option<Vec<u8>>, usize) = (None, head.len());
+    for line in lines_after(head, text).ok_or_else(unreadable)? {
+        let Line { path, keywords } = line.ok_or_else(unreadable)?;
+        let refused = |what| PortabilityObstacle { path: path.clone(), what };
+        let start = end;
+        end = start + text[start..].find('\n').ok_or_else(unreadable)? + 1;
+        if last.is_some_and(|last| order(&last).ge(order(&path))) {
+            return Err(refused("is not in order"));
+        }
+        each(&path, keywords, start..end).map_err(refused)?;
+        last = Some(path);
+    }
+    Ok(())
+}
+
 /// Returns the lines of a template's manifest, reduced to what travels.
 pub(super) fn portable_lines(
     manifest: &str,
 ) -> Result<impl Iterator<Item = Result<String, PortabilityObstacle>> + use<'_>, PortabilityObstacle> {
-    let unreadable = || PortabilityObstacle { path: Vec::new(), what: "is not a manifest that this version can read" };
+    let unreadable = || PortabilityObstacle { path: Vec::new(), what: UNREADABLE };
     Ok(lines_after(HEAD, manifest).ok_or_else(unreadable)?.map(move |line| {
         let line = line.ok_or_else(unreadable)?;
         let refused = |what| PortabilityObstacle { path: line.path.clone(), what };
@@ -188,7 +201,7 @@ fn travels(keyword: &str, all: &str) -> Result<Option<String>, &'static str> {
 }
 
 /// Reads the keywords of one line, each of which may occur once and in one order.
-pub(super) fn fields(path: &[u8], keywords: &str, line: std::ops::Range<usize>) -> Option<PortableEntry> {
+pub(super) fn fields(path: &[u8], keywords: &str, line: Range<usize>) -> Option<PortableEntry> {
     let mut rest = keywords.split(' ').peekable();
     let mut value = |name: &str| rest.next_if(|keyword| keyword.split('=').next() == Some(name))?.split_once('=');
     let kind = value("type")?.1;

@@ -1,10 +1,8 @@
 //! A template that comes from another machine.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::Stat;
 
 use super::create::{TemplateOptions, TreeOrigin, freeze};
-use super::manifest::{Manifest, key};
+use super::manifest::{Manifest, shown};
 use super::name;
 use super::portable::{PortabilityObstacle, PortableKind, PortableTemplate, portable_lines};
 use super::record::{TREE, Template};
@@ -73,12 +71,12 @@ impl Templates {
     /// # Errors
     /// Fails with [`TemplateError::NotPortable`] if something in it would change who may do what on another machine.
     pub fn portable(&self, template: &HeldTemplate) -> Result<PortableTemplate, Error> {
-        let (name, path) = (template.name.clone(), template.manifest());
-        let text = store::read_file(&path)?.filter(|text| key(text) == template.key);
-        let text = text.and_then(|text| String::from_utf8(text).ok());
-        let what = "is not the manifest that was written";
-        let text = text.ok_or_else(|| TemplateError::Damaged { name: name.clone(), path, what })?;
-        portable(&name, &text)
+        let not_portable = |refused: PortabilityObstacle| TemplateError::NotPortable {
+            name: template.name.clone(),
+            path: shown(&refused.path),
+            what: refused.what,
+        };
+        Ok(PortableTemplate::of_manifest(&store::read_manifest(template)?).map_err(not_portable)?)
     }
 
     /// Makes a template of what `fill` puts into the empty directory that it is given. It appears under its name when it is complete, equal
@@ -169,17 +167,4 @@ fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), 
         }
     }
     entries.next().map_or(Ok(()), |entry| Err(not_as_sent(&entry.path).into()))
-}
-
-fn portable(name: &str, text: &str) -> Result<PortableTemplate, Error> {
-    let in_the_way = |refused: PortabilityObstacle| TemplateError::NotPortable {
-        name: name.into(),
-        path: shown(&refused.path),
-        what: refused.what,
-    };
-    Ok(PortableTemplate::of_manifest(text).map_err(in_the_way)?)
-}
-
-fn shown(path: &[u8]) -> PathBuf {
-    OsStr::from_bytes(if path.is_empty() { b"." } else { path }).into()
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Stat;
 use serde::Serialize;
 
+use crate::home::{from_home, in_home};
 use crate::json::{As, FromReport, ReceiptPath};
 use crate::tree::stable::Moment;
 use crate::vocabulary::strategy::Strategy;
@@ -164,18 +165,6 @@ impl Template {
         let name = name.to_owned();
         Some(Self { name, key, source, exclude, at, tree, entries, bytes, created, strategy, version, frozen })
     }
-}
-
-/// Returns a path as records have it: a place below CALVE_HOME moves with it.
-pub(super) fn from_home(path: &Path, home: &Path) -> PathBuf {
-    let real = home.canonicalize().unwrap_or_else(|_| home.to_path_buf());
-    // The home itself is not empty, which stands for none.
-    path.strip_prefix(real).map_or_else(|_| path.to_path_buf(), |below| Path::new(".").join(below))
-}
-
-/// Returns the path that a record has, which may be relative to CALVE_HOME.
-pub(super) fn in_home(recorded: &Path, home: &Path) -> PathBuf {
-    home.join(recorded).components().collect()
 }
 
 struct Fields<I>(I);

@@ -13,18 +13,20 @@
 //!
 //! A version that no record names and whose lock is free was left by a killed process, or was refreshed or removed.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::record::{Template, from_home, in_home};
+use super::manifest::key;
+use super::record::Template;
 use crate::error::{Error, IoContext, TemplateError};
+use crate::home::{from_home, in_home};
 use crate::options::RemoveOptions;
 use crate::remove::place::remove_place;
 use crate::remove::remove_tree;
@@ -32,7 +34,7 @@ use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::{DIRECTORY, is_at};
 use crate::tree::mounted::is_mounted;
-use crate::tree::own;
+use crate::tree::own::{OwnDirectory, read_file};
 use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 
@@ -73,7 +75,7 @@ impl Store {
     }
 
     pub(super) fn record_path(&self, name: &str) -> PathBuf {
-        self.path.join(format!("{name}{RECORD}"))
+        self.path.join(record_of(name))
     }
 
     pub(super) fn prepare(&self) -> Result<(), Error> {
@@ -86,47 +88,33 @@ impl Store {
         Ok(())
     }
 
-    /// Returns whether any template was ever made here. Refuses a store of another user.
-    pub(super) fn exists(&self) -> Result<bool, Error> {
-        Ok(open_own(&self.path)?.is_some())
+    /// Opens the directory of the records. `None` if no template was ever made here.
+    pub(super) fn records(&self) -> Result<Option<OwnDirectory>, Error> {
+        open_own(&self.path)
     }
 
     /// Keeps others from writing and removing records.
-    pub(super) fn lock(&self) -> Result<HeldLock, Error> {
-        let path = self.path.join(".lock");
-        let file = open(&path, OFlags::RDWR | OFlags::CREATE);
-        let lock = file.and_then(|file| HeldLock::take(file, FlockOperation::LockExclusive)?.ok_or(Errno::WOULDBLOCK));
-        lock.io(Operation::LockTemplates, &self.path)
+    pub(super) fn lock(&self) -> Result<LockedRecords<'_>, Error> {
+        let records = self.records()?.ok_or(Errno::NOENT).io(Operation::LockTemplates, &self.path)?;
+        let lock = records.lock(".lock", FlockOperation::LockExclusive);
+        let lock = lock.and_then(|lock| lock.ok_or(Errno::WOULDBLOCK)).io(Operation::LockTemplates, &self.path)?;
+        records.sweep();
+        Ok(LockedRecords { store: self, records, _lock: lock })
     }
 
     pub(super) fn read(&self, name: &str) -> Result<Option<Template>, Error> {
-        let path = self.record_path(name);
-        let Some(bytes) = read_file(&path)? else { return Ok(None) };
-        let damaged = || TemplateError::Damaged { name: name.into(), path: path.clone(), what: "cannot be read" };
+        let Some(records) = self.records()? else { return Ok(None) };
+        let Some(bytes) = records.read(&record_of(name))? else { return Ok(None) };
+        let damaged =
+            || TemplateError::Damaged { name: name.into(), path: self.record_path(name), what: "cannot be read" };
         Ok(Some(Template::decode(name, &bytes, &self.trees(), self.home()).ok_or_else(damaged)?))
-    }
-
-    /// Writes a record, which is there as it was or as it is to be, whatever happens. The store must be locked.
-    pub(super) fn write(&self, template: &Template) -> Result<(), Error> {
-        let path = self.record_path(&template.name);
-        let new = self.path.join(".new");
-        sys::unless_missing(rustix::fs::unlink(&new)).io(Operation::Remove, &new)?;
-        write_file(&new, &template.encode(&self.trees(), self.home()))?;
-        rustix::fs::rename(&new, &path).io(Operation::WriteRecord, &path)?;
-        sync_directory(&self.path)
-    }
-
-    /// Removes a record. The store must be locked.
-    pub(super) fn forget(&self, name: &str) -> Result<(), Error> {
-        let path = self.record_path(name);
-        let removed = sys::unless_missing(rustix::fs::unlink(&path)).io(Operation::Remove, &path)?;
-        removed.ok_or_else(|| TemplateError::Unknown(name.into()))?;
-        sync_directory(&self.path)
     }
 
     /// Returns the names of all templates, sorted.
     pub(super) fn names(&self) -> Result<Vec<String>, Error> {
-        let mut names: Vec<String> = listing(&self.path)?
+        let Some(records) = self.records()? else { return Ok(Vec::new()) };
+        let mut names: Vec<String> = records
+            .names()?
             .iter()
             .filter_map(|name| Some(name.to_str().ok()?.strip_suffix(RECORD)?.to_owned()))
             .filter(|name| super::name::check(name).is_ok())
@@ -154,7 +142,7 @@ impl Store {
             let file = lock.as_fd().try_clone_to_owned();
             let written = file.and_then(|file| File::from(file).write_all(&whereabouts.encode(self)));
             let directory = directory.join(&version);
-            let reserved = ReservedVersion { name: name.to_owned(), version, directory, lock, path };
+            let reserved = ReservedVersion { name: name.to_owned(), version, directory, _lock: lock, path };
             written.io(Operation::Write, &reserved.path)?;
             if let Err(errno) = rustix::fs::mkdirat(place, &*reserved.version, Mode::RWXU) {
                 let error = Error::io(Operation::CreateDirectory, &reserved.directory, errno);
@@ -168,11 +156,8 @@ impl Store {
     /// Keeps the files of a version while the lock is held. `None` if they are gone, or about to be.
     pub(super) fn hold(&self, version: &str) -> Result<Option<HeldLock>, Error> {
         let path = self.versions().join(version);
-        let Some(lock) = sys::unless_missing(open(&path, OFlags::RDONLY)).io(Operation::Open, &path)? else {
-            return Ok(None);
-        };
-        let lock = HeldLock::take(lock, FlockOperation::LockShared).io(Operation::LockTemplates, &path)?;
-        Ok(lock.filter(|lock| is_at(lock, CWD, &path)))
+        let taken = sys::unless_missing(take(&path, OFlags::RDONLY, FlockOperation::LockShared));
+        Ok(taken.io(Operation::Open, &path)?.flatten())
     }
 
     /// Returns why a template has no files.
@@ -187,19 +172,17 @@ impl Store {
 
     /// Returns where the file system of a version should be mounted, if it is not.
     pub(super) fn away(&self, version: &str) -> Result<Option<PathBuf>, Error> {
-        let bytes = read_file(&self.versions().join(version))?.unwrap_or_default();
+        let path = self.versions().join(version);
+        let bytes = read_file(CWD, &path, &path)?.unwrap_or_default();
         Whereabouts::decode(&bytes).away(self.home())
     }
 
     /// Removes the versions that no record names and no process uses.
     pub(super) fn sweep(&self) -> Result<SweptTemplates, Error> {
         let mut swept = SweptTemplates { failure: self.sweep_arrivals().err(), ..SweptTemplates::default() };
-        let versions = self.versions();
-        if open_own(&versions)?.is_none() {
-            return Ok(swept);
-        }
-        for name in listing(&versions)? {
-            let path = versions.join(sys::path(&name));
+        let Some(versions) = open_own(&self.versions())? else { return Ok(swept) };
+        for name in versions.names()? {
+            let path = versions.path().join(sys::path(&name));
             let taken = take(&path, OFlags::RDONLY, FlockOperation::NonBlockingLockExclusive);
             let Ok(Some(lock)) = taken else { continue };
             // With the lock held: its builder has published it by now, or never will.
@@ -223,7 +206,7 @@ impl Store {
 
     /// Moves a version to the trash, and then forgets that it was there. Returns the directory that the trash is in.
     fn take_away(&self, lock: HeldLock, path: &Path, version: &str) -> Result<Option<PathBuf>, Error> {
-        let bytes = read_file(path)?.unwrap_or_default();
+        let bytes = read_file(CWD, path, path)?.unwrap_or_default();
         let whereabouts = Whereabouts::decode(&bytes);
         let directory = match whereabouts.directory {
             own if own == Path::new(TREES) => self.trees(),
@@ -256,21 +239,39 @@ impl Store {
     }
 }
 
-/// A version that is being built. Dropped, it is gone, unless it was published.
+/// The records of all templates, while no other process writes or removes one.
+pub(super) struct LockedRecords<'s> {
+    store: &'s Store,
+    records: OwnDirectory,
+    _lock: HeldLock,
+}
+
+impl LockedRecords<'_> {
+    pub(super) fn write(&self, template: &Template) -> Result<(), Error> {
+        self.records.write(&record_of(&template.name), &template.encode(&self.store.trees(), self.store.home()))
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<(), Error> {
+        let was_there = self.records.remove(&record_of(name))?;
+        if was_there { Ok(()) } else { Err(TemplateError::Unknown(name.into()).into()) }
+    }
+}
+
+/// Returns the name of the file with the record of a template.
+fn record_of(name: &str) -> String {
+    format!("{name}{RECORD}")
+}
+
+/// A version that is being built, and locked until this is dropped.
 pub(super) struct ReservedVersion {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) directory: PathBuf,
-    lock: HeldLock,
+    _lock: HeldLock,
     path: PathBuf,
 }
 
 impl ReservedVersion {
-    /// Lets go of the lock: a record names the version now.
-    pub(super) fn keep(self) {
-        drop(self.lock);
-    }
-
     /// Removes the built version, in the foreground.
     pub(super) fn discard(self) {
         let options = RemoveOptions { wait: crate::options::RemovalWait::Yes, ..RemoveOptions::default() };
@@ -329,17 +330,24 @@ impl<'a> Whereabouts<'a> {
 }
 
 /// Makes a directory that only this user can enter, if it is not there, and opens it.
-pub(super) fn make_own(path: &Path) -> Result<Option<OwnedFd>, Error> {
-    own::make_directory(CWD, path, path)?;
-    open_own(path)
+pub(super) fn make_own(path: &Path) -> Result<Option<OwnDirectory>, Error> {
+    OwnDirectory::create(path).map_err(|error| refused(error, path))
 }
 
 /// Opens a directory, through no link at its end. Fails if it is another user's, or others may write to it. `None` if it is not there.
-pub(super) fn open_own(path: &Path) -> Result<Option<OwnedFd>, Error> {
-    own::open_directory(CWD, path, path, |errno| match errno {
-        Errno::NOTDIR => Error::io(Operation::OpenDirectory, path, errno),
-        _ => TemplateError::NotOwn(path.into()).into(),
-    })
+pub(super) fn open_own(path: &Path) -> Result<Option<OwnDirectory>, Error> {
+    OwnDirectory::open(path).map_err(|error| refused(error, path))
+}
+
+fn refused(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Io { operation: Operation::OpenDirectory, .. }
+            if error.is_errno(Errno::PERM) || error.is_errno(Errno::LOOP) =>
+        {
+            TemplateError::NotOwn(path.into()).into()
+        }
+        error => error,
+    }
 }
 
 pub(super) fn stat(opened: BorrowedFd<'_>, path: &Path) -> Result<Stat, Error> {
@@ -363,25 +371,16 @@ pub(super) fn take(path: &Path, flags: OFlags, operation: FlockOperation) -> sys
     Ok(HeldLock::take(open(path, flags)?, operation)?.filter(|lock| is_at(lock, CWD, path)))
 }
 
-pub(super) fn listing(path: &Path) -> Result<Vec<CString>, Error> {
-    own::names(CWD, path, path)
+/// Reads the manifest of a template. Fails with [`TemplateError::Damaged`] unless it is the one that was written.
+pub(super) fn read_manifest(template: &Template) -> Result<String, Error> {
+    let path = template.manifest();
+    let text = read_file(CWD, &path, &path)?.filter(|text| key(text) == template.key);
+    text.and_then(|text| String::from_utf8(text).ok()).ok_or_else(|| other_manifest(template))
 }
 
-pub(super) fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    own::read_file(CWD, path, path)
-}
-
-/// Writes a new file to the disk.
-pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let opened = open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL);
-    let mut file = File::from(opened.io(Operation::Create, path)?);
-    file.write_all(bytes).io(Operation::Write, path)?;
-    sys::sync_file(file.as_fd()).io(Operation::Sync, path)
-}
-
-pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
-    let directory = sys::open_at(CWD, path, DIRECTORY).io(Operation::Sync, path)?;
-    sys::sync_file(directory.as_fd()).io(Operation::Sync, path)
+pub(super) fn other_manifest(template: &Template) -> Error {
+    let (name, path) = (template.name.clone(), template.manifest());
+    TemplateError::Damaged { name, path, what: "is not the manifest that was written" }.into()
 }
 
 pub(super) fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {

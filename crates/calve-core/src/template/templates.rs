@@ -77,8 +77,7 @@ impl Templates {
     /// Fails with [`TemplateError::Unknown`] if it does not exist.
     pub fn find(&self, name: &str) -> Result<Template, Error> {
         name::check(name)?;
-        let found = if self.store.exists()? { self.store.read(name)? } else { None };
-        Ok(found.ok_or_else(|| TemplateError::Unknown(name.into()))?)
+        Ok(self.store.read(name)?.ok_or_else(|| TemplateError::Unknown(name.into()))?)
     }
 
     /// Returns the template of that name, after a cheap check: its tree is there, the tree's root and the manifest have not been changed.
@@ -102,11 +101,7 @@ impl Templates {
 
     /// Returns every template with its name, sorted. One whose record cannot be read is an error.
     pub fn list(&self) -> Result<Vec<ListedTemplate>, Error> {
-        if !self.store.exists()? {
-            return Ok(Vec::new());
-        }
-        let names = self.store.names()?;
-        Ok(names.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
+        Ok(self.store.names()?.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
     }
 
     /// Removes a template. Its name is free on return.
@@ -115,10 +110,10 @@ impl Templates {
     /// Fails with [`TemplateError::Unknown`] if it does not exist, and with [`TemplateError::NotMounted`] if its files cannot be reached.
     pub fn remove(&self, name: &str) -> Result<SweptTemplates, Error> {
         self.check_removable(name)?;
-        let lock = self.store.lock()?;
+        let records = self.store.lock()?;
         self.check_removable(name)?;
-        self.store.forget(name)?;
-        drop(lock);
+        records.remove(name)?;
+        drop(records);
         self.sweep()
     }
 
@@ -144,6 +139,6 @@ impl Templates {
 
     /// Removes leftovers of killed processes, and replaced versions that are not in use.
     pub fn sweep(&self) -> Result<SweptTemplates, Error> {
-        if self.store.exists()? { self.store.sweep() } else { Ok(SweptTemplates::default()) }
+        if self.store.records()?.is_some() { self.store.sweep() } else { Ok(SweptTemplates::default()) }
     }
 }

@@ -1,19 +1,20 @@
 //! Reading a template again, all of it.
 
-use std::iter::Peekable;
+use std::collections::HashMap;
 use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
 use super::frozen::{frozen_state, persist_change_time};
-use super::manifest::{self, Line, Manifest, lines, order};
+use super::manifest::{HEAD, Line, Manifest, lines_after, shown};
 use super::record::{Stamp, Template};
 use super::store::open_tree;
 use super::templates::Templates;
 use super::{read, store};
-use crate::error::{Error, TemplateError};
+use crate::error::Error;
 use crate::json::{As, FromReport, ReceiptPath};
 use crate::progress::CancelToken;
 use crate::tree::stable::Moment;
@@ -90,7 +91,7 @@ impl Templates {
     /// of changes before this one (a restored backup looks changed).
     ///
     /// # Errors
-    /// Fails with [`TemplateError::Gone`], and with [`TemplateError::Damaged`] if the manifest is not the one that was written.
+    /// Fails with [`crate::error::TemplateError::Gone`], and with [`crate::error::TemplateError::Damaged`] if the manifest is not the one that was written.
     pub fn verify(&self, name: &str, cancel: &CancelToken) -> Result<Verification, Error> {
         let template = self.find(name)?;
         let lock = self.store.hold(&template.version)?;
@@ -98,14 +99,7 @@ impl Templates {
         let _lock = lock.ok_or_else(gone)?;
         store::open_own(&template.versions_directory())?.ok_or_else(gone)?;
         store::stat_of(&template.tree)?.ok_or_else(gone)?;
-        let path = template.manifest();
-        let damaged = || TemplateError::Damaged {
-            name: name.into(),
-            path: path.clone(),
-            what: "is not the manifest that was written",
-        };
-        let written = store::read_file(&path)?.filter(|text| manifest::key(text) == template.key);
-        let written = String::from_utf8(written.ok_or_else(damaged)?).map_err(|_| damaged())?;
+        let written = store::read_manifest(&template)?;
         let root = open_tree(&template.tree)?;
         // Another process may have verified it just now.
         if Stamp::new(&store::stat(root.as_fd(), &template.tree)?) != self.find(name)?.frozen.root {
@@ -117,10 +111,10 @@ impl Templates {
         let now = Manifest::new(found.entries);
         let mut differences = Vec::new();
         if now.text != written {
-            differences = compare(&written, &now.text).ok_or_else(damaged)?;
+            differences = compare(&written, &now.text).ok_or_else(|| store::other_manifest(&template))?;
         }
         for (path, errno) in found.unreadable {
-            let path = shown(path);
+            let path = shown(path.as_os_str().as_bytes());
             differences.retain(|difference| difference.path != path);
             differences.push(Difference { path, what: DifferenceKind::Unreadable(reason(errno).text()) });
         }
@@ -135,54 +129,30 @@ impl Templates {
     /// Writes down that nothing has changed until `moment`, as was found by reading everything.
     fn freeze_again(&self, template: &Template, moment: Moment) -> Result<(), Error> {
         let frozen = frozen_state(&template.tree, &template.manifest(), moment)?;
-        let _lock = self.store.lock()?;
+        let records = self.store.lock()?;
         if self.find(&template.name)?.version == template.version {
-            self.store.write(&Template { frozen, ..template.clone() })?;
+            records.write(&Template { frozen, ..template.clone() })?;
         }
         Ok(())
     }
 }
 
-fn shown(path: PathBuf) -> PathBuf {
-    if path.as_os_str().is_empty() { ".".into() } else { path }
-}
-
-/// Compares two manifests. `None` if one cannot be understood.
+/// Compares two manifests, in no order. `None` if one cannot be understood.
 fn compare(written: &str, now: &str) -> Option<Vec<Difference>> {
-    let (mut written, mut now) = (lines(written)?.peekable(), lines(now)?.peekable());
+    let now = lines_after(HEAD, now)?.map(|line| line.map(|line| (line.path, line.keywords)));
+    let mut now: HashMap<Vec<u8>, &str> = now.collect::<Option<_>>()?;
     let mut differences = Vec::new();
-    while let Some(next) = next(&mut written, &mut now)? {
-        let (line, what) = match next {
-            (Some(line), None) => (line, DifferenceKind::Missing),
-            (None, Some(line)) => (line, DifferenceKind::Added),
-            (Some(old), Some(new)) if old.keywords == new.keywords => continue,
-            (Some(old), Some(new)) => {
-                let keywords = changed(old.keywords, new.keywords);
-                (old, DifferenceKind::Changed(keywords))
-            }
-            (None, None) => continue,
+    for line in lines_after(HEAD, written)? {
+        let Line { path, keywords } = line?;
+        let what = match now.remove(&path) {
+            None => DifferenceKind::Missing,
+            Some(found) if found == keywords => continue,
+            Some(found) => DifferenceKind::Changed(changed(keywords, found)),
         };
-        differences.push(Difference { path: shown(line.path()), what });
+        differences.push(Difference { path: shown(&path), what });
     }
+    differences.extend(now.keys().map(|path| Difference { path: shown(path), what: DifferenceKind::Added }));
     Some(differences)
-}
-
-type Pair<'t> = (Option<Line<'t>>, Option<Line<'t>>);
-
-/// Returns the next line of either, or of both if they are about the same path. The outer `None` is a line that cannot be understood.
-fn next<'t>(
-    written: &mut Peekable<impl Iterator<Item = Option<Line<'t>>>>,
-    now: &mut Peekable<impl Iterator<Item = Option<Line<'t>>>>,
-) -> Option<Option<Pair<'t>>> {
-    let which = match (written.peek(), now.peek()) {
-        (None, None) => return Some(None),
-        (Some(_), None) => std::cmp::Ordering::Less,
-        (None, Some(_)) => std::cmp::Ordering::Greater,
-        (Some(old), Some(new)) => order(&old.as_ref()?.path).cmp(order(&new.as_ref()?.path)),
-    };
-    let old = if which.is_le() { Some(written.next()??) } else { None };
-    let new = if which.is_ge() { Some(now.next()??) } else { None };
-    Some(Some((old, new)))
 }
 
 /// Returns the names of the keywords that only one line has, or whose values differ.

@@ -1,29 +1,141 @@
-//! Calve's own directories and files: what another user could have made or changed is not trusted.
+//! Calve's own directories and the records in them: what another user could have made or changed is not trusted.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fs::File;
-use std::io::Read as _;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, IoContext};
-use crate::sys::{self};
+use crate::sys;
+use crate::tree::held_lock::HeldLock;
 use crate::tree::location::DIRECTORY;
 use crate::vocabulary::operation::Operation;
 
 /// The beginning of the names of files that are being written.
-pub(crate) const NEW: &[u8] = b".new-";
+const NEW: &str = ".new-";
 
 /// Returns whether only this user, or root, can have made and changed an entry with this owner and mode.
 pub fn is_own(owner: u32, mode: impl Into<u32>) -> bool {
     owner == rustix::process::geteuid().as_raw() && mode.into() & 0o022 == 0
 }
 
+/// A directory in which only this user makes entries. Records in it are files that are read without a lock and replaced as a whole.
+#[derive(Debug)]
+pub(crate) struct OwnDirectory {
+    opened: OwnedFd,
+    path: PathBuf,
+}
+
+impl OwnDirectory {
+    /// Opens a directory, if it is there. Fails for a link (ELOOP), for anything else (ENOTDIR), and if another user owns or may write to it (EPERM).
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
+        Self::open_at(CWD, path, path.to_path_buf())
+    }
+
+    /// Opens a directory in this one as [`Self::open`] does.
+    pub(crate) fn open_in(&self, name: &Path) -> Result<Option<Self>, Error> {
+        Self::open_at(self.as_fd(), name, self.path.join(name))
+    }
+
+    fn open_at(at: BorrowedFd<'_>, name: &Path, path: PathBuf) -> Result<Option<Self>, Error> {
+        let opened = sys::unless_missing(sys::open_at(at, name, DIRECTORY));
+        let Some(opened) = opened.io(Operation::OpenDirectory, &path)? else { return Ok(None) };
+        let stat = rustix::fs::fstat(&opened).io(Operation::Stat, &path)?;
+        match is_own(stat.st_uid, stat.st_mode) {
+            true => Ok(Some(Self { opened, path })),
+            false => Err(Error::io(Operation::OpenDirectory, path, Errno::PERM)),
+        }
+    }
+
+    /// Makes a directory that only this user can enter, if it is missing, and opens it. `None` if another process has removed it meanwhile.
+    pub(crate) fn create(path: &Path) -> Result<Option<Self>, Error> {
+        make(CWD, path, path)?;
+        Self::open(path)
+    }
+
+    /// Makes and opens a directory in this one as [`Self::create`] does.
+    pub(crate) fn create_in(&self, name: &Path) -> Result<Option<Self>, Error> {
+        make(self.as_fd(), name, &self.path.join(name))?;
+        self.open_in(name)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the names of all entries.
+    pub(crate) fn names(&self) -> Result<Vec<CString>, Error> {
+        let listed = sys::open_at(self, c".", DIRECTORY).and_then(|directory| sys::list(directory.as_fd()));
+        Ok(listed.io(Operation::ReadDirectory, &self.path)?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    pub(crate) fn has(&self, record: &str) -> bool {
+        sys::stat_at(self, record).is_ok()
+    }
+
+    /// Reads a record. `None` if it is not there.
+    pub(crate) fn read(&self, record: &str) -> Result<Option<Vec<u8>>, Error> {
+        read_file(self.as_fd(), Path::new(record), &self.path.join(record))
+    }
+
+    /// Writes a record, which is there as it was or as it is to be, whatever happens, and on the disk.
+    pub(crate) fn write(&self, record: &str, bytes: &[u8]) -> Result<(), Error> {
+        let (new, path) = (format!("{NEW}{:016x}", sys::random()), self.path.join(record));
+        let file = sys::create_at(self, &*new, OFlags::WRONLY, Mode::RUSR | Mode::WUSR).io(Operation::Create, &path)?;
+        let mut file = File::from(file);
+        let written = file.write_all(bytes).io(Operation::Write, &path);
+        let synced = written.and_then(|()| sys::sync_file(file.as_fd()).io(Operation::Sync, &path));
+        let renamed =
+            synced.and_then(|()| rustix::fs::renameat(self, &*new, self, record).io(Operation::WriteRecord, &path));
+        renamed.inspect_err(|_| {
+            let _ = rustix::fs::unlinkat(self, &*new, AtFlags::empty());
+        })?;
+        self.sync()
+    }
+
+    /// Removes a record, also from the disk. Returns whether it was there.
+    pub(crate) fn remove(&self, record: &str) -> Result<bool, Error> {
+        let removed = sys::unless_missing(rustix::fs::unlinkat(self, record, AtFlags::empty()));
+        let was_there = removed.io(Operation::Remove, self.path.join(record))?.is_some();
+        if was_there {
+            self.sync()?;
+        }
+        Ok(was_there)
+    }
+
+    /// Makes what was made, renamed and removed in the directory last.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        sys::sync_file(self.as_fd()).io(Operation::Sync, &self.path)
+    }
+
+    /// Takes the lock `name`, a file that is never removed. `None` if another process has it, and `operation` does not wait.
+    pub(crate) fn lock(&self, name: &str, operation: FlockOperation) -> sys::Result<Option<HeldLock>> {
+        // NFS gives a lock for one process alone only to a file that is open for writing.
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+        HeldLock::take(sys::open_with(self, name, flags, Mode::RUSR | Mode::WUSR)?, operation)
+    }
+
+    /// Removes what killed processes left while they wrote records. Every writer here must hold a lock.
+    pub(crate) fn sweep(&self) {
+        let names = self.names().unwrap_or_default().into_iter();
+        for name in names.filter(|name| name.to_bytes().starts_with(NEW.as_bytes())) {
+            let _ = rustix::fs::unlinkat(self, &*name, AtFlags::empty());
+        }
+    }
+}
+
+impl AsFd for OwnDirectory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.opened.as_fd()
+    }
+}
+
 /// Makes a directory that only this user can enter, if it is missing.
-pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<(), Error> {
+fn make(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<(), Error> {
     match rustix::fs::mkdirat(at, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::NOENT) => Err(match path.parent() {
@@ -35,27 +147,17 @@ pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Re
     }
 }
 
-/// Opens a directory, if it is there. Fails with `foreign` for a link, for anything else, and if another user owns or may write to it.
-pub(crate) fn open_directory(
-    at: BorrowedFd<'_>,
-    name: &Path,
-    path: &Path,
-    foreign: impl FnOnce(Errno) -> Error,
-) -> Result<Option<OwnedFd>, Error> {
-    let opened = match sys::open_at(at, name, DIRECTORY) {
-        Ok(opened) => opened,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno @ (Errno::LOOP | Errno::NOTDIR)) => return Err(foreign(errno)),
-        Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
+/// Removes the files in a directory if there is nothing but these, and what killed processes left while they wrote them.
+pub(crate) fn remove_records(directory: BorrowedFd<'_>, records: &[&[u8]]) {
+    let Ok(entries) = sys::open_at(directory, c".", DIRECTORY).and_then(|opened| sys::list(opened.as_fd())) else {
+        return;
     };
-    let stat = rustix::fs::fstat(&opened).io(Operation::Stat, path)?;
-    if is_own(stat.st_uid, stat.st_mode) { Ok(Some(opened)) } else { Err(foreign(Errno::PERM)) }
-}
-
-/// Returns the names in the directory `name`.
-pub(crate) fn names(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Vec<CString>, Error> {
-    let listed = sys::open_at(at, name, DIRECTORY).and_then(|directory| sys::list(directory.as_fd()));
-    Ok(listed.io(Operation::ReadDirectory, path)?.into_iter().map(|(name, _)| name).collect())
+    let is_record = |name: &[u8]| records.contains(&name) || name.starts_with(NEW.as_bytes());
+    if entries.iter().all(|(name, _)| is_record(name.to_bytes())) {
+        for (name, _) in entries {
+            let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
+        }
+    }
 }
 
 /// Reads a whole file, through no link at its end. `None` if it is not there.
@@ -66,14 +168,4 @@ pub(crate) fn read_file(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<
     let mut bytes = Vec::new();
     File::from(file).read_to_end(&mut bytes).io(Operation::Read, path)?;
     Ok(Some(bytes))
-}
-
-/// Removes the files of a directory in which there is nothing but `own` and what killed processes left while they wrote it.
-pub(crate) fn remove_files(directory: BorrowedFd<'_>, path: &Path, own: &[&CStr]) {
-    let Ok(names) = names(directory, Path::new("."), path) else { return };
-    if names.iter().all(|name| own.contains(&name.as_c_str()) || name.to_bytes().starts_with(NEW)) {
-        for name in names {
-            let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, and `.lock` behind it for the lock.
 
-use strum::IntoStaticStr;
+use strum::{Display, EnumString};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Purpose {
     /// A clone that is being made.
@@ -11,12 +11,6 @@ pub(crate) enum Purpose {
     Trash,
     /// The upper and work directories of an overlay mount.
     Overlay,
-}
-
-impl Purpose {
-    fn word(self) -> &'static str {
-        self.into()
-    }
 }
 
 const PREFIX: &str = ".calve-";
@@ -37,9 +31,7 @@ impl<'n> HiddenNameParts<'n> {
     pub(crate) fn parse(name: &'n str) -> Option<Self> {
         let name = name.strip_suffix(LOCK_SUFFIX).unwrap_or(name);
         let mut fields = name.strip_prefix(PREFIX)?.split('-');
-        let word = fields.next()?;
-        let purpose =
-            [Purpose::Staging, Purpose::Trash, Purpose::Overlay].into_iter().find(|purpose| purpose.word() == word)?;
+        let purpose = fields.next()?.parse().ok()?;
         let user = fields.next()?.parse().ok()?;
         let (machine, boot, random) = (fields.next()?, fields.next()?, fields.next()?);
         let whole = random.len() == RANDOM_DIGITS && fields.next().is_none();
@@ -49,7 +41,7 @@ impl<'n> HiddenNameParts<'n> {
 
 /// Composes a new name. `random` makes it unique.
 pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, random: u64) -> String {
-    format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word())
+    format!("{PREFIX}{purpose}-{user}-{machine}-{boot}-{random:016x}")
 }
 
 /// Returns the name of this user's directory for templates that are not below CALVE_HOME.

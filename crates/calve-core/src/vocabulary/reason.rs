@@ -112,29 +112,20 @@ impl LeftReason {
 /// Why an entry was left out, or could not be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {
-    /// An exclude pattern matches it.
     Excluded,
     /// It is a staged tree, trash or a lock of Calve's.
     CalvesOwn,
-    /// It is a socket.
     Socket,
     /// It is a device node, which only a privileged user can create.
     Device,
-    /// Another file system is mounted there.
     OtherFileSystem,
     /// The caller may not read it, and permitted that it is left out.
     Unreadable,
-    /// The caller may not look at it.
     PermissionDenied,
-    /// It was removed or replaced meanwhile.
     Changed,
-    /// The process or the system has too many files open.
     TooManyOpenFiles,
-    /// The device reported an error.
     DeviceError,
-    /// Another program holds a lease on it.
     Leased,
-    /// It cannot be read for another reason.
     CannotBeRead,
     /// A [`crate::Selection`] left it out.
     Selection {

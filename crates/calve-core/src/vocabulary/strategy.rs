@@ -1,15 +1,13 @@
 //! Strategies, what may be required of them, and why one declined.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
-use strum::{Display, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::vocabulary::remedy::Remedy;
 
 /// One way to clone. In order of preference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, IntoStaticStr, Serialize, Deserialize)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = no_strategy)]
 #[serde(rename = "StrategyName", rename_all = "snake_case", into = "&'static str")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(description = "The name of a strategy.", extend("enum" = Self::ALL)))]
@@ -41,14 +39,8 @@ impl Strategy {
     }
 }
 
-impl FromStr for Strategy {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.name() == name)
-            .ok_or_else(|| format!("there is no strategy `{name}`"))
-    }
+fn no_strategy(name: &str) -> String {
+    format!("there is no strategy `{name}`")
 }
 
 /// Which strategies may be used.
@@ -62,8 +54,8 @@ pub enum Choice {
 }
 
 /// A property without which the clone must not be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = no_requirement)]
 pub enum Requirement {
     /// The cost does not grow with the tree.
     Instant,
@@ -86,12 +78,8 @@ impl Requirement {
     }
 }
 
-impl FromStr for Requirement {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let named = Self::ALL.into_iter().find(|requirement| requirement.name() == name);
-        named.ok_or_else(|| "the properties are instant, cow and stable".into())
-    }
+fn no_requirement(_name: &str) -> String {
+    "the properties are instant, cow and stable".into()
 }
 
 /// A strategy that was not used.

@@ -69,13 +69,13 @@ impl Place {
         for source in self.list()["sources"].as_array().unwrap() {
             self.spares(&["pause", "-q", source["source"].as_str().unwrap()]).succeeds();
         }
-        eventually("the refill is over", || self.is_free("") && self.is_free("waiting"));
+        eventually("the refill is over", || self.is_free(".lock") && self.is_free(".waiting"));
     }
 
-    /// Returns whether the lock of a directory of the store is free.
+    /// Returns whether a lock of the store is free.
     fn is_free(&self, name: &str) -> bool {
-        let Ok(directory) = fs_err::File::open(self.home().join("spares").join(name)) else { return true };
-        flock(directory.file(), FlockOperation::NonBlockingLockExclusive).is_ok()
+        let Ok(lock) = fs_err::File::open(self.home().join("spares").join(name)) else { return true };
+        flock(lock.file(), FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 }
 
@@ -97,7 +97,7 @@ fn a_spare_is_asked_for_handed_over_and_built_again() {
         assert!(ran.stderr.contains(" by spare: "), "{}", ran.stderr);
         assert_same(place.spot.join("src"), place.spot.join("dst"));
         // A refill begins to build the next one, or has built it.
-        eventually("another spare is being built", || place.states().len() == 2 || !place.is_free("waiting"));
+        eventually("another spare is being built", || place.states().len() == 2 || !place.is_free(".waiting"));
         place.spot.tree("src").file("package-000/changed", b"1");
         let ran = place.cp(&["--json", "src", "dst-2"]).succeeds();
         assert_eq!(strategy(&ran), "spare");
@@ -106,7 +106,7 @@ fn a_spare_is_asked_for_handed_over_and_built_again() {
         place.settle();
         place.spares(&["remove", "src"]).succeeds();
         assert_eq!(place.list()["sources"], Value::Array(Vec::new()));
-        assert_eq!(names(place.home().join("spares")), ["waiting"]);
+        assert_eq!(names(place.home().join("spares")), [".lock", ".waiting"]);
         place.spares(&["remove", "src"]).fails(1);
         place.spot.holds(&["dst", "dst-2", "home", "src"]);
     }
@@ -178,7 +178,7 @@ fn a_spare_that_is_paused_is_handed_over_and_not_built_again() {
     let ran = place.cp(&["--json", "src", "dst-2"]).succeeds();
     assert_eq!(strategy(&ran), "reflink");
     assert!(ran.stderr.contains("no spare: no spare is ready"), "{}", ran.stderr);
-    assert!(place.states().is_empty() && place.is_free("waiting"));
+    assert!(place.states().is_empty() && place.is_free(".waiting"));
     let refilled = place.spares(&["refill", "--json", "src"]).succeeds().json();
     assert_eq!((&refilled["built"], &refilled["sources"][0]["paused"]), (&1.into(), &false.into()));
     let listed = place.spares(&["list"]).succeeds().stdout;
@@ -334,8 +334,8 @@ fn a_refill_in_the_background_runs_when_nothing_else_does() {
     let Some(place) = Place::on(FileSystem::Ext4) else { return };
     place.spares(&["add", "-q", "src"]).succeeds();
     // It waits for processes that work on the spares.
-    let store = fs_err::File::open(place.home().join("spares")).unwrap();
-    flock(store.file(), FlockOperation::LockExclusive).unwrap();
+    let lock = fs_err::File::open(place.home().join("spares/.lock")).unwrap();
+    flock(lock.file(), FlockOperation::LockExclusive).unwrap();
     let refill = place.with_home(calve(["__refill"])).start();
     eventually("it has the lowest priority", || priority(refill.id()) == Some((SCHED_IDLE, "idle".into())));
     send(refill.id(), Signal::KILL);
@@ -348,10 +348,10 @@ fn what_a_killed_build_has_left_goes_with_the_spares() {
     let at = place.spot.join("at");
     fs_err::create_dir(&at).unwrap();
     let building = place.spares(&["add", "-q", "--count", "9", "--at", "at", "src"]).start();
-    eventually("it builds", || !place.is_free(""));
+    eventually("it builds", || !place.is_free(".lock"));
     send(building.id(), Signal::STOP);
     let mut removing = place.spares(&["remove", "-q", "src"]).start();
-    eventually("it waits for the build", || removing.has_ended() || !place.is_free("awaited"));
+    eventually("it waits for the build", || removing.has_ended() || !place.is_free(".awaited"));
     send(building.id(), Signal::KILL);
     assert!(building.wait().was_killed());
     removing.wait().ended(0);

@@ -70,11 +70,7 @@ impl Sharing {
             let (piece, files) = pieces.get(at);
             worker.piece(piece, files);
         };
-        let close = |worker: &mut ShareWorker<'_>| {
-            worker.sources.close();
-            worker.opener.close();
-        };
-        let workers = for_each(finder.threads, finder.roots, &turns, || finder.stopped(), state, work, close);
+        let workers = for_each(finder.threads, &turns, || finder.stopped(), state, work);
         drop((pieces, turns));
         let mut notes = Vec::with_capacity(workers.len());
         for worker in workers {
@@ -189,19 +185,14 @@ impl<'a> ShareWorker<'a> {
     fn share_with_first(&mut self, piece: &GroupPiece, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
         let finder = self.finder;
         let mut order = files.into_iter();
-        let mut opened = None;
-        for index in order.by_ref() {
-            match self.open_source(index) {
-                Ok(source) => {
-                    opened = Some(source);
-                    break;
-                }
-                // A group in several pieces is reported once.
-                Err(why) if piece.is_first || index != piece.source => self.left.push((index, why)),
-                Err(_) => {}
+        let (source, file, extents) = order.find_map(|index| match self.open_source(index) {
+            // A group in several pieces is reported once.
+            Err(why) if piece.is_first || index != piece.source => {
+                self.left.push((index, why));
+                None
             }
-        }
-        let (source, file, extents) = opened?;
+            opened => opened.ok(),
+        })?;
         if address_of(&extents) == INLINE {
             for index in std::iter::once(source).chain(order) {
                 self.note(index, source, INLINE);

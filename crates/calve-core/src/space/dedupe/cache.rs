@@ -15,6 +15,8 @@ use crate::space::volumes::Volume;
 use crate::sys;
 
 const MAGIC: &[u8; 8] = b"calveh1\n";
+/// The length of the header: [`MAGIC`], and the hash of the records.
+const HEAD: usize = 24;
 const RECORD: usize = 48;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,40 +63,24 @@ impl Cache {
             Err(_) => return Err("it cannot be read"),
             Ok(_) => {}
         }
-        let (Some(magic), Some(hash), Some(body)) = (bytes.get(..8), bytes.get(8..24), bytes.get(24..)) else {
-            return Err("it is damaged");
+        let is_sound = |head: &[u8], body: &[u8]| {
+            let hash = shortened(&blake3::hash(body));
+            head == [&MAGIC[..], &hash].concat() && body.len().is_multiple_of(RECORD)
         };
-        let sound = magic == MAGIC && body.len().is_multiple_of(RECORD) && hash == shortened(&blake3::hash(body));
-        if !sound {
+        if !bytes.split_at_checked(HEAD).is_some_and(|(head, body)| is_sound(head, body)) {
             return Err("it is damaged");
         }
-        bytes.drain(..24);
+        bytes.drain(..HEAD);
         Ok(Self { bytes })
     }
 
-    fn record(&self, index: usize) -> (Key, KnownContent) {
-        let bytes = &self.bytes[index * RECORD..(index + 1) * RECORD];
-        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
-        let content = bytes[24..40].try_into().unwrap_or_default();
-        ((number(0), number(8), number(16)), KnownContent { content, address: number(40) })
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len() / RECORD
+    fn records(&self) -> &[[u8; RECORD]] {
+        self.bytes.as_chunks().0
     }
 
     pub(super) fn find(&self, wanted: Key) -> Option<KnownContent> {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let (key, known) = self.record(middle);
-            match key.cmp(&wanted) {
-                std::cmp::Ordering::Equal => return Some(known),
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
+        let at = self.records().binary_search_by_key(&wanted, |record| parse(record).0).ok()?;
+        Some(parse(&self.records()[at]).1)
     }
 
     /// Writes the new entries, sorted by inode, and the old ones of other files to a file that then takes the old one's place.
@@ -104,7 +90,7 @@ impl Cache {
         let temporary = path.with_extension(format!("{:016x}", sys::random()));
         let written = open(&temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).and_then(|file| {
             let mut file = BufWriter::new(file);
-            file.write_all(&[0; 24])?;
+            file.write_all(&[0; HEAD])?;
             let hash = self.write(&mut file, now)?;
             let mut file = file.into_inner()?;
             file.rewind()?;
@@ -129,7 +115,7 @@ impl Cache {
             hasher.update(&record);
             file.write_all(&record)
         };
-        let mut old = (0..self.len()).map(|index| self.record(index)).peekable();
+        let mut old = self.records().iter().map(parse).peekable();
         for (key, known) in now {
             while let Some(kept) = old.next_if(|(kept, _)| kept.0 < key.0) {
                 put(kept)?;
@@ -141,6 +127,12 @@ impl Cache {
         old.try_for_each(&mut put)?;
         Ok(shortened(&hasher.finalize()))
     }
+}
+
+fn parse(record: &[u8; RECORD]) -> (Key, KnownContent) {
+    let number = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().unwrap_or_default());
+    let content = record[24..40].try_into().unwrap_or_default();
+    ((number(0), number(8), number(16)), KnownContent { content, address: number(40) })
 }
 
 fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {

@@ -1,19 +1,21 @@
 //! The regular files below several paths, in little memory: about 70 bytes each with a short name.
 
+use std::collections::VecDeque;
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{FileType, OFlags, Stat};
 
 use super::report::LeftFiles;
 use crate::space::volumes::Volume;
-use crate::space::walk::{OpenedDirectory, SpaceVisitor, full_path};
+use crate::space::walk::{SpaceVisitor, full_path};
 use crate::sys;
 use crate::tree::node::{Node, open_source};
 use crate::tree::source::Source;
+use crate::tree::walk::Folder;
 use crate::vocabulary::reason::LeftReason;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +26,8 @@ pub(super) struct Item {
     pub(super) stamp: u64,
     /// From the path below its root: equal for files of the same place in two trees.
     pub(super) path_hash: u64,
-    directory: u32,
+    /// In the order of a worker's walk.
+    pub(super) directory: u32,
     name: u32,
     part: u16,
     pub(super) root: u16,
@@ -44,14 +47,12 @@ pub(super) struct Catalog {
     names: Vec<Vec<u8>>,
 }
 
-/// The directories that all collectors have met.
-pub(super) type SharedCatalog = Mutex<Vec<Directory>>;
-
-pub(super) struct Collector<'a> {
-    shared: &'a SharedCatalog,
+#[derive(Default)]
+pub(super) struct Collector {
+    /// Each with the number of its directory below.
     items: Vec<Item>,
+    directories: Vec<Directory>,
     names: Vec<u8>,
-    directory: u32,
     directory_hash: u64,
     /// Regular files seen, of any size.
     pub(super) files: u64,
@@ -59,34 +60,19 @@ pub(super) struct Collector<'a> {
     pub(super) elsewhere: Option<(u64, usize, PathBuf)>,
 }
 
-impl<'a> Collector<'a> {
-    pub(super) fn new(shared: &'a SharedCatalog) -> Self {
-        Self {
-            shared,
-            items: Vec::new(),
-            names: Vec::new(),
-            directory: u32::MAX,
-            directory_hash: 0,
-            files: 0,
-            elsewhere: None,
-        }
-    }
-
-    fn enter(&mut self, here: &OpenedDirectory<'_>) {
-        let mut directories = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        self.directory = directories.len() as u32;
-        directories.push(Directory { root: here.root as u16, node: Arc::clone(here.node) });
-        drop(directories);
-        self.directory_hash = hash(0, here.node.path().as_os_str().as_bytes());
+impl Collector {
+    fn enter(&mut self, folder: &Folder<'_>) {
+        self.directories.push(Directory { root: folder.tree as u16, node: Arc::clone(folder.node) });
+        self.directory_hash = hash(0, folder.path.as_os_str().as_bytes());
     }
 }
 
-impl SpaceVisitor for Collector<'_> {
-    fn directory(&mut self, here: &OpenedDirectory<'_>, _stat: &Stat) {
-        self.enter(here);
+impl SpaceVisitor for Collector {
+    fn directory(&mut self, folder: &Folder<'_>, _volume: &Arc<Volume>, _stat: &Stat) {
+        self.enter(folder);
     }
 
-    fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
+    fn entry(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {
         if sys::kind(stat) != FileType::RegularFile {
             return;
         }
@@ -95,33 +81,33 @@ impl SpaceVisitor for Collector<'_> {
         if size == 0 || sys::allocated(stat) == 0 {
             return;
         }
-        if !can_share(here.volume) {
-            let first = || (0, here.root, here.node.path().join(sys::path(name)));
+        if !can_share(volume) {
+            let first = || (0, folder.tree, folder.path.join(sys::path(name)));
             self.elsewhere.get_or_insert_with(first).0 += 1;
             return;
         }
-        if self.directory == u32::MAX {
+        if self.directories.is_empty() {
             // A path that is a file.
-            self.enter(here);
+            self.enter(folder);
         }
         self.items.push(Item {
             inode: stat.st_ino,
             size,
             stamp: stamp(stat),
             path_hash: hash(self.directory_hash, name.to_bytes()),
-            directory: self.directory,
+            directory: self.directories.len() as u32 - 1,
             name: self.names.len() as u32,
             part: 0,
-            root: here.root as u16,
-            device: here.volume.device as u16,
-            file_system: here.volume.file_system as u16,
+            root: folder.tree as u16,
+            device: volume.device as u16,
+            file_system: volume.file_system as u16,
         });
         self.names.extend_from_slice(name.to_bytes_with_nul());
     }
 }
 
 /// Returns the files on file systems that cannot share after the fact.
-pub(super) fn left_elsewhere(collectors: &[Collector<'_>], roots: &[Source]) -> Option<LeftFiles> {
+pub(super) fn left_elsewhere(collectors: &[Collector], roots: &[Source]) -> Option<LeftFiles> {
     let found: Vec<_> = collectors.iter().filter_map(|collector| collector.elsewhere.as_ref()).collect();
     let first_path = found.iter().map(|(_, root, below)| full_path(&roots[*root], below)).min()?;
     let files = found.iter().map(|(files, ..)| files).sum();
@@ -133,14 +119,16 @@ pub(super) fn can_share(volume: &Volume) -> bool {
 }
 
 impl Catalog {
-    pub(super) fn new(collectors: Vec<Collector<'_>>, shared: &SharedCatalog) -> Self {
+    pub(super) fn new(collectors: Vec<Collector>) -> Self {
         let mut catalog = Self::default();
         catalog.items.reserve_exact(collectors.iter().map(|collector| collector.items.len()).sum());
         for (part, collector) in collectors.into_iter().enumerate() {
-            catalog.items.extend(collector.items.iter().map(|item| Item { part: part as u16, ..*item }));
+            let (part, first) = (part as u16, catalog.directories.len() as u32);
+            let item = |item: &Item| Item { part, directory: first + item.directory, ..*item };
+            catalog.items.extend(collector.items.iter().map(item));
+            catalog.directories.extend(collector.directories);
             catalog.names.push(collector.names);
         }
-        catalog.directories = std::mem::take(&mut *shared.lock().unwrap_or_else(PoisonError::into_inner));
         catalog
     }
 
@@ -155,30 +143,21 @@ impl Catalog {
         below.push(Path::new(OsStr::from_bytes(self.name(item).to_bytes())));
         full_path(&roots[usize::from(directory.root)], &below)
     }
-
-    /// Returns where it is in the order of the walk: files of one directory are together.
-    pub(super) fn directory(&self, item: &Item) -> u32 {
-        item.directory
-    }
 }
 
 /// Opens files of a catalog: one per thread. Keeps some directories open.
 pub(super) struct Opener<'a> {
     catalog: &'a Catalog,
     roots: &'a [Source],
-    kept: Vec<(u32, OwnedFd)>,
-    next: usize,
+    kept: VecDeque<(u32, OwnedFd)>,
 }
 
 impl<'a> Opener<'a> {
-    const KEPT: usize = 12;
+    /// Two openers in each of 64 threads keep less than a process may have open (1,024).
+    const KEPT: usize = 6;
 
     pub(super) fn new(catalog: &'a Catalog, roots: &'a [Source]) -> Self {
-        Self { catalog, roots, kept: Vec::new(), next: 0 }
-    }
-
-    pub(super) fn close(&mut self) {
-        self.kept.clear();
+        Self { catalog, roots, kept: VecDeque::new() }
     }
 
     /// Opens an item. Returns `None` if the item has changed since the catalog was made.
@@ -195,28 +174,20 @@ impl<'a> Opener<'a> {
     }
 
     fn directory(&mut self, number: u32) -> sys::Result<std::os::fd::BorrowedFd<'_>> {
-        let found = match self.kept.iter().position(|(kept, _)| *kept == number) {
-            Some(found) => found,
-            None => {
-                let directory = &self.catalog.directories[number as usize];
-                let root = self.roots[usize::from(directory.root)].directory();
-                let below = directory.node.path();
-                let opened = match sys::open_beneath(root, &below, sys::PATH_ONLY | OFlags::DIRECTORY) {
-                    // An empty path is the root itself; a long one, an old kernel or a filter need another way.
-                    Err(_) => directory.node.open(root, sys::PATH_ONLY)?,
-                    Ok(opened) => opened,
-                };
-                if self.kept.len() < Self::KEPT {
-                    self.kept.push((number, opened));
-                    self.kept.len() - 1
-                } else {
-                    self.next = (self.next + 1) % Self::KEPT;
-                    self.kept[self.next] = (number, opened);
-                    self.next
-                }
-            }
-        };
-        Ok(self.kept[found].1.as_fd())
+        let found = self.kept.iter().position(|(kept, _)| *kept == number);
+        if found.is_none() {
+            let directory = &self.catalog.directories[number as usize];
+            let root = self.roots[usize::from(directory.root)].directory();
+            let below = directory.node.path();
+            let opened = match sys::open_beneath(root, &below, sys::PATH_ONLY | OFlags::DIRECTORY) {
+                // An empty path is the root itself; a long one, an old kernel or a filter need another way.
+                Err(_) => directory.node.open(root, sys::PATH_ONLY)?,
+                Ok(opened) => opened,
+            };
+            self.kept.truncate(Self::KEPT - 1);
+            self.kept.push_front((number, opened));
+        }
+        Ok(self.kept[found.unwrap_or(0)].1.as_fd())
     }
 }
 

@@ -22,9 +22,9 @@ const SMALL: u64 = 64 * 1024;
 /// btrfs keeps nothing longer in its metadata.
 const LONGEST_INLINE: u64 = 4096;
 
-/// Returns whether contents are a placeholder for those of one group. A hash would have the lowest bit set.
+/// Returns whether contents are a placeholder for those of one group, which has to be hashed. A hash would have the lowest bit set.
 fn is_placeholder(known: &KnownContent) -> bool {
-    known.is_known() && known.content[0] & 1 == 0
+    known.is_known() && known.content[0] & 1 == 0 && known.address != INLINE
 }
 
 /// The contents read of files that share all their extents, which need to be read once.
@@ -79,7 +79,7 @@ impl Finder<'_> {
             let range = begin..begin + team.len();
             begin = range.end;
             for index in range.clone() {
-                if is_placeholder(&self.known[index]) && self.known[index].address != INLINE {
+                if is_placeholder(&self.known[index]) {
                     self.known[index].content = Content::default();
                 }
             }
@@ -105,7 +105,7 @@ impl Finder<'_> {
     /// Reads and hashes files, in the order in which they lie in their directories.
     fn hash(&mut self, mut wanted: Vec<u32>, sharing: &mut Sharing) {
         let catalog = self.catalog;
-        wanted.sort_unstable_by_key(|&index| catalog.directory(&catalog.items[index as usize]));
+        wanted.sort_unstable_by_key(|&index| catalog.items[index as usize].directory);
         let (large, mut whole): (Vec<u32>, Vec<u32>) =
             wanted.into_iter().partition(|&index| catalog.items[index as usize].size > SMALL);
         let beginnings = self.read(&large, sharing, true);
@@ -146,7 +146,7 @@ impl Finder<'_> {
                 Err(errno) => return worker.left.push((index, LeftReason::Skipped(reason(errno)))),
             };
             let btrfs = self.volumes[usize::from(item.device)].rules == SpaceRules::Btrfs;
-            let mut lies = Vec::new();
+            let mut lies = None;
             if !beginning
                 && (btrfs && item.size <= LONGEST_INLINE || item.size > SMALL)
                 && let Ok(extents) = extents_of(file.as_fd())
@@ -156,19 +156,16 @@ impl Finder<'_> {
                     let mut content = Content::default();
                     content[8..].copy_from_slice(&item.inode.to_le_bytes());
                     content[1] = 1;
-                    worker.found.push((index, KnownContent { content, address: INLINE }));
-                    return;
+                    return worker.found.push((index, KnownContent { content, address: INLINE }));
                 }
                 if item.size > SMALL && extents.iter().all(|extent| extent.shared && extent.has_address) {
-                    lies = extents.iter().map(|extent| (extent.logical, extent.physical)).collect();
-                    let key = (item.file_system, item.size, std::mem::take(&mut lies));
-                    let known = seen.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
-                    if let Some(content) = known {
-                        worker.found.push((index, KnownContent { content, address: 0 }));
-                        return;
-                    }
-                    lies = key.2;
+                    let places: Vec<_> = extents.iter().map(|extent| (extent.logical, extent.physical)).collect();
+                    lies = Some((item.file_system, item.size, places)).filter(|_| !extents.is_empty());
                 }
+            }
+            let seen = || seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(content) = lies.as_ref().and_then(|lies| seen().get(lies).copied()) {
+                return worker.found.push((index, KnownContent { content, address: 0 }));
             }
             let content = match beginning {
                 true => worker.reader.beginning(file.as_fd()).map(Some),
@@ -181,9 +178,8 @@ impl Finder<'_> {
                         worker.hashed = (worker.hashed.0 + 1, worker.hashed.1 + item.size);
                         self.options.progress.add(0, item.size);
                     }
-                    if !lies.is_empty() {
-                        let key = (item.file_system, item.size, lies);
-                        seen.lock().unwrap_or_else(PoisonError::into_inner).insert(key, content);
+                    if let Some(lies) = lies {
+                        seen().insert(lies, content);
                     }
                 }
                 Ok(None) => worker.left.push((index, CHANGED)),
@@ -192,9 +188,8 @@ impl Finder<'_> {
             }
         };
         let mut found = Vec::new();
-        let close = |worker: &mut HashWorker<'_>| worker.opener.close();
         let turns = Turns::in_order(wanted.len());
-        for worker in for_each(self.threads, self.roots, &turns, || self.stopped(), state, work, close) {
+        for worker in for_each(self.threads, &turns, || self.stopped(), state, work) {
             found.extend(worker.found);
             sharing.leave(worker.left);
             sharing.hashed.0 += worker.hashed.0;
@@ -238,11 +233,8 @@ impl Finder<'_> {
                 continue;
             }
             for index in range.clone() {
-                if !self.known[index].is_known()
-                    || is_placeholder(&self.known[index]) && self.known[index].address != INLINE
-                {
-                    let address = self.known[index].address;
-                    self.known[index] = KnownContent { address, ..KnownContent::default() };
+                if !self.known[index].is_known() || is_placeholder(&self.known[index]) {
+                    self.known[index].content = Content::default();
                     to_hash.push(index as u32);
                 }
             }

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use self::apply::Sharing;
 use self::cache::Cache;
-use self::catalog::{Catalog, Collector, SharedCatalog, can_share, left_elsewhere};
+use self::catalog::{Catalog, Collector, can_share, left_elsewhere};
 use self::finder::Finder;
 pub use self::report::{DedupeMode, DedupeOptions, DedupeReport, HashedFiles, LeftFiles, SharedFiles};
 use super::volumes::{Volume, Volumes};
@@ -53,7 +53,7 @@ fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> 
     let asked = asked.into_iter().zip(nested).filter(|(root, is_nested)| !is_nested && !is_source(root));
     let asked: Vec<_> = asked.map(|(root, _)| root).collect();
     roots.extend(asked);
-    let (volumes, troubles, collecting) = (Volumes::default(), UnreadableEntries::default(), SharedCatalog::default());
+    let (volumes, troubles) = (Volumes::default(), UnreadableEntries::default());
     let threads = thread_count(options.threads);
     for root in &roots {
         refuse_where_impossible(root, &volumes)?;
@@ -67,11 +67,11 @@ fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> 
         cancel: &options.cancel,
         troubles: &troubles,
     };
-    let collectors = walk.run(|| Collector::new(&collecting))?;
+    let collectors = walk.run(Collector::default)?;
     let mut report =
         DedupeReport { files: collectors.iter().map(|collector| collector.files).sum(), ..DedupeReport::default() };
     report.left_alone.extend(left_elsewhere(&collectors, &roots));
-    let mut catalog = Catalog::new(collectors, &collecting);
+    let mut catalog = Catalog::new(collectors);
     let all = volumes.all();
     let used: Vec<&Arc<Volume>> = all.iter().filter(|volume| can_share(volume)).collect();
     let caches = load_caches(&all, options, &mut report);

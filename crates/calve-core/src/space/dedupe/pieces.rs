@@ -105,7 +105,7 @@ fn in_order(finder: &Finder<'_>, groups: &FileGroups) -> Vec<(u32, u32)> {
     let mut order: Vec<(u32, u32)> = (0..groups.ends.len())
         .map(|group| (group as u32, groups.range(group)))
         .filter(|(_, range)| against == 0 || is_source(range.start) && !is_source(range.end - 1))
-        .map(|(group, range)| (finder.catalog.directory(item(range.start)), group))
+        .map(|(group, range)| (item(range.start).directory, group))
         .collect();
     order.sort_unstable();
     order

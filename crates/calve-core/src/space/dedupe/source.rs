@@ -33,8 +33,7 @@ pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
             chooser.best.push((group, best));
         }
     };
-    let close = |chooser: &mut Chooser<'_>| chooser.opener.close();
-    for chooser in for_each(finder.threads, finder.roots, &turns, || finder.stopped(), state, work, close) {
+    for chooser in for_each(finder.threads, &turns, || finder.stopped(), state, work) {
         for (group, best) in chooser.best {
             groups.members_mut(group).swap(0, best);
         }

@@ -7,9 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::sys;
 use crate::tree::pool::joined;
-use crate::tree::source::Source;
 
 /// A set of allocation groups, as bits; empty for work that conflicts with no other.
 pub(super) type GroupMask = u64;
@@ -92,17 +90,12 @@ impl Drop for Turn<'_> {
 }
 
 /// Calls `work` with a worker's state and the number of each piece, in parallel, until `stopped`. Returns the states.
-///
-/// The threads have descriptor tables of their own. So `work` must use no descriptors but those of `roots` and what it opened, and
-/// `close` must leave none in a state.
 pub(super) fn for_each<W: Send>(
     threads: usize,
-    roots: &[Source],
     turns: &Turns,
     stopped: impl Fn() -> bool + Sync,
     state: impl Fn() -> W + Sync,
     work: impl Fn(&mut W, usize) + Sync,
-    close: impl Fn(&mut W) + Sync,
 ) -> Vec<W> {
     let worker = || {
         let mut state = state();
@@ -115,17 +108,11 @@ pub(super) fn for_each<W: Send>(
                 }
             }
         }
-        close(&mut state);
         state
-    };
-    let keep: Vec<_> = roots.iter().map(Source::directory).collect();
-    let other = || {
-        sys::private_descriptors(&keep);
-        worker()
     };
     std::thread::scope(|scope| {
         // This thread is one of them, so that the work is done even where no other can be started.
-        let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, other).ok();
+        let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, worker).ok();
         let others: Vec<_> = (1..threads.min(turns.most_threads())).map_while(start).collect();
         let mut states = vec![worker()];
         states.extend(others.into_iter().map(joined));

@@ -2,31 +2,28 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::os::fd::AsFd;
-use std::path::Path;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::inodes::Inodes;
-use super::ledger::{Ledger, Use};
+use super::measure::{self, EntrySpace, Range};
 use super::report::Usage;
-use crate::error::Error;
-use crate::space::measure::{self, DiskPart, EntrySpace, Range};
+use super::sweep::Use;
 use crate::space::volumes::Volume;
-use crate::space::walk::{OpenedDirectory, SpaceVisitor, UnreadableEntries, full_path, reason};
+use crate::space::walk::{SpaceVisitor, UnreadableEntries, full_path, reason};
 use crate::sys::{self, SpaceRules, XattrTarget, allocated, size};
 use crate::tree::node::Node;
 use crate::tree::source::Source;
+use crate::tree::walk::Folder;
 
 pub(super) struct SharedTally<'a> {
     roots: &'a [Source],
     troubles: &'a UnreadableEntries,
-    pub(super) ledger: Mutex<Ledger>,
     /// Files with several names, which are counted when all their names have been seen.
     links: Mutex<HashMap<(u32, u64), Link>>,
-    failed: Mutex<Option<Error>>,
 }
 
 struct Link {
@@ -92,15 +89,17 @@ pub(super) struct Tally {
     pub(super) sums: Vec<Sum>,
     /// The amount that belongs to a path alone and is not to be added to the total.
     pub(super) alone: Vec<Sum>,
+    pub(super) uses: Vec<Use>,
 }
 
 impl Tally {
     pub(super) fn new(roots: usize) -> Self {
-        Self { sums: vec![Sum::default(); roots + 1], alone: vec![Sum::default(); roots] }
+        Self { sums: vec![Sum::default(); roots + 1], alone: vec![Sum::default(); roots], uses: Vec::new() }
     }
 
-    pub(super) fn merge(&mut self, sums: Vec<Sum>) {
-        self.sums.iter_mut().zip(&sums).for_each(|(a, b)| a.merge(b));
+    pub(super) fn merge(&mut self, mut visitor: TallyVisitor<'_>) {
+        self.sums.iter_mut().zip(&visitor.sums).for_each(|(a, b)| a.merge(b));
+        self.uses.append(&mut visitor.uses);
     }
 }
 
@@ -112,33 +111,20 @@ pub(super) struct TallyVisitor<'a> {
 
 /// The inode number of a subvolume's root (linux/btrfs_tree.h).
 const ROOT_OF_SUBVOLUME: u64 = 256;
-/// How many extents are sorted in memory at a time.
-const IN_MEMORY: usize = 1 << 20;
-/// How many a worker collects before it takes the lock.
-const PER_WORKER: usize = 1 << 13;
 
 impl<'a> SharedTally<'a> {
-    pub(super) fn new(roots: &'a [Source], troubles: &'a UnreadableEntries, scratch: Option<&Path>) -> Self {
-        let ledger = Mutex::new(Ledger::new(IN_MEMORY, scratch));
-        Self { roots, troubles, ledger, links: Mutex::default(), failed: Mutex::default() }
+    pub(super) fn new(roots: &'a [Source], troubles: &'a UnreadableEntries) -> Self {
+        Self { roots, troubles, links: Mutex::default() }
     }
 
     fn trouble(&self, root: usize, node: &Node, name: &CStr, errno: Errno) {
         self.troubles.add(full_path(&self.roots[root], &node.path_of(name)), reason(errno));
     }
 
-    fn add(&self, uses: &mut Vec<Use>) {
-        let added = self.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(uses);
-        if let Err(error) = added {
-            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        }
-    }
-
     /// Counts the files with several names.
-    pub(super) fn charge_links(&self, tally: &mut Tally, nested: &[bool]) -> Result<(), Error> {
+    pub(super) fn charge_links(&self, tally: &mut Tally, nested: &[bool]) {
         let links = std::mem::take(&mut *self.links.lock().unwrap_or_else(PoisonError::into_inner));
         let roots = self.roots.len();
-        let mut uses = Vec::new();
         for link in links.into_values() {
             let tops: Vec<_> = link.seen.iter().filter(|(root, ..)| !nested[*root]).collect();
             let only = match tops.as_slice() {
@@ -150,16 +136,11 @@ impl<'a> SharedTally<'a> {
                 // In the total by way of the one path that has it, or on its own account.
                 let sum =
                     if only == Some(root) || nested[root] { &mut tally.sums[root] } else { &mut tally.alone[root] };
-                self.charge(&link, sum, root as u32, (seen, names), &mut uses);
+                self.charge(&link, sum, root as u32, (seen, names), &mut tally.uses);
             }
             if only.is_none() {
-                self.charge(&link, &mut tally.sums[roots], roots as u32, in_all, &mut uses);
+                self.charge(&link, &mut tally.sums[roots], roots as u32, in_all, &mut tally.uses);
             }
-        }
-        self.add(&mut uses);
-        match self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(error) => Err(error),
-            None => Ok(()),
         }
     }
 
@@ -179,8 +160,7 @@ impl<'a> SharedTally<'a> {
             Ok(directory) => directory,
             Err(errno) => return self.trouble(link.root, &link.node, &link.name, errno),
         };
-        let here = OpenedDirectory { root: link.root, node: &link.node, fd: directory.as_fd(), volume: &link.volume };
-        if let Err(errno) = measure_into(sum, &here, &link.name, &link.stat, root, uses) {
+        if let Err(errno) = measure_into(sum, &link.volume, (directory.as_fd(), &link.name), &link.stat, (root, uses)) {
             self.trouble(link.root, &link.node, &link.name, errno);
         }
     }
@@ -200,17 +180,12 @@ fn count(sum: &mut Sum, stat: &Stat) {
 /// Adds an entry that goes when the path goes.
 fn measure_into(
     sum: &mut Sum,
-    here: &OpenedDirectory<'_>,
-    name: &CStr,
+    volume: &Volume,
+    entry: (BorrowedFd<'_>, &CStr),
     stat: &Stat,
-    root: u32,
-    uses: &mut Vec<Use>,
+    uses: (u32, &mut Vec<Use>),
 ) -> Result<(), Errno> {
-    let volume = here.volume;
-    let every = volume.subvolume.is_some();
-    let measured = measure::entry(here.fd, name, stat, volume, every, |part| {
-        uses.push(use_of(volume, root, &part));
-    });
+    let measured = measure::entry(entry, stat, volume, uses);
     if matches!(volume.rules, SpaceRules::Btrfs | SpaceRules::Xfs) {
         sum.inodes.insert(volume.device, stat.st_ino);
     }
@@ -232,41 +207,36 @@ fn measure_into(
 impl<'a> TallyVisitor<'a> {
     pub(super) fn new(shared: &'a SharedTally<'a>) -> Self {
         let sums = vec![Sum::default(); shared.roots.len()];
-        Self { shared, sums, uses: Vec::with_capacity(PER_WORKER) }
+        Self { shared, sums, uses: Vec::new() }
     }
 
-    pub(super) fn finish(mut self) -> Result<Vec<Sum>, Error> {
-        self.shared.add(&mut self.uses);
-        Ok(self.sums)
-    }
-
-    fn link(&self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
+    fn link(&self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {
         let mut links = self.shared.links.lock().unwrap_or_else(PoisonError::into_inner);
-        let link = links.entry((here.volume.device, stat.st_ino)).or_insert_with(|| Link {
-            volume: Arc::clone(here.volume),
-            root: here.root,
-            node: Arc::clone(here.node),
+        let link = links.entry((volume.device, stat.st_ino)).or_insert_with(|| Link {
+            volume: Arc::clone(volume),
+            root: folder.tree,
+            node: Arc::clone(folder.node),
             name: name.to_owned(),
             stat: *stat,
             seen: Vec::new(),
         });
         let items = measure::name_items(name);
-        match link.seen.iter_mut().find(|(root, ..)| *root == here.root) {
+        match link.seen.iter_mut().find(|(root, ..)| *root == folder.tree) {
             Some((_, seen, names)) => (*seen, *names) = (*seen + 1, *names + items),
-            None => link.seen.push((here.root, 1, items)),
+            None => link.seen.push((folder.tree, 1, items)),
         }
     }
 }
 
 impl SpaceVisitor for TallyVisitor<'_> {
-    fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat) {
-        let sum = &mut self.sums[here.root];
+    fn directory(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, stat: &Stat) {
+        let sum = &mut self.sums[folder.tree];
         sum.usage.entries.directories += 1;
         sum.usage.allocated += allocated(stat);
-        let (mut measured, inode) = (EntrySpace::default(), XattrTarget::Open(here.fd));
-        match here.volume.rules {
+        let (mut measured, inode) = (EntrySpace::default(), XattrTarget::Open(folder.directory));
+        match volume.rules {
             SpaceRules::Btrfs => {
-                let name = here.node.parent().map_or(c"", |(_, name)| name);
+                let name = folder.node.parent().map_or(c"", |(_, name)| name);
                 measured.items = measure::inode_items(inode) + measure::name_items(name);
                 if stat.st_ino == ROOT_OF_SUBVOLUME {
                     measured.items += measure::SUBVOLUME_ITEMS;
@@ -277,30 +247,22 @@ impl SpaceVisitor for TallyVisitor<'_> {
             SpaceRules::Exact | SpaceRules::Xfs => measured.other = Range::exactly(allocated(stat)),
         }
         measured.exclusive = measured.other.min;
-        sum.add(here.volume, &measured);
-        if here.volume.rules == SpaceRules::Xfs {
-            sum.inodes.insert(here.volume.device, stat.st_ino);
+        sum.add(volume, &measured);
+        if volume.rules == SpaceRules::Xfs {
+            sum.inodes.insert(volume.device, stat.st_ino);
         }
     }
 
-    fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
+    fn entry(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {
         if stat.st_nlink > 1 {
-            return self.link(here, name, stat);
+            return self.link(folder, volume, name, stat);
         }
-        let sum = &mut self.sums[here.root];
+        let sum = &mut self.sums[folder.tree];
         count(sum, stat);
-        sum.add(here.volume, &EntrySpace { items: measure::name_items(name), ..EntrySpace::default() });
-        if let Err(errno) = measure_into(sum, here, name, stat, here.root as u32, &mut self.uses) {
-            self.shared.trouble(here.root, here.node, name, errno);
-        }
-        if self.uses.len() >= PER_WORKER {
-            self.shared.add(&mut self.uses);
+        sum.add(volume, &EntrySpace { items: measure::name_items(name), ..EntrySpace::default() });
+        let uses = (folder.tree as u32, &mut self.uses);
+        if let Err(errno) = measure_into(sum, volume, (folder.directory, name), stat, uses) {
+            self.shared.trouble(folder.tree, folder.node, name, errno);
         }
     }
-}
-
-/// Converts a part to a use of an extent, as the ledger keeps it.
-fn use_of(volume: &Volume, root: u32, part: &DiskPart) -> Use {
-    let DiskPart { start, length, shared, encoded, family } = *part;
-    Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }
 }

@@ -1,24 +1,21 @@
 //! From the sums to the report: how much is shared with which tree, and how much deleting frees.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::inodes::Inodes;
-use super::ledger::Use;
+use super::measure::Range;
 use super::report::Usage;
-use super::sweep::sweep;
-use super::tally::{SharedTally, Sum, Tally};
+use super::sweep::{Use, sweep};
+use super::tally::{Sum, Tally};
 use crate::error::{Error, IoContext};
 use crate::report::Warning;
-use crate::space::measure::Range;
 use crate::space::volumes::{Volume, Volumes};
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 
-/// Computes the usage of each path, and of all paths together.
 pub(super) fn verdict(
-    tally: Tally,
-    shared: &SharedTally<'_>,
+    mut tally: Tally,
     volumes: &Volumes,
     nested: &[bool],
     all_seen: bool,
@@ -28,8 +25,7 @@ pub(super) fn verdict(
     let inodes: Vec<Inodes> = scopes.iter_mut().map(|scope| std::mem::take(&mut scope.inodes)).collect();
     let volumes = volumes.all();
     let exact: Vec<bool> = (0..volumes.len() as u32).map(|number| is_exact(&volumes, number)).collect();
-    let mut ledger = shared.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut sorted = ledger.sorted()?;
+    tally.uses.sort_unstable();
     let mut extents: Vec<Option<ExtentLookup<'_>>> = volumes
         .iter()
         .zip(&exact)
@@ -39,7 +35,7 @@ pub(super) fn verdict(
         Some(Some(by_extent)) => by_extent.look_up(one, &inodes),
         _ => Ok(()),
     };
-    sweep(&mut sorted, roots + 1, look_up, |piece| {
+    sweep(&tally.uses, roots + 1, look_up, |piece| {
         let in_all: u32 = (0..=roots).filter(|&root| root == roots || !nested[root]).map(|r| piece.uses[r]).sum();
         let exact = exact.get(piece.file_system as usize) == Some(&true);
         for (index, scope) in scopes.iter_mut().enumerate() {
@@ -140,7 +136,7 @@ impl<'a> ExtentLookup<'a> {
         let end = if one.encoded { one.start + 1 } else { one.end };
         let mut address = one.start.max(self.done);
         while address < end {
-            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, self.volume.path())? else {
+            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, &self.volume.path)? else {
                 return Ok(());
             };
             if extent.start >= end {
@@ -165,7 +161,6 @@ impl<'a> ExtentLookup<'a> {
     }
 }
 
-/// Computes the figures that depend on everything else.
 fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
     let mut usage = sum.usage;
     let mut all = Range::default();
@@ -222,7 +217,7 @@ fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {
     let unknown = volumes.iter().find(|volume| volume.rules == SpaceRules::Unknown);
     let warning = unknown.map(|volume| Warning {
         code: WarningCode::SharingUnknown,
-        path: Some(volume.path().to_path_buf()),
+        path: Some(volume.path.clone()),
         message: format!(
             "{} does not tell what files share, so some figures are bounds",
             sys::file_system_name(volume.directory())

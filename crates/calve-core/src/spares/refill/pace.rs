@@ -15,7 +15,6 @@ use crate::vocabulary::operation::Operation;
 pub(super) const LONGEST_BEFORE: Duration = Duration::from_secs(3600);
 /// How long it waits for the machine while it builds one.
 const LONGEST: Duration = Duration::from_secs(300);
-/// How often the machine is looked at.
 const STEP: Duration = Duration::from_secs(1);
 /// The share of the time in which some task waits for processor, memory or disk, from which on the machine is busy.
 const MOST: [f64; 3] = [0.4, 0.05, 0.4];
@@ -92,7 +91,6 @@ pub(super) struct RefillPace {
 #[derive(Debug)]
 struct State {
     last: LoadSample,
-    /// When to look again.
     due: Instant,
     is_over: bool,
 }
@@ -137,7 +135,6 @@ impl Pace for RefillPace {
     }
 }
 
-/// Returns whether a fifth of the disk is free.
 fn has_room(set: &Set) -> Result<bool, Error> {
     let directory = set.create_directory()?;
     let status = rustix::fs::fstatvfs(directory.as_fd()).io(Operation::Stat, set.directory_path())?;

@@ -20,7 +20,7 @@ use super::set::Spares;
 use crate::claim::ask::Answer;
 use crate::claim::check::{CheckFailure, CheckRequest, check};
 use crate::claim::hand_over::fitness;
-use crate::claim::store::{Home, Set, SpareDirectory, SpareSource};
+use crate::claim::store::{Home, Set, SpareDirectory, SpareSource, spares_in};
 use crate::error::{Error, IoContext};
 use crate::progress::CancelToken;
 use crate::sys;
@@ -157,7 +157,6 @@ impl Watcher {
         Ok(())
     }
 
-    /// Waits until something happens, and takes care of it.
     fn wait(&mut self, door: &QuestionSocket, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         let trackers = self.sources.values().filter_map(|one| one.tracker.as_ref().ok());
         let longest = if trackers.clone().any(Tracker::is_settling) { Duration::ZERO } else { QUIET };
@@ -228,7 +227,7 @@ impl WatchedSource {
         }
         // Their disk may be mounted again.
         let Some(directory) = set.open_directory()? else { return Ok(()) };
-        let found = set.spares_in(directory)?;
+        let found = spares_in(directory)?;
         self.bases.retain(|spare, _| found.iter().any(|one| one.id(set) == *spare));
         for one in found {
             let id = one.id(set);
@@ -293,7 +292,6 @@ impl WatchedSource {
         Ok(Some(Base { moment, directories }))
     }
 
-    /// Does the work between questions.
     fn go_on(&mut self, happened: bool, options: &mut WatchOptions<'_>) {
         if let Ok(tracker) = &mut self.tracker {
             let mut known = tracker.catch_up();

@@ -1,13 +1,13 @@
 //! The watcher's socket, and the lock that makes it the only one.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation};
 use rustix::io::Errno;
 
 use crate::claim::ask::{Answer, SOCKET, socket_path};
@@ -16,9 +16,6 @@ use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::vocabulary::operation::Operation;
-
-/// The name of the lock that the watcher holds.
-const LOCK: &str = "watch.lock";
 
 /// Where questions come in. The store is closed to other users, and so is this.
 pub(super) struct QuestionSocket {
@@ -30,12 +27,7 @@ pub(super) struct QuestionSocket {
 impl QuestionSocket {
     /// Takes the watcher's lock, and listens on the socket. Returns `None` if another process has the lock.
     pub(super) fn open(home: &Home) -> Result<Option<Self>, Error> {
-        let lock_path = home.path().join(LOCK);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
-        let lock = sys::open_with(home.directory(), LOCK, flags, Mode::RUSR | Mode::WUSR);
-        let lock = lock.io(Operation::LockSpares, &lock_path)?;
-        let lock = HeldLock::take(lock, FlockOperation::NonBlockingLockExclusive);
-        let Some(lock) = lock.io(Operation::LockSpares, &lock_path)? else { return Ok(None) };
+        let Some(lock) = home.take("watch.lock", FlockOperation::NonBlockingLockExclusive)? else { return Ok(None) };
         // The leftover of a killed one.
         let path = home.path().join(SOCKET);
         let removed = rustix::fs::unlinkat(home.directory(), SOCKET, AtFlags::empty());
@@ -84,7 +76,6 @@ impl Drop for QuestionSocket {
     }
 }
 
-/// One question, and the connection that waits for its answer.
 pub(super) struct Question {
     stream: UnixStream,
     pub(super) spare: String,
@@ -92,21 +83,16 @@ pub(super) struct Question {
 
 impl Question {
     /// Reads a question from a connection. Returns `None` for one that does not come in time, or is not a question.
-    fn read(mut stream: UnixStream) -> Option<Self> {
+    fn read(stream: UnixStream) -> Option<Self> {
         const PATIENCE: Duration = Duration::from_millis(500);
         const LONGEST: u64 = 256;
         stream.set_nonblocking(false).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         stream.set_write_timeout(Some(PATIENCE)).ok()?;
         let mut text = Vec::new();
-        let mut byte = [0];
-        while (text.len() as u64) < LONGEST && stream.read(&mut byte).ok()? == 1 {
-            if byte == *b"\n" {
-                return Some(Self { stream, spare: String::from_utf8(text).ok()? });
-            }
-            text.extend(byte);
-        }
-        None
+        BufReader::new((&stream).take(LONGEST)).read_until(b'\n', &mut text).ok()?;
+        let spare = String::from_utf8(text.strip_suffix(b"\n")?.to_vec()).ok()?;
+        Some(Self { stream, spare })
     }
 
     /// Answers. The process that asked may be gone.

@@ -9,7 +9,6 @@
 //! it opened the file, even when that is gone. So a name that is removed may have been a second one of another entry, which changed by it:
 //! from then on nothing is known, until everything is compared anew.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,30 +50,22 @@ pub enum UntrackedReason {
 
 /// The directories that all trackers of a program may watch together.
 pub(crate) struct WatchBudget {
-    left: Cell<usize>,
+    directories: usize,
+    /// Copies of this are the parts that were taken.
+    taken: Rc<()>,
 }
 
 impl WatchBudget {
     pub(crate) fn new(directories: usize) -> Rc<Self> {
-        Rc::new(Self { left: Cell::new(directories) })
+        Rc::new(Self { directories, taken: Rc::default() })
     }
 
-    fn take(self: &Rc<Self>) -> Option<WatchShare> {
-        self.left.set(self.left.get().checked_sub(1)?);
-        Some(WatchShare(Rc::clone(self)))
-    }
-}
-
-/// One directory's part of the budget, given back when this is dropped.
-struct WatchShare(Rc<WatchBudget>);
-
-impl Drop for WatchShare {
-    fn drop(&mut self) {
-        self.0.left.set(self.0.left.get() + 1);
+    /// Takes the part of one directory, which is given back when it is dropped.
+    fn take(&self) -> Option<Rc<()>> {
+        (Rc::strong_count(&self.taken) <= self.directories).then(|| Rc::clone(&self.taken))
     }
 }
 
-/// A tree that is watched.
 pub(crate) struct Tracker {
     path: PathBuf,
     identity: (u64, u64),
@@ -84,7 +75,6 @@ pub(crate) struct Tracker {
     directories: HashMap<i32, Directory>,
     /// The watch of each path, which is the path of that watch's directory.
     by_path: BTreeMap<PathBuf, i32>,
-    /// Grows with each change.
     sequence: u64,
     /// Directories that came, and are not watched yet.
     came: Vec<PathBuf>,
@@ -100,7 +90,6 @@ pub(crate) struct Tracker {
 struct Directory {
     path: PathBuf,
     identity: (u64, u64),
-    /// When anything in it last changed.
     changed: u64,
     /// Files that may be open for writing.
     suspects: HashMap<CString, Suspicion>,
@@ -108,7 +97,7 @@ struct Directory {
     replaced: HashSet<CString>,
     /// No lease can be had of a file in it: it is another user's.
     is_open_ended: bool,
-    _share: WatchShare,
+    _share: Rc<()>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,7 +108,6 @@ enum Suspicion {
     ByAnyName,
 }
 
-/// Files that are leased at a time.
 const BATCH: usize = 64;
 
 impl Tracker {
@@ -197,19 +185,13 @@ impl Tracker {
 
     fn drain(&mut self) {
         let mut events = Vec::new();
-        let mut take = |event: &WatchEvent<'_>| {
-            let name = event.name.map(CStr::to_owned);
-            events.push((event.watch, event.happening, event.is_directory, event.cookie, name));
-        };
-        if self.watches.drain(&mut take).is_err() {
+        if self.watches.drain(|event| events.push(event)).is_err() {
             self.lose(UntrackedReason::Overflow);
         }
-        for (watch, happening, is_directory, cookie, name) in events {
-            self.apply(&WatchEvent { watch, happening, is_directory, cookie, name: name.as_deref() });
-        }
+        events.iter().for_each(|event| self.apply(event));
     }
 
-    fn apply(&mut self, event: &WatchEvent<'_>) {
+    fn apply(&mut self, event: &WatchEvent) {
         match event.happening {
             WatchEventKind::Overflow => return self.lose(UntrackedReason::Overflow),
             WatchEventKind::Unmounted => return self.lose(UntrackedReason::Gone),
@@ -225,7 +207,7 @@ impl Tracker {
             WatchEventKind::Opened if event.is_directory => return,
             _ => {}
         }
-        let name = match event.name {
+        let name = match event.name.as_deref() {
             Some(name) if is_calves_own(name.to_bytes()) => return,
             name => name,
         };
@@ -258,7 +240,7 @@ impl Tracker {
     }
 
     /// Takes note of what happened to anything else in a watched directory.
-    fn file(&mut self, event: &WatchEvent<'_>, name: &CStr) {
+    fn file(&mut self, event: &WatchEvent, name: &CStr) {
         // A file that was moved within the tree is still there, and looked at where it is now.
         if let Some(cookie) = self.moved.take()
             && (event.happening, event.cookie) != (WatchEventKind::MovedHere, cookie)
@@ -289,7 +271,6 @@ impl Tracker {
         }
     }
 
-    /// Ends the watches of the tree that was at `path`.
     fn forget_tree(&mut self, path: &Path) {
         let below = self.by_path.range::<Path, _>((std::ops::Bound::Included(path), std::ops::Bound::Unbounded));
         let gone: Vec<i32> = below.take_while(|(one, _)| one.starts_with(path)).map(|(_, watch)| *watch).collect();
@@ -307,7 +288,6 @@ impl Tracker {
         }
     }
 
-    /// Watches a directory and all below it.
     fn enter(&mut self, root: BorrowedFd<'_>, path: PathBuf) {
         let mut waiting = vec![path];
         while self.lost.is_none()
@@ -358,8 +338,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// Notes that the directory of a watch is at `path`.
-    fn note_path(&mut self, watch: i32, path: &Path, identity: (u64, u64), share: WatchShare) {
+    fn note_path(&mut self, watch: i32, path: &Path, identity: (u64, u64), share: Rc<()>) {
         // It may have been moved, and the event for that wait in the queue.
         self.forget(watch);
         if let Some(before) = self.by_path.insert(path.to_path_buf(), watch)
@@ -458,7 +437,6 @@ enum Lease {
     /// It is gone, or is no file whose contents can be written.
     NoFile,
     Written,
-    /// It cannot be told.
     Impossible,
 }
 

@@ -43,7 +43,7 @@ impl Watches {
     }
 
     /// Takes what has happened so far off the queue.
-    pub(crate) fn drain(&mut self, mut each: impl FnMut(&WatchEvent<'_>)) -> Result<()> {
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(WatchEvent)) -> Result<()> {
         // Events that come while this goes on are left for the next call: a busy tree must not keep it here.
         let mut rest = rustix::io::ioctl_fionread(&self.queue)?;
         let mut reader = inotify::Reader::new(&self.queue, &mut self.buffer);
@@ -55,12 +55,12 @@ impl Watches {
                 Err(errno) => return Err(errno),
             };
             rest = rest.saturating_sub(length(event.file_name()));
-            each(&translated(&event));
+            each(translated(&event));
         }
         // The reader may hold more than was asked for.
         while !reader.is_buffer_empty() {
             match reader.next() {
-                Ok(event) => each(&translated(&event)),
+                Ok(event) => each(translated(&event)),
                 Err(_) => break,
             }
         }
@@ -79,7 +79,7 @@ fn length(name: Option<&CStr>) -> u64 {
     (HEAD + name) as u64
 }
 
-fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
+fn translated(event: &inotify::Event<'_>) -> WatchEvent {
     const KINDS: [(ReadFlags, WatchEventKind); 9] = [
         (ReadFlags::QUEUE_OVERFLOW, WatchEventKind::Overflow),
         (ReadFlags::UNMOUNT, WatchEventKind::Unmounted),
@@ -98,7 +98,7 @@ fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
         happening: first.map_or(WatchEventKind::Changed, |(_, kind)| *kind),
         is_directory: flags.contains(ReadFlags::ISDIR),
         cookie: event.cookie(),
-        name: event.file_name(),
+        name: event.file_name().map(CStr::to_owned),
     }
 }
 

@@ -22,7 +22,7 @@ impl Watches {
         match *self {}
     }
 
-    pub(crate) fn drain(&mut self, _each: impl FnMut(&WatchEvent<'_>)) -> Result<()> {
+    pub(crate) fn drain(&mut self, _each: impl FnMut(WatchEvent)) -> Result<()> {
         match *self {}
     }
 

@@ -15,7 +15,6 @@ use calve_receipt::DiskUsageReceipt;
 /// Returns what deleting these trees would free at most. What they share with each other counts once, and what they share with others not.
 pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Failure> {
     let mut options = DiskUsageOptions::default();
-    options.scratch = Some(std::env::temp_dir());
     options.cancel = cancel.clone();
     Ok(disk_usage(paths, &options)?.total.frees_max)
 }
@@ -23,7 +22,6 @@ pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Fail
 pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
-    options.scratch = Some(std::env::temp_dir());
     options.threads = space::threads_of_a_test();
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();

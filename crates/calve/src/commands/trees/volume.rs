@@ -2,7 +2,7 @@ use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
-use calve_volume::{Error, ExaminedProblem, NewVolume, VolumePlan, VolumeState, Volumes, WayToRoot};
+use calve_volume::{Error, NewVolume, Problem, VolumePlan, VolumeState, Volumes, WayToRoot};
 
 use crate::cli::volume::{
     AttachArguments, CreateArguments, DetachArguments, DoctorArguments, GrowArguments, ListArguments, Output,
@@ -59,7 +59,7 @@ fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
             }
             Err(Error::Unusable { problem, .. }) => {
                 lines.push_str(&format!("{name:<16} damaged: {problem}\n"));
-                damaged(&name, vec![ExaminedProblem { problem, is_repaired: false }])
+                damaged(&name, vec![finding(&problem, false)])
             }
             Err(error) => return Err(error.into()),
         };
@@ -129,8 +129,8 @@ fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure>
             return Err(Failure::stated(REFUSED, text, "`--yes` deletes it without asking"));
         }
     }
-    let removed = volumes.remove(name)?;
-    say(output, || format!("deleted the volume {name}, which took up {}", size(removed.freed_bytes)));
+    let freed_bytes = volumes.remove(name)?;
+    say(output, || format!("deleted the volume {name}, which took up {}", size(freed_bytes)));
     document(output, Vec::new())
 }
 
@@ -143,8 +143,8 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
     let mut is_well = true;
     for name in names {
         let findings = examine(volumes, &name, cancel)?;
-        is_well &= findings.iter().all(|finding| finding.is_repaired);
-        for ExaminedProblem { problem, is_repaired } in &findings {
+        is_well &= findings.iter().all(|(_, is_repaired)| *is_repaired);
+        for (problem, is_repaired) in &findings {
             match is_repaired {
                 true => say(&arguments.output, || format!("{name}: repaired: {problem}")),
                 false => output::error(
@@ -160,19 +160,19 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
             Ok(volume) => receipt(&volumes.look(volume)?),
             Err(_) => damaged(&name, Vec::new()),
         };
-        receipt.problems = findings.iter().map(problem).collect();
+        receipt.problems = findings.iter().map(|(problem, is_repaired)| finding(problem, *is_repaired)).collect();
         receipts.push(receipt);
     }
     document(&arguments.output, receipts)?;
     if is_well { Ok(()) } else { Err(Failure::Reported(FAILED)) }
 }
 
-/// Looks at a volume, repairs it if that is wanted, and looks again.
-fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<ExaminedProblem>, Failure> {
+/// Looks at a volume, repairs it if that is wanted, and looks again. Returns each problem that it had, and whether that was put right.
+fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<(Problem, bool)>, Failure> {
     let before = volumes.examine(name)?;
     let is_damaged = before.iter().any(|problem| !problem.is_repairable() && !problem.is_mild());
-    if is_damaged || !before.iter().any(calve_volume::Problem::is_repairable) {
-        return Ok(before.into_iter().map(|problem| ExaminedProblem { problem, is_repaired: false }).collect());
+    if is_damaged || !before.iter().any(Problem::is_repairable) {
+        return Ok(before.into_iter().map(|problem| (problem, false)).collect());
     }
     if volumes.look(volumes.find(name)?)?.is_attached {
         // A user who does not agree is told the faults all the same.
@@ -185,8 +185,8 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<Ex
         }
     }
     let after = volumes.examine(name)?;
-    let finding = |problem| ExaminedProblem { is_repaired: !after.contains(&problem), problem };
-    Ok(before.into_iter().map(finding).collect())
+    let repaired: Vec<bool> = before.iter().map(|problem| !after.contains(problem)).collect();
+    Ok(before.into_iter().zip(repaired).collect())
 }
 
 /// Runs what root has to run, if this is root or the user agrees.
@@ -250,12 +250,10 @@ fn receipt(listed: &VolumeState) -> VolumeReceipt {
     }
 }
 
-fn damaged(name: &str, findings: Vec<ExaminedProblem>) -> VolumeReceipt {
-    let problems = findings.iter().map(problem).collect();
+fn damaged(name: &str, problems: Vec<VolumeProblem>) -> VolumeReceipt {
     VolumeReceipt { name: name.to_owned(), problems, ..VolumeReceipt::default() }
 }
 
-fn problem(finding: &ExaminedProblem) -> VolumeProblem {
-    let ExaminedProblem { problem, is_repaired } = finding;
-    VolumeProblem { code: problem.code(), message: problem.to_string(), repaired: *is_repaired }
+fn finding(problem: &Problem, repaired: bool) -> VolumeProblem {
+    VolumeProblem { code: problem.code(), message: problem.to_string(), repaired }
 }
