@@ -22,7 +22,7 @@ use crate::vocabulary::strategy::{Requirement, Strategy};
 pub(crate) struct Method {
     pub(crate) strategy: Strategy,
     /// Accepts or declines, going by the facts. Pure: no system calls.
-    pub(crate) accepts: fn(&Facts, &Criteria) -> Result<(), RefusalReason>,
+    pub(crate) accepts: fn(&Facts, &Criteria<'_>) -> Result<(), RefusalReason>,
     /// The requirements that its clones meet. The per-file strategies check `stable` while they work, and once more before publishing.
     pub(crate) meets: &'static [Requirement],
     /// It is no match for the others: only a caller that names it gets it.

@@ -12,6 +12,7 @@ use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
 use super::method::{Failure, Job, Method, Outcome, close_to_others};
 use crate::error::{Error, IoContext};
+use crate::options::Mounts;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::held_times::times;
@@ -33,15 +34,15 @@ pub(super) const METHOD: Method = Method {
     run,
 };
 
-fn accepts(facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
+fn accepts(facts: &Facts, criteria: &Criteria<'_>) -> Result<(), RefusalReason> {
     facts.snapshot.clone()?;
     if criteria.excludes {
         return Err(RefusalReason::new("entries are excluded, and a snapshot has everything"));
     }
-    if facts.nested_subvolumes > 0 && criteria.requires(Requirement::Stable) {
+    if facts.nested_subvolumes > 0 && criteria.options.requires(Requirement::Stable) {
         return Err(RefusalReason::new("nested subvolumes are snapshotted one after the other"));
     }
-    if facts.nested_subvolumes > 0 && criteria.mounts == crate::options::Mounts::Stay {
+    if facts.nested_subvolumes > 0 && criteria.options.mounts == Mounts::Stay {
         return Err(RefusalReason::new("a nested subvolume is another file system"));
     }
     Ok(())
