@@ -81,7 +81,14 @@ mod tests {
 
     fn facts(snapshot: bool, reflink: bool) -> Facts {
         let offer = |works: bool| if works { Ok(()) } else { no() };
-        Facts { snapshot: offer(snapshot), reflink: offer(reflink), ..Facts::nothing() }
+        Facts {
+            snapshot: offer(snapshot).map(|()| 0),
+            clonefile: no(),
+            reflink: offer(reflink),
+            hardlink: no(),
+            may_inline: false,
+            copies_on_server: false,
+        }
     }
 
     fn chosen(facts: &Facts, options: &CloneOptions) -> Result<Strategy, Vec<Strategy>> {

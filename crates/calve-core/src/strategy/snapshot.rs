@@ -35,14 +35,14 @@ pub(super) const METHOD: Method = Method {
 };
 
 fn accepts(facts: &Facts, criteria: &Criteria<'_>) -> Result<(), RefusalReason> {
-    facts.snapshot.clone()?;
+    let has_nested = facts.snapshot.clone()? > 0;
     if criteria.excludes {
         return Err(RefusalReason::new("entries are excluded, and a snapshot has everything"));
     }
-    if facts.nested_subvolumes > 0 && criteria.options.requires(Requirement::Stable) {
+    if has_nested && criteria.options.requires(Requirement::Stable) {
         return Err(RefusalReason::new("nested subvolumes are snapshotted one after the other"));
     }
-    if facts.nested_subvolumes > 0 && criteria.options.mounts == Mounts::Stay {
+    if has_nested && criteria.options.mounts == Mounts::Stay {
         return Err(RefusalReason::new("a nested subvolume is another file system"));
     }
     Ok(())
