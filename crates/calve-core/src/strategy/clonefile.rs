@@ -61,7 +61,7 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     let whole = close_to_others(root).io(Operation::SetStagedMode, job.part.dst)?;
     sys::keep_acl(job.part.source.directory(), root).io(Operation::SetXattrs, job.part.dst)?;
     job.part.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
-    Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
+    Ok(Outcome { whole: Some(whole), ..Outcome::default() })
 }
 
 /// Properties that the call does not keep (clonefile(2), and measurements of others).

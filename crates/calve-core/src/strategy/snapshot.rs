@@ -68,7 +68,7 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
             format!("{nested} nested subvolumes were snapshotted one after the other, not at one moment"),
         );
     }
-    Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
+    Ok(Outcome { whole: Some(whole), ..Outcome::default() })
 }
 
 /// Makes the empty directory `path`, in such a way that clones of it can be snapshots where the file system has them: on btrfs
