@@ -22,7 +22,7 @@ use super::location::DIRECTORY;
 use super::node::open_source;
 use super::pool::thread_count;
 use super::walk::{Descent, Folder, Walker, walk, whole_tree};
-use crate::error::{Error, IoContext, ShownPath, StatedRequirement, TemplateError};
+use crate::error::{Error, IoContext, ShownPath, TemplateError};
 use crate::options::internal::FrozenSince;
 use crate::options::{CloneOptions, Mounts};
 use crate::sys;
@@ -221,15 +221,12 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
     }
     for (file_system, path) in &found {
         if !sys::shows_stores(file_system.as_fd()).map_err(|errno| failed(path, errno))? {
-            return Err(Error::RequirementRefused {
-                requirement: StatedRequirement::Property(Requirement::Stable),
-                refused: Vec::new(),
-                detail: Some(format!(
-                    "`{}` is on {}, where programs can change files through a mapping (mmap) without a trace",
-                    ShownPath(path),
-                    sys::file_system_name(file_system.as_fd()),
-                )),
-            });
+            let detail = format!(
+                "`{}` is on {}, where programs can change files through a mapping (mmap) without a trace",
+                ShownPath(path),
+                sys::file_system_name(file_system.as_fd()),
+            );
+            return Err(Error::unmet(Requirement::Stable, detail));
         }
     }
     Ok(found)

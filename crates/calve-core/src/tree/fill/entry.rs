@@ -15,7 +15,7 @@ use super::links::Claim;
 use super::metadata::{Fault, same_version};
 use super::request::Files;
 use super::worker::{EntryPair, FillWorker, Later};
-use crate::error::{Error, StatedRequirement};
+use crate::error::Error;
 use crate::options::internal::KeptLinks;
 use crate::sys::{self, XattrTarget, size, stored};
 use crate::tree::file_set::{FileSet, is_sqlite};
@@ -417,8 +417,7 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
 fn not_shared(path: &Path, errno: Errno) -> Error {
     let shown = crate::error::ShownPath(path);
     let detail = format!("`{shown}` cannot share its extents: {}", std::io::Error::from(errno));
-    let requirement = StatedRequirement::Property(Requirement::Cow);
-    Error::RequirementRefused { requirement, refused: Vec::new(), detail: Some(detail) }
+    Error::unmet(Requirement::Cow, detail)
 }
 
 #[cfg(test)]
