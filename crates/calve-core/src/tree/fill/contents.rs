@@ -1,6 +1,7 @@
 //! Moving the bytes of one file: by sharing extents, or by reading and writing.
 
 use std::ffi::CStr;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -138,21 +139,32 @@ impl<'a> Mover<'a> {
         {
             return Ok(moved);
         }
-        let mut written = if on_server { self.copy_on_server(src, dst, size)? } else { 0 };
+        let begun = if on_server { self.copy_on_server(src, dst, size)? } else { 0 };
         // Files of /proc and the like say that they are empty, and are not.
         let limit = if size == 0 { u64::MAX } else { size };
-        while written < limit {
-            let wanted = usize::try_from(limit - written).unwrap_or(usize::MAX).min(self.buffer.len());
-            let length =
-                retry(|| rustix::io::read(src, &mut self.buffer[..wanted])).map_err(Fault::src(Operation::Read))?;
+        let written = self.copy_range(dst, begun..limit, |buffer, _| rustix::io::read(src, buffer))?;
+        Ok(MovedBytes { written, short: written < size, ..MovedBytes::default() })
+    }
+
+    /// Writes what `read` gives for this range of the file, as far as it gives anything. Returns the position of the end.
+    fn copy_range(
+        &mut self,
+        dst: BorrowedFd<'_>,
+        Range { start: mut position, end }: Range<u64>,
+        read: impl Fn(&mut [u8], u64) -> sys::Result<usize>,
+    ) -> Result<u64, Fault> {
+        while position < end {
+            let wanted = usize::try_from(end - position).unwrap_or(usize::MAX).min(self.buffer.len());
+            let piece = &mut self.buffer[..wanted];
+            let length = retry(|| read(piece, position)).map_err(Fault::src(Operation::Read))?;
             if length == 0 {
                 break;
             }
-            write_all(dst, &self.buffer[..length])?;
-            written += length as u64;
+            write_all_at(dst, &self.buffer[..length], position)?;
+            position += length as u64;
             self.stop_if_cancelled()?;
         }
-        Ok(MovedBytes { written, short: written < size, ..MovedBytes::default() })
+        Ok(position)
     }
 
     /// Copies the data of a file, and leaves its holes out. Returns `None` where the file system cannot tell data from holes.
@@ -181,22 +193,15 @@ impl<'a> Mover<'a> {
                 }
                 Err(errno) => return Err(Fault::src(Operation::FindHoles)(errno)),
             };
-            position = data;
             let stop = hole.min(size);
-            while position < stop {
-                let wanted = usize::try_from(stop - position).unwrap_or(usize::MAX).min(self.buffer.len());
-                let piece = &mut self.buffer[..wanted];
-                let length =
-                    retry(|| rustix::io::pread(src, &mut *piece, position)).map_err(Fault::src(Operation::Read))?;
-                if length == 0 {
-                    moved.short = true;
-                    return Ok(Some(moved));
-                }
-                write_all_at(dst, &self.buffer[..length], position)?;
-                position += length as u64;
+            position = self.copy_range(dst, data..stop, |buffer, at| rustix::io::pread(src, buffer, at))?;
+            if position > data {
                 end = position;
-                moved.written += length as u64;
-                self.stop_if_cancelled()?;
+                moved.written += position - data;
+            }
+            if position < stop {
+                moved.short = true;
+                return Ok(Some(moved));
             }
         }
         if end < size {
@@ -273,25 +278,13 @@ pub(crate) fn open_contents(
     }
 }
 
-fn write_all(dst: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Fault> {
-    while !bytes.is_empty() {
-        let length = written(retry(|| rustix::io::write(dst, bytes)))?;
-        bytes = &bytes[length..];
-    }
-    Ok(())
-}
-
-/// Prevents an endless loop on a file system that accepts nothing and gives no reason.
-fn written(length: sys::Result<usize>) -> Result<usize, Fault> {
-    match length {
-        Ok(0) => Err(Fault::dst(Operation::Write)(Errno::IO)),
-        other => other.map_err(Fault::dst(Operation::Write)),
-    }
-}
-
 fn write_all_at(dst: BorrowedFd<'_>, mut bytes: &[u8], mut position: u64) -> Result<(), Fault> {
     while !bytes.is_empty() {
-        let length = written(retry(|| rustix::io::pwrite(dst, bytes, position)))?;
+        let length = match retry(|| rustix::io::pwrite(dst, bytes, position)) {
+            // Prevents an endless loop on a file system that accepts nothing and gives no reason.
+            Ok(0) => return Err(Fault::dst(Operation::Write)(Errno::IO)),
+            other => other.map_err(Fault::dst(Operation::Write))?,
+        };
         bytes = &bytes[length..];
         position += length as u64;
     }
