@@ -356,6 +356,17 @@ pub(crate) fn check_frozen(
     }
 }
 
+/// Fails if the source is a template and anything in it was changed that a clone would have.
+pub(crate) fn check_all_frozen(source: &Source, exclude: &Exclusions, options: &CloneOptions) -> Result<(), Error> {
+    let Some(frozen) = &options.internal.frozen else { return Ok(()) };
+    let (seconds, nanoseconds) = frozen.changed;
+    let since = Since { moment: Moment { seconds, nanoseconds }, ahead: Since::ahead_at_least() };
+    match changed(&StabilityCheck { source, since, exclude, options, renamed: None })? {
+        Some(path) => Err(TemplateError::Changed { name: frozen.name.clone(), path: source.path().join(path) }.into()),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
