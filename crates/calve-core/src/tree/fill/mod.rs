@@ -27,7 +27,7 @@ use self::contents::Flush;
 use self::groups::AllocationGroups;
 use self::links::Links;
 use self::metadata::Keeper;
-pub(crate) use self::request::{Files, Fill, FillPart, FillTally, Paths, Scope};
+pub(crate) use self::request::{Files, Fill, FillPart, FillTally, Scope};
 use self::set_tries::SetTries;
 use self::worker::{ClosedDirectory, FillState, FillWorker, LargeDirectory, Task};
 use super::location::identity;
