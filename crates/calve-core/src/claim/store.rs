@@ -34,8 +34,7 @@ use crate::options::{CloneOptions, Mounts, UnreadableEntry};
 use crate::remove::place::{fill_place, remove_place};
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
-use crate::tree::location::DIRECTORY;
-use crate::tree::mounted::is_mounted;
+use crate::tree::location::{DIRECTORY, is_mounted};
 use crate::tree::own::{self, NEW, make_directory, read_file, remove_files};
 use crate::vocabulary::operation::Operation;
 
