@@ -102,7 +102,11 @@ impl<'a> Mover<'a> {
             // btrfs shares only between files that agree in being copy-on-write or not.
             result = retry(|| sys::reflink(src, dst));
         }
-        self.flush_when_slow(src, size(stat), started.elapsed());
+        // Reflinks write dirty pages file by file, and one go takes far fewer trips to the disk.
+        if self.flush.is_due(size(stat), started.elapsed()) {
+            // A failure shows again, with a name, when the file concerned is cloned.
+            let _ = sys::sync_file_system(src);
+        }
         match result {
             // Asked after the reflink, which has written out dirty pages: before, the answer may be another.
             Ok(()) if tell_inlined && sys::is_inline(src, size(stat)) => {
@@ -111,14 +115,6 @@ impl<'a> Mover<'a> {
             Ok(()) => Ok(ReflinkOutcome::Done(MovedBytes { shared: stored(stat), ..MovedBytes::default() })),
             Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(ReflinkOutcome::Refused(errno)),
             Err(errno) => Err(Fault::dst(Operation::ShareExtents)(errno)),
-        }
-    }
-
-    /// Flushes the source's file system if reflinks are slow: they write dirty pages file by file, and one go takes far fewer trips to the disk.
-    fn flush_when_slow(&self, src: BorrowedFd<'_>, bytes: u64, took: Duration) {
-        if self.flush.is_due(bytes, took) {
-            // A failure shows again, with a name, when the file concerned is cloned.
-            let _ = sys::sync_file_system(src);
         }
     }
 
