@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::contents::Contents;
-use super::metadata::{Fault, NewFileDefaults, Side};
+use super::metadata::{Fault, Keeper, NewFileDefaults, Side};
 use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
@@ -109,6 +109,12 @@ impl<'a> Fill<'a> {
         let is_same_inode = matches!(self.files, Files::Hardlink);
         let options = &self.options.internal;
         !is_same_inode && !self.is_upper && options.frozen.is_none() && options.plain.is_none()
+    }
+
+    pub(super) fn keeper(&self) -> Keeper<'a> {
+        let mut keeper = Keeper::new(self.created, self.options.internal.plain.as_ref(), self.notes);
+        keeper.of_upper = self.is_upper;
+        keeper
     }
 
     pub(super) fn error(&self, path: &Path, fault: Fault) -> Error {

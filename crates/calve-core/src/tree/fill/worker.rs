@@ -151,7 +151,7 @@ impl<'f> FillWorker<'f> {
             fill,
             shared,
             pool,
-            keeper: Keeper::new(fill.created, fill.options.internal.plain.as_ref(), fill.notes).of_upper(fill.is_upper),
+            keeper: fill.keeper(),
             mover: Mover::new(&fill.options.cancel, &shared.flush),
             tally: FillTally::default(),
             listing: ListingBuffer::new(),
