@@ -272,30 +272,22 @@ impl<W: Walker> WalkWorker<'_, W> {
     fn list(&mut self, folder: &Folder<'_>, below: &mut Names) -> sys::Result<()> {
         let mut entries = 0;
         let mut listing = Listing::new(folder.directory, &mut self.buffer)?;
-        let mut result = Ok(());
-        while let Some(entry) = listing.next() {
-            if self.pool.stopped() {
-                break;
-            }
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(errno) => {
-                    result = Err(errno);
-                    break;
-                }
+        let result = loop {
+            let entry = match listing.next().filter(|_| !self.pool.stopped()) {
+                Some(Ok(entry)) => entry,
+                Some(Err(errno)) => break Err(errno),
+                None => break Ok(()),
             };
-            let kind = match sys::kind_of(folder.directory, entry.name, entry.kind) {
-                Ok(kind) => kind,
-                Err(errno) => {
-                    self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno);
-                    continue;
+            match sys::kind_of(folder.directory, entry.name, entry.kind) {
+                Ok(kind) => {
+                    entries += 1;
+                    if self.walker.entry(folder, entry.name, kind) == Descent::Yes && kind == FileType::Directory {
+                        below.push(kind, entry.name);
+                    }
                 }
-            };
-            entries += 1;
-            if self.walker.entry(folder, entry.name, kind) == Descent::Yes && kind == FileType::Directory {
-                below.push(kind, entry.name);
+                Err(errno) => self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno),
             }
-        }
+        };
         self.walker.listed(entries);
         result
     }
