@@ -188,7 +188,6 @@ fn reopened<'e>(
     Ok(opened.as_fd())
 }
 
-/// Opens the parent of `child`, if it is the one expected.
 fn parent_of(child: BorrowedFd<'_>, expected: Identity) -> Option<OwnedFd> {
     let parent = sys::open_at(child, c"..", DIRECTORY).ok()?;
     let found = rustix::fs::fstat(&parent).ok()?;

@@ -19,7 +19,6 @@ use crate::tree::source::Source;
 use crate::tree::stable::Since;
 use crate::vocabulary::strategy::{Refusal, Requirement, Strategy};
 
-/// One way to clone.
 pub(crate) struct Method {
     pub(crate) strategy: Strategy,
     /// Accepts or declines, going by the facts. Pure: no system calls.
@@ -48,7 +47,6 @@ pub(crate) struct ClonePart<'a> {
     pub(crate) options: &'a CloneOptions,
 }
 
-/// Everything that a strategy works with.
 pub(crate) struct Job<'a, 'p> {
     pub(crate) part: &'a ClonePart<'a>,
     pub(crate) staging: &'a mut Staging<'p>,

@@ -157,7 +157,6 @@ fn remove_empty(dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<()> {
     rustix::fs::futimens(&parent, &times(&before))
 }
 
-/// Returns the nested subvolume and its snapshot.
 fn snapshot_nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<[OwnedFd; 2]> {
     let (above, name) = split(path);
     let all = || above.iter().chain([&name]);

@@ -24,7 +24,6 @@ pub(crate) struct MovedBytes {
     pub(crate) short: bool,
 }
 
-/// How contents are to be moved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Contents {
     /// Share extents. `tell_inlined` counts contents apart that the file system keeps inside its metadata, where they cannot be shared.
@@ -247,7 +246,6 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     }
 }
 
-/// Returns whether a file has fewer blocks than its size would need.
 fn has_holes(stat: &Stat) -> bool {
     stored(stat) < size(stat)
 }

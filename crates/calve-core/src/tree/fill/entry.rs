@@ -26,7 +26,6 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
-/// Why an entry was not made.
 pub(super) enum Obstacle {
     /// It has become something else since the directory was read.
     OtherKind,
@@ -413,7 +412,6 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
     CString::new(resolved).unwrap_or(target)
 }
 
-/// Returns the error for a file that had to be shared.
 fn not_shared(path: &Path, errno: Errno) -> Error {
     let shown = crate::error::ShownPath(path);
     let detail = format!("`{shown}` cannot share its extents: {}", std::io::Error::from(errno));
