@@ -36,7 +36,8 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         }
         Err(error) => return Err(error),
     };
-    let criteria = Criteria::new(&CloneOptions::default());
+    let options = CloneOptions::default();
+    let criteria = Criteria::new(&options);
     let chosen = match unwritable {
         None => Some(choose(&facts, &criteria, &[])?.0.strategy),
         Some(_) => None,

@@ -39,7 +39,6 @@ pub(crate) struct Staging<'p> {
     location: &'p Location,
     /// `None` once published.
     lock: Option<Lock>,
-    /// The staged directory, when one has been made.
     root: Option<OwnedFd>,
     /// The entry of the staged directory that is to be published instead of the directory.
     pub(crate) inside: Option<CString>,

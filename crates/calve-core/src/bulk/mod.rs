@@ -15,8 +15,8 @@ mod relay;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rustix::fs::{CWD, Mode, OFlags};
@@ -28,7 +28,7 @@ use self::gain::Gain;
 pub use self::options::{
     Directory, ExistingFile, Flush, OnError, Placement, WriteEntry, WriteFailure, WriteOptions, WriteReport,
 };
-use self::plan::{Unit, WritePlan, plan};
+use self::plan::{Item, Unit, WritePlan, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::{Error, IoContext};
 use crate::sys::{self, CreationPattern};
@@ -91,8 +91,11 @@ impl Writer {
             None if self.making == CreationPattern::OneAtATime => 1,
             None => self.gain.threads(planned),
         };
-        let WritePlan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most, limit);
+        let WritePlan { units, refused, threads } = plan(entries, first, &self.root_path, &self.options, most, limit);
         let began = Instant::now();
+        let stops = self.options.on_error == OnError::Stop;
+        let is_outside = |refused: &WriteFailure| matches!(refused.error, Error::OutsideRoot { .. });
+        let begins = !stops || !refused.iter().any(is_outside);
         let run = Run {
             root: self.root.as_fd(),
             root_path: &self.root_path,
@@ -101,32 +104,26 @@ impl Writer {
             units: &units,
             next: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
-            files: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            directories: AtomicU64::new(0),
-            failures: Mutex::new(refused),
+            report: Mutex::new(WriteReport { failures: refused, ..WriteReport::default() }),
         };
-        let stops = self.options.on_error == OnError::Stop;
-        let is_outside = |(_, error): &(usize, Error)| matches!(error, Error::OutsideRoot { .. });
-        if !stops || !run.failures().iter().any(is_outside) {
+        if begins {
             run.on_threads(threads)?;
         }
-        self.report.threads = self.report.threads.max(threads.min(units.len()));
-        let files = run.files.load(Ordering::Relaxed);
+        let WriteReport { files, bytes, directories, mut failures, .. } =
+            run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.gain.learn(threads, files, began.elapsed());
+        self.report.threads = self.report.threads.max(threads.min(units.len()));
         self.report.files += files;
-        self.report.bytes += run.bytes.load(Ordering::Relaxed);
-        self.report.directories += run.directories.load(Ordering::Relaxed);
-        let mut failures = run.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.report.bytes += bytes;
+        self.report.directories += directories;
         if self.options.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        failures.sort_by_key(|(index, _)| *index);
+        failures.sort_by_key(|failure| failure.index);
         if stops && !failures.is_empty() {
-            return Err(failures.swap_remove(0).1);
+            return Err(failures.swap_remove(0).error);
         }
-        let with_index = |(index, error)| WriteFailure { index: first + index as u64, error };
-        self.report.failures.extend(failures.into_iter().map(with_index));
+        self.report.failures.extend(failures);
         Ok(())
     }
 
@@ -166,11 +163,8 @@ struct Run<'a> {
     units: &'a [Unit<'a>],
     next: AtomicUsize,
     stopped: AtomicBool,
-    files: AtomicU64,
-    bytes: AtomicU64,
-    directories: AtomicU64,
-    /// With the entry's index in the batch.
-    failures: Mutex<Vec<(usize, Error)>>,
+    /// Of this batch.
+    report: Mutex<WriteReport>,
 }
 
 impl Run<'_> {
@@ -195,25 +189,16 @@ impl Run<'_> {
                 Ok(directory) => self.fill(directory, unit, &mut expect_existing),
                 Err(error) => self.directory_failed(unit, error),
             }
-            self.count_directories(directories.made - made_before);
+            self.report().directories += directories.made - made_before;
         }
     }
 
     fn fill(&self, directory: BorrowedFd<'_>, unit: &Unit<'_>, expect_existing: &mut bool) {
         let path = |name: &[u8]| plan::join(self.root_path, &unit.directory, name);
-        let (mut files, mut bytes) = (0, 0);
-        for item in &unit.items {
-            if self.stopped() {
-                break;
-            }
-            match (FileToWrite { directory, item, options: self.options, path: &path }).write(expect_existing) {
-                Ok(()) => {
-                    files += 1;
-                    bytes += item.contents.len() as u64;
-                }
-                Err(error) => self.failed(item.index, error),
-            }
-        }
+        let files = self.count_files(unit.items.iter().map_while(|item| {
+            let file = FileToWrite { directory, item, options: self.options, path: &path };
+            (!self.stopped()).then(|| (item, file.write(expect_existing)))
+        }));
         if self.options.flush == Flush::EachFile && files > 0 {
             let synced = sys::open_at(directory, c".", OFlags::RDONLY | OFlags::DIRECTORY)
                 .and_then(|fd| sys::sync_file(fd.as_fd()));
@@ -222,17 +207,25 @@ impl Run<'_> {
                 self.failed(index, Error::io(Operation::Sync, path(b""), errno));
             }
         }
-        self.count_files(files, bytes);
     }
 
-    fn count_directories(&self, made: u64) {
-        self.directories.fetch_add(made, Ordering::Relaxed);
-    }
-
-    fn count_files(&self, files: u64, bytes: u64) {
-        self.files.fetch_add(files, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// Counts the files of `results` that were written, and reports the others. Returns how many those are.
+    fn count_files<'i>(&self, results: impl Iterator<Item = (&'i Item<'i>, Result<(), Error>)>) -> u64 {
+        let (mut files, mut bytes) = (0, 0);
+        for (item, result) in results {
+            match result {
+                Ok(()) => {
+                    files += 1;
+                    bytes += item.contents.len() as u64;
+                }
+                Err(error) => self.failed(item.index, error),
+            }
+        }
+        let mut report = self.report();
+        report.files += files;
+        report.bytes += bytes;
         self.options.progress.add(files, bytes);
+        files
     }
 
     /// Reports that none of a unit's files can be written. With [`OnError::Collect`] each file gets an error of its own.
@@ -248,15 +241,15 @@ impl Run<'_> {
         }
     }
 
-    fn failed(&self, index: usize, error: Error) {
+    fn failed(&self, index: u64, error: Error) {
         if self.options.on_error == OnError::Stop {
             self.stopped.store(true, Ordering::Relaxed);
         }
-        self.failures().push((index, error));
+        self.report().failures.push(WriteFailure { index, error });
     }
 
-    fn failures(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Error)>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    fn report(&self) -> MutexGuard<'_, WriteReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stopped(&self) -> bool {

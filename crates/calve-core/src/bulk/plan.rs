@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::options::{ExistingFile, OnError, WriteEntry, WriteOptions};
+use super::options::{ExistingFile, OnError, WriteEntry, WriteFailure, WriteOptions};
 use crate::error::Error;
 use crate::vocabulary::operation::Operation;
 
@@ -28,29 +28,30 @@ pub(super) struct Unit<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<'a> {
-    /// Which entry of the batch.
-    pub(super) index: usize,
+    /// Which entry, counted from 0 over all batches.
+    pub(super) index: u64,
     pub(super) name: &'a [u8],
     pub(super) contents: &'a [u8],
 }
 
 pub(super) struct WritePlan<'a> {
     pub(super) units: Vec<Unit<'a>>,
-    /// Entries that are not written, with their index.
-    pub(super) refused: Vec<(usize, Error)>,
+    /// Entries that are not written.
+    pub(super) refused: Vec<WriteFailure>,
     pub(super) threads: usize,
 }
 
-/// Divides the entries into units of work. `limit` gets the number of threads that make sense, and returns how many are worth it.
+/// Divides the entries, of which the first has this index, into units of work. `limit` gets the number of threads that make sense, and returns how many are worth it.
 pub(super) fn plan<'a>(
     entries: &[WriteEntry<'a>],
+    first: u64,
     root: &Path,
     options: &WriteOptions,
     most: usize,
     limit: impl FnOnce(usize) -> usize,
 ) -> WritePlan<'a> {
     let mut refused = Vec::new();
-    let groups = by_directory(entries, root, options, &mut refused);
+    let groups = by_directory(entries, first, root, options, &mut refused);
     let files: usize = groups.iter().map(|group| group.items.len()).sum();
     let threads = match options.threads {
         Some(_) => most,
@@ -64,53 +65,43 @@ pub(super) fn plan<'a>(
 /// file is an error, the earlier, and what comes after the later only if errors are collected.
 fn by_directory<'a>(
     entries: &[WriteEntry<'a>],
+    first: u64,
     root: &Path,
     options: &WriteOptions,
-    refused: &mut Vec<(usize, Error)>,
+    refused: &mut Vec<WriteFailure>,
 ) -> Vec<Unit<'a>> {
     let mut groups: Vec<Unit<'a>> = Vec::new();
     let mut numbers: HashMap<Cow<'a, [u8]>, usize> = HashMap::new();
     let mut positions: HashMap<(usize, &'a [u8]), usize> = HashMap::with_capacity(entries.len());
-    let mut last: Option<(Cow<'a, [u8]>, usize)> = None;
-    for (index, entry) in entries.iter().enumerate() {
+    for (index, entry) in (first..).zip(entries) {
         let (directory, name) = match split(entry.path) {
             Ok(parts) => parts,
             Err(reason) => {
-                refused.push((index, Error::OutsideRoot { path: entry.path.to_path_buf(), reason }));
+                let error = Error::OutsideRoot { path: entry.path.to_path_buf(), reason };
+                refused.push(WriteFailure { index, error });
                 continue;
             }
         };
-        let number = match &last {
-            Some((same, number)) if *same == directory => *number,
-            _ => match numbers.entry(directory.clone()) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => {
-                    groups.push(Unit { directory: directory.clone(), items: Vec::new() });
-                    *new.insert(groups.len() - 1)
-                }
-            },
-        };
-        let Some(group) = groups.get_mut(number) else { continue };
+        let number = *numbers.entry(directory.clone()).or_insert(groups.len());
+        if number == groups.len() {
+            groups.push(Unit { directory, items: Vec::new() });
+        }
+        let Unit { directory, items } = &mut groups[number];
         let item = Item { index, name, contents: entry.contents };
         match positions.entry((number, name)) {
             Entry::Vacant(new) => {
-                new.insert(group.items.len());
-                group.items.push(item);
+                new.insert(items.len());
+                items.push(item);
             }
             Entry::Occupied(_) if options.existing == ExistingFile::Refuse => {
-                let path = join(root, &directory, name);
-                refused.push((index, Error::io(Operation::CreateFile, path, Errno::EXIST)));
+                let error = Error::io(Operation::CreateFile, join(root, directory, name), Errno::EXIST);
+                refused.push(WriteFailure { index, error });
                 if options.on_error == OnError::Stop {
                     break;
                 }
             }
-            Entry::Occupied(known) => {
-                if let Some(earlier) = group.items.get_mut(*known.get()) {
-                    *earlier = item;
-                }
-            }
+            Entry::Occupied(known) => items[*known.get()] = item,
         }
-        last = Some((directory, number));
     }
     groups
 }
@@ -180,7 +171,7 @@ mod tests {
     }
 
     fn planned<'a>(paths: &[&'a str], options: &WriteOptions) -> WritePlan<'a> {
-        plan(&entries(paths), Path::new("root"), options, 4, |planned| planned)
+        plan(&entries(paths), 0, Path::new("root"), options, 4, |planned| planned)
     }
 
     #[test]
@@ -199,7 +190,7 @@ mod tests {
     #[test]
     fn of_two_entries_with_one_path_the_later_is_written() {
         let plan = planned(&["a/b", "c", "./a//b"], &WriteOptions::default());
-        let mut kept: Vec<usize> = plan.units.iter().flat_map(|unit| &unit.items).map(|item| item.index).collect();
+        let mut kept: Vec<u64> = plan.units.iter().flat_map(|unit| &unit.items).map(|item| item.index).collect();
         kept.sort_unstable();
         assert_eq!((kept, plan.refused.len()), (vec![1, 2], 0));
     }
@@ -208,7 +199,7 @@ mod tests {
     fn the_later_one_is_refused_where_files_must_be_new() {
         let options = WriteOptions { existing: ExistingFile::Refuse, ..WriteOptions::default() };
         let plan = planned(&["a/b", "a/b"], &options);
-        assert_eq!(plan.refused.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [1]);
+        assert_eq!(plan.refused.iter().map(|refused| refused.index).collect::<Vec<_>>(), [1]);
     }
 
     #[test]

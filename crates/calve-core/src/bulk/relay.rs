@@ -68,27 +68,19 @@ impl Run<'_> {
             offer(made);
             drop(give);
         });
-        self.count_directories(directories.made);
+        self.report().directories += directories.made;
     }
 
     fn write_made(&self, directory: BorrowedFd<'_>, made: Vec<NewFile<'_>>) {
         let below = self.units.first().map(|unit| &*unit.directory).unwrap_or_default();
         let path = |name: &[u8]| plan::join(self.root_path, below, name);
-        let (mut files, mut bytes) = (0, 0);
-        for NewFile { file, is_new, item } in made {
+        self.count_files(made.into_iter().filter_map(|NewFile { file, is_new, item }| {
             let to_write = FileToWrite { directory, item, options: self.options, path: &path };
             if self.stopped() {
                 to_write.take_back(is_new);
-                continue;
+                return None;
             }
-            match to_write.fill_made(file, is_new) {
-                Ok(()) => {
-                    files += 1;
-                    bytes += item.contents.len() as u64;
-                }
-                Err(error) => self.failed(item.index, error),
-            }
-        }
-        self.count_files(files, bytes);
+            Some((item, to_write.fill_made(file, is_new)))
+        }));
     }
 }

@@ -35,8 +35,7 @@ use crate::options::{CloneOptions, Mounts, UnreadableEntry};
 use crate::remove::place::{fill_place, remove_place};
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
-use crate::tree::location::{DIRECTORY, is_at};
-use crate::tree::mounted::is_mounted;
+use crate::tree::location::{DIRECTORY, is_at, is_mounted};
 use crate::tree::own::{OwnDirectory, remove_records};
 use crate::vocabulary::operation::Operation;
 

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::options::{CloneOptions, ExistingDestination};
+use crate::remove::delete::Deletion;
 use crate::remove::guard;
-use crate::remove::sweep::sweep_staged;
+use crate::remove::sweep::sweep;
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::{Identity, Location};
+use crate::tree::lock::Purpose;
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
 use crate::vocabulary::reason::WarningCode;
@@ -59,7 +61,8 @@ pub(super) fn check_apart(
 
 /// Removes staged trees of killed processes, whose space may be needed. Returns whether there is trash too, which is left to the reaper.
 pub(super) fn sweep_leftovers(destination: &Location, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
-    let swept = match sweep_staged(destination, options) {
+    let deletion = Deletion::from_options(options);
+    let swept = match sweep(destination.parent(), destination.parent_path(), Purpose::Staging, &deletion) {
         Ok(swept) => swept,
         Err(Error::Interrupted) => return Err(Error::Interrupted),
         Err(_) => return Ok(false),

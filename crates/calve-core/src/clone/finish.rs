@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{Mode, RawMode};
 use rustix::io::Errno;
 
-use crate::error::{Error, IoContext, ShownPath, StatedRequirement};
+use crate::error::{Error, IoContext, ShownPath};
 use crate::options::{CloneOptions, CloneVerification};
 use crate::strategy::method::{ClonePart, WholeRoot};
 use crate::sys::{self, XattrTarget};
@@ -31,7 +31,7 @@ pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Op
     }
     if part.options.requires(Requirement::Stable) && !summary.changed.is_empty() {
         let detail = format!("{} entries changed while they were cloned", summary.changed.len());
-        return Err(refusal(Requirement::Stable, detail));
+        return Err(Error::unmet(Requirement::Stable, detail));
     }
     if part.options.verify == CloneVerification::Contents {
         verify(part, made, &summary)?;
@@ -43,23 +43,15 @@ pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Op
     require_stable(&check, "changed while the clone was made")
 }
 
-pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
-    Error::RequirementRefused {
-        requirement: StatedRequirement::Property(requirement),
-        refused: Vec::new(),
-        detail: Some(detail),
-    }
-}
-
 pub(super) fn require_stable(check: &StabilityCheck<'_>, what: &str) -> Result<(), Error> {
     let Some(below) = changed(check)? else { return Ok(()) };
     if check.since.was_set_back() {
         let detail = "the clock was set back, so change times cannot be trusted".into();
-        return Err(refusal(Requirement::Stable, detail));
+        return Err(Error::unmet(Requirement::Stable, detail));
     }
     let root = check.source.path();
     let path = if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) };
-    Err(refusal(Requirement::Stable, format!("`{}` {what}", ShownPath(path))))
+    Err(Error::unmet(Requirement::Stable, format!("`{}` {what}", ShownPath(path))))
 }
 
 fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, summary: &NoteSummary) -> Result<(), Error> {

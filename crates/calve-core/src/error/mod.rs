@@ -144,6 +144,12 @@ impl Error {
         Self::Io { operation, path: path.into(), source: without_path(reason.into()) }
     }
 
+    /// Returns the error for a property that the clone cannot have, whatever the strategy.
+    pub(crate) fn unmet(property: Requirement, detail: String) -> Self {
+        let requirement = StatedRequirement::Property(property);
+        Self::RequirementRefused { requirement, refused: Vec::new(), detail: Some(detail) }
+    }
+
     /// Returns the operating system's error number, or `None` if no error of the system is behind this one.
     pub fn errno(&self) -> Option<i32> {
         match self {

@@ -16,9 +16,10 @@ use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::location::{DIRECTORY, identity, split};
+use crate::tree::location::{DIRECTORY, Identity, identity, split};
 use crate::tree::names::Names;
 use crate::tree::node::{Node, unlock_file};
+use crate::tree::pending_stack::{PendingDirectories, PendingStack};
 use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
 use crate::vocabulary::operation::Operation;
 
@@ -126,14 +127,15 @@ fn empty(
 ) -> Result<(u64, Result<(), Error>), Error> {
     let shared = DeletionState { deletion, root, path, on_btrfs, failure: Mutex::default() };
     let pool = Pool::new(deletion.threads, deletion.cancel.clone());
-    let of_root = DoomedDirectory { node: Node::root(), parent: None, holders: AtomicUsize::new(1) };
-    let first = Batch { of: Arc::new(of_root), names: None };
-    let counts = pool.run(first, |pool| {
+    let node = Node::root();
+    let more = DoomedDirectory { node: Arc::clone(&node), parent: None, identity: None, holders: AtomicUsize::new(1) };
+    let everything = DoomedEntries { node, open: None, names: Names::default(), more: Arc::new(more) };
+    let counts = pool.run(everything, |pool| {
         sys::private_descriptors(&[root]);
-        let mut worker =
-            DeleteWorker { shared: &shared, pool, listing: ListingBuffer::new(), frames: Vec::new(), deleted: 0 };
-        while let Some(batch) = pool.next() {
-            worker.run(batch);
+        let pending = PendingStack::new(open_directories_per_worker(deletion.threads, 1));
+        let mut worker = DeleteWorker { shared: &shared, pool, listing: ListingBuffer::new(), pending, deleted: 0 };
+        while let Some(task) = pool.next() {
+            worker.run(task);
         }
         worker.deleted
     })?;
@@ -156,6 +158,7 @@ struct DeletionState<'a> {
 struct DoomedDirectory {
     node: Arc<Node>,
     parent: Option<Arc<DoomedDirectory>>,
+    identity: Option<Identity>,
     /// Its own worker, batches given to others, and directories below that others still work in.
     holders: AtomicUsize,
 }
@@ -170,45 +173,22 @@ impl Drop for DoomedDirectory {
     }
 }
 
-/// Some directories in one directory. `names: None` stands for everything in it.
-struct Batch {
-    of: Arc<DoomedDirectory>,
-    names: Option<Names>,
+/// Directories to delete in one that is then deleted too. None at first, when those in the root are still to be listed.
+type DoomedEntries = PendingDirectories<OwnedFd, Arc<DoomedDirectory>>;
+
+/// Opens the directory again if it was closed: from `child`, which is in it, or, if that was moved away, from the root, level by level.
+fn reopened<'e>(
+    entries: &'e mut DoomedEntries,
+    child: Option<&OwnedFd>,
+    root: BorrowedFd<'_>,
+) -> sys::Result<BorrowedFd<'e>> {
+    let identity = entries.more.identity;
+    let parent = || parent_of(child?.as_fd(), identity?);
+    let (_, opened) = entries.opened(|node| parent().map_or_else(|| node.open(root, OFlags::RDONLY), Ok))?;
+    Ok(opened.as_fd())
 }
 
-/// A directory whose entries are being deleted; the frame below it on the stack is its parent.
-struct Frame {
-    doomed: Arc<DoomedDirectory>,
-    /// `None` when it was closed to stay within the limit of descriptors.
-    directory: Option<OwnedFd>,
-    /// Which directory that was.
-    identity: Option<(u64, u64)>,
-    names: Names,
-}
-
-impl Frame {
-    /// Opens the directory again if it was closed: from `child`, which is in it, or, if that was moved away, from the root, level by level.
-    fn open_from(&mut self, child: Option<&OwnedFd>, root: BorrowedFd<'_>) -> sys::Result<BorrowedFd<'_>> {
-        if self.directory.is_none() {
-            let parent = child.and_then(|child| parent_of(child.as_fd(), self.identity?));
-            self.directory = match parent {
-                Some(parent) => Some(parent),
-                None => Some(self.doomed.node.open(root, OFlags::RDONLY)?),
-            };
-        }
-        self.directory.as_ref().map(AsFd::as_fd).ok_or(Errno::NOENT)
-    }
-
-    /// Closes the directory, and returns whether it was open.
-    fn close(&mut self) -> bool {
-        let Some(directory) = self.directory.take() else { return false };
-        self.identity = rustix::fs::fstat(&directory).ok().map(|stat| identity(&stat));
-        true
-    }
-}
-
-/// Opens the parent of `child`, if it is the one expected.
-fn parent_of(child: BorrowedFd<'_>, expected: (u64, u64)) -> Option<OwnedFd> {
+fn parent_of(child: BorrowedFd<'_>, expected: Identity) -> Option<OwnedFd> {
     let parent = sys::open_at(child, c"..", DIRECTORY).ok()?;
     let found = rustix::fs::fstat(&parent).ok()?;
     (identity(&found) == expected).then_some(parent)
@@ -216,52 +196,52 @@ fn parent_of(child: BorrowedFd<'_>, expected: (u64, u64)) -> Option<OwnedFd> {
 
 struct DeleteWorker<'p, 'a> {
     shared: &'p DeletionState<'a>,
-    pool: &'p Pool<Batch>,
+    pool: &'p Pool<DoomedEntries>,
     listing: ListingBuffer,
-    frames: Vec<Frame>,
+    pending: PendingStack<OwnedFd, Arc<DoomedDirectory>>,
     deleted: u64,
 }
 
 impl DeleteWorker<'_, '_> {
-    fn run(&mut self, batch: Batch) {
-        match batch.names {
-            Some(names) => self.frames.push(Frame { doomed: batch.of, directory: None, identity: None, names }),
-            None => match batch.of.node.open(self.shared.root, OFlags::RDONLY) {
-                Ok(directory) => self.empty(batch.of, directory),
-                Err(errno) => self.note(Operation::OpenDirectory, &batch.of.node, None, errno),
+    fn run(&mut self, task: DoomedEntries) {
+        match task.names.is_empty() {
+            false => self.pending.keep(task),
+            true => match task.node.open(self.shared.root, OFlags::RDONLY) {
+                Ok(directory) => self.empty(task.more, directory),
+                Err(errno) => self.note(Operation::OpenDirectory, &task.node, None, errno),
             },
         }
         let mut name = Vec::new();
-        while let Some(mut top) = self.frames.pop() {
+        while let Some(mut top) = self.pending.pop() {
             if self.pool.stopped() {
-                self.frames.clear();
+                self.pending.clear();
                 return;
             }
             let Some((_, child)) = top.names.take(&mut name) else {
                 self.done(top);
                 continue;
             };
-            if let Some(directory) = self.open_child(&mut top, child) {
-                let doomed = Arc::new(DoomedDirectory {
-                    node: Node::child(&top.doomed.node, child),
-                    parent: Some(Arc::clone(&top.doomed)),
-                    holders: AtomicUsize::new(1),
-                });
-                self.frames.push(top);
-                self.empty(doomed, directory);
-            } else {
-                self.frames.push(top);
+            let opened = self.open_child(&mut top, child);
+            let (node, parent) = (Node::child(&top.node, child), Arc::clone(&top.more));
+            self.pending.keep(top);
+            if let Some(directory) = opened {
+                let identity = rustix::fs::fstat(&directory).ok().map(|stat| identity(&stat));
+                let doomed = DoomedDirectory { node, parent: Some(parent), identity, holders: AtomicUsize::new(1) };
+                self.empty(Arc::new(doomed), directory);
             }
-            self.stay_within_limit();
-            if self.pool.hungry() {
-                self.share();
+            self.pending.stay_within_limit();
+            if self.pool.hungry()
+                && let Some(part) = self.pending.part()
+            {
+                part.more.holders.fetch_add(1, Ordering::AcqRel);
+                self.pool.give(part);
             }
         }
     }
 
-    fn open_child(&mut self, top: &mut Frame, name: &CStr) -> Option<OwnedFd> {
-        let node = Arc::clone(&top.doomed.node);
-        let parent = top.open_from(None, self.shared.root);
+    fn open_child(&mut self, top: &mut DoomedEntries, name: &CStr) -> Option<OwnedFd> {
+        let node = Arc::clone(&top.node);
+        let parent = reopened(top, None, self.shared.root);
         let parent = parent.map_err(|errno| self.note(Operation::OpenDirectory, &node, None, errno)).ok()?;
         let opens_up = self.shared.deletion.opens_up;
         let mut opened = open_for_deletion(parent, name, opens_up);
@@ -344,30 +324,26 @@ impl DeleteWorker<'_, '_> {
         }
         self.listing = buffer;
         self.shared.deletion.progress.add(self.deleted - before, 0);
-        self.frames.push(Frame { doomed, directory: Some(directory), identity: None, names });
+        self.pending.keep(DoomedEntries { node: Arc::clone(&doomed.node), open: Some(directory), names, more: doomed });
     }
 
-    /// Ends a frame whose names are all done. The directory's last holder removes it.
-    fn done(&mut self, frame: Frame) {
-        let Some(parent) = frame.doomed.parent.clone() else { return };
-        let local = self.frames.last().is_some_and(|below| Arc::ptr_eq(&below.doomed, &parent));
-        // Only holders add holders: alone, this worker stays alone.
-        if local && frame.doomed.holders.load(Ordering::Acquire) == 1 {
-            let below = self.frames.last_mut();
-            if let (Some(below), Some((_, name))) = (below, frame.doomed.node.parent()) {
-                let removed = below
-                    .open_from(frame.directory.as_ref(), self.shared.root)
+    /// Ends with a directory whose names are all done. Its last holder removes it.
+    fn done(&mut self, DoomedEntries { open, more: doomed, .. }: DoomedEntries) {
+        let (Some(parent), Some((_, name))) = (&doomed.parent, doomed.node.parent()) else { return };
+        match self.pending.top().filter(|above| Arc::ptr_eq(&above.more, parent)) {
+            // Only holders add holders: alone, this worker stays alone.
+            Some(above) if doomed.holders.load(Ordering::Acquire) == 1 => {
+                let removed = reopened(above, open.as_ref(), self.shared.root)
                     .and_then(|directory| remove_directory(directory, name, self.shared.deletion.opens_up));
-                self.removed(&frame.doomed, removed);
+                self.removed(&doomed, removed);
+                return;
             }
-            return;
-        }
-        if local {
             // Others still work in it. They answer to the parent, which must wait for them.
-            parent.holders.fetch_add(1, Ordering::AcqRel);
+            Some(_) => _ = parent.holders.fetch_add(1, Ordering::AcqRel),
+            None => {}
         }
-        drop(frame.directory);
-        self.release(frame.doomed);
+        drop(open);
+        self.release(doomed);
     }
 
     /// Lets go of a directory that several workers hold; the last one removes it and goes on with its parent.
@@ -388,29 +364,6 @@ impl DeleteWorker<'_, '_> {
             Ok(()) => self.deleted += 1,
             Err(Errno::NOENT) => {}
             Err(errno) => self.note(Operation::RemoveDirectory, &doomed.node, None, errno),
-        }
-    }
-
-    fn share(&mut self) {
-        // A worker that gives away all that it has only waits to get it back.
-        let mut waiting = self.frames.iter().filter(|frame| !frame.names.is_empty());
-        let several = waiting.next().is_some_and(|first| first.names.are_several()) || waiting.next().is_some();
-        let Some(lowest) = self.frames.iter_mut().find(|frame| !frame.names.is_empty() && several) else { return };
-        let names = lowest.names.split();
-        lowest.doomed.holders.fetch_add(1, Ordering::AcqRel);
-        let of = Arc::clone(&lowest.doomed);
-        self.pool.give(Batch { of, names: Some(names) });
-    }
-
-    fn stay_within_limit(&mut self) {
-        let limit = open_directories_per_worker(self.shared.deletion.threads, 1);
-        let open = self.frames.iter().filter(|frame| frame.directory.is_some()).count();
-        let mut beyond = open.saturating_sub(limit);
-        for frame in &mut self.frames {
-            if beyond == 0 {
-                break;
-            }
-            beyond -= usize::from(frame.close());
         }
     }
 

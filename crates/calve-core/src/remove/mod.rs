@@ -4,7 +4,6 @@ pub(crate) mod delete;
 mod foreign;
 pub(crate) mod guard;
 pub(crate) mod place;
-pub(crate) mod reap;
 pub(crate) mod sweep;
 pub(crate) mod trash;
 
@@ -12,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -26,7 +25,6 @@ use crate::progress::CancelToken;
 use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::foreign::refuse_what_cannot_be_deleted;
 use crate::remove::place::remove_place;
-use crate::remove::reap::reap_all;
 use crate::remove::sweep::delete_protected;
 use crate::remove::trash::GITIGNORE;
 use crate::report::{ReapReport, RemoveReport, Warning};
@@ -278,13 +276,24 @@ pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
 
 /// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
 ///
-/// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
+/// `background`: also gives this **process** the lowest priority, and goes on until all is gone. Only for a process that does nothing else.
 pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &CancelToken) -> Result<ReapReport, Error> {
+    let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
     if background == Background::Yes {
         sys::lower_priority();
     }
     let deletion = Deletion::new(None, &Arc::default(), cancel);
-    let report = reap_all(background, || sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion))?;
+    let mut report = ReapReport::default();
+    for wait_ms in waits.iter().map(Some).chain([None]) {
+        let swept = sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
+        report.deleted += swept.deleted_entries;
+        report.failure = swept.failure;
+        match wait_ms {
+            // Trash of another process may be left a moment later, if that was just killed.
+            Some(wait_ms) if swept.saw_trash => std::thread::sleep(Duration::from_millis(*wait_ms)),
+            _ => break,
+        }
+    }
     remove_place(parent.as_fd(), &templates_directory());
     Ok(report)
 }

@@ -1,7 +1,7 @@
 //! Deleting what earlier runs left in a directory: staged trees of killed processes, and trash.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
@@ -9,12 +9,21 @@ use rustix::io::Errno;
 use super::delete::{Deletion, delete_directory};
 use super::trash::GITIGNORE;
 use crate::error::{Error, IoContext};
-use crate::options::CloneOptions;
-use crate::remove::reap::SweepReport;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::location::{DIRECTORY, Location, identity};
+use crate::tree::location::{DIRECTORY, identity};
 use crate::tree::lock::{HiddenName, Lock, Purpose, Reach, recognise};
 use crate::vocabulary::operation::Operation;
+
+#[derive(Debug, Default)]
+pub(crate) struct SweepReport {
+    pub(crate) removed: Vec<PathBuf>,
+    pub(crate) deleted_entries: u64,
+    /// The first name that could not be deleted, and why.
+    pub(crate) failure: Option<Error>,
+    pub(crate) saw_trash: bool,
+    /// Trash that an earlier reaper could not delete.
+    pub(crate) stuck_trash: Vec<PathBuf>,
+}
 
 /// Finds the hidden names of this user and machine in `parent`, whatever their purpose.
 pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<HiddenName>> {
@@ -88,11 +97,6 @@ pub(crate) fn sweep(
 /// Deletes every name of that purpose whose lock is free, however long it takes.
 pub(crate) fn sweep_hidden(parent: BorrowedFd<'_>, path: &Path, purpose: Purpose) -> Result<(), Error> {
     sweep(parent, path, purpose, &Deletion::uncancelled())?.failure.map_or(Ok(()), Err)
-}
-
-/// Deletes the staged trees beside `destination` that killed processes have left.
-pub(crate) fn sweep_staged(destination: &Location, options: &CloneOptions) -> Result<SweepReport, Error> {
-    sweep(destination.parent(), destination.parent_path(), Purpose::Staging, &Deletion::from_options(options))
 }
 
 /// Deletes what a lock protects, if that is what its name stands for. Anything else under the name is left alone.

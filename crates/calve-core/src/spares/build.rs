@@ -102,7 +102,7 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
         return Err(Error::NoSpare { path: src.to_path_buf(), reason });
     }
     staged.publish(&notes)?;
-    head.written_bytes = run.bytes.unwrap_or_default().written;
+    head.written_bytes = run.outcome.bytes.unwrap_or_default().written;
     head.cow = meets(run.strategy, Requirement::Cow) && summary.fell_back.is_empty() && head.written_bytes == 0;
     taken.write(found.directory.as_fd(), found.path(), head)
 }

@@ -61,7 +61,7 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     let whole = close_to_others(root).io(Operation::SetStagedMode, job.part.dst)?;
     sys::keep_acl(job.part.source.directory(), root).io(Operation::SetXattrs, job.part.dst)?;
     job.part.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
-    Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
+    Ok(Outcome { whole: Some(whole), ..Outcome::default() })
 }
 
 /// Properties that the call does not keep (clonefile(2), and measurements of others).
@@ -123,18 +123,17 @@ impl Parts {
             let node = Arc::clone(&seen[index].node);
             let failed = |errno| (node.path(), errno);
             let opened = node.open(root, OFlags::RDONLY);
-            let has_acls = opened.as_ref().map_err(|errno| *errno).and_then(|it| sys::has_acls_inside(it.as_fd()));
-            let directory = match (opened, has_acls) {
-                (Ok(directory), Ok(has_acls)) => {
+            let directory = match opened.and_then(|opened| Ok((sys::has_acls_inside(opened.as_fd())?, opened))) {
+                Ok((has_acls, directory)) => {
                     seen[index].is_partial |= has_acls;
                     directory
                 }
                 // The code that makes its entries names it.
-                (_, Err(Errno::ACCESS)) => {
+                Err(Errno::ACCESS) => {
                     seen[index].is_partial = true;
                     continue;
                 }
-                (Err(errno), _) | (_, Err(errno)) => return Err(failed(errno)),
+                Err(errno) => return Err(failed(errno)),
             };
             let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
             while let Some(entry) = listing.next() {

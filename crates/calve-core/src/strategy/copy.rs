@@ -4,7 +4,7 @@ use super::criteria::RefusalReason;
 use super::method::{Failure, Job, Method, Outcome};
 use crate::report::Bytes;
 use crate::tree::fill::contents::Contents;
-use crate::tree::fill::{Files, Fill, Paths, Scope, fill, room};
+use crate::tree::fill::{Files, Fill, Scope, fill, room};
 use crate::tree::stable;
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
@@ -34,13 +34,13 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
         true => Some(stable::begin(job.part.source, dst_root, job.part.options.mounts)?),
         false => None,
     };
-    let (scope, paths) = match job.part.source.single() {
-        Some((name, kind)) => (Scope::Single(name.to_owned(), kind), Paths::Same),
-        None => (Scope::Tree, Paths::Below),
+    let scope = match job.part.source.single() {
+        Some((name, kind)) => Scope::Single(name.to_owned(), kind),
+        None => Scope::Tree,
     };
     let (from, to) = ((job.part.source.directory(), job.part.source.path()), (dst_root, job.part.dst));
     let work = Fill {
-        paths,
+        is_single: job.part.source.single().is_some(),
         files,
         strict,
         keeps_nocow: job.facts.may_inline,

@@ -22,8 +22,8 @@ use crate::vocabulary::remedy::Remedy;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    pub(crate) snapshot: Result<(), RefusalReason>,
-    pub(crate) nested_subvolumes: usize,
+    /// With the number of subvolumes nested in the source.
+    pub(crate) snapshot: Result<usize, RefusalReason>,
     pub(crate) clonefile: Result<(), RefusalReason>,
     pub(crate) reflink: Result<(), RefusalReason>,
     pub(crate) hardlink: Result<(), RefusalReason>,
@@ -34,34 +34,21 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn nothing() -> Self {
-        let untried = || Err(RefusalReason::new("not tried"));
-        Self {
-            snapshot: untried(),
-            nested_subvolumes: 0,
-            clonefile: untried(),
-            reflink: untried(),
-            hardlink: untried(),
-            may_inline: false,
-            copies_on_server: false,
-        }
-    }
-
     /// Asks the two file systems, without making anything.
     pub(crate) fn between(source: &Source, dst_parent: BorrowedFd<'_>) -> Self {
-        let mut facts = Self::nothing();
-        facts.snapshot = snapshot(source, dst_parent).map(|nested| facts.nested_subvolumes = nested);
-        let refusal = sys::clone_directory_refusal(source.directory(), dst_parent);
-        facts.clonefile = refusal.map_or(Ok(()), |why| Err(RefusalReason::new(why)));
-        let device = rustix::fs::fstat(dst_parent).map(|stat| stat.st_dev);
-        facts.hardlink = match device {
-            Ok(device) if device == source.stat().st_dev => Ok(()),
-            _ => Err(RefusalReason::new("source and destination are on different file systems")),
-        };
+        let clonefile = sys::clone_directory_refusal(source.directory(), dst_parent);
         let magic = sys::magic(dst_parent).unwrap_or(0);
-        facts.may_inline = magic == sys::BTRFS_MAGIC;
-        facts.copies_on_server = sys::copies_on_the_server(magic);
-        facts
+        Self {
+            snapshot: snapshot(source, dst_parent),
+            clonefile: clonefile.map_or(Ok(()), |why| Err(RefusalReason::new(why))),
+            reflink: Err(RefusalReason::new("not tried")),
+            hardlink: match rustix::fs::fstat(dst_parent) {
+                Ok(stat) if stat.st_dev == source.stat().st_dev => Ok(()),
+                _ => Err(RefusalReason::new("source and destination are on different file systems")),
+            },
+            may_inline: magic == sys::BTRFS_MAGIC,
+            copies_on_server: sys::copies_on_the_server(magic),
+        }
     }
 
     /// Returns the best way to clone single files, once sharing was tried.

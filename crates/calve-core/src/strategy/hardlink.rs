@@ -17,8 +17,8 @@ pub(super) const METHOD: Method = Method {
     run,
 };
 
-fn accepts(facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
-    if criteria.is_frozen {
+fn accepts(facts: &Facts, criteria: &Criteria<'_>) -> Result<(), RefusalReason> {
+    if criteria.options.internal.frozen.is_some() {
         return Err(RefusalReason::new("a write to the clone would change the template"));
     }
     facts.hardlink.clone()

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::fs::{Mode, Stat};
 
@@ -9,20 +10,19 @@ use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
 use crate::error::Error;
 use crate::options::CloneOptions;
-use crate::report::{Bytes, Entries};
+use crate::report::{Bytes, CloneReport, Entries, SpareReport};
 use crate::staging::Staging;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
 use crate::tree::stable::Since;
-use crate::vocabulary::strategy::{Requirement, Strategy};
+use crate::vocabulary::strategy::{Refusal, Requirement, Strategy};
 
-/// One way to clone.
 pub(crate) struct Method {
     pub(crate) strategy: Strategy,
     /// Accepts or declines, going by the facts. Pure: no system calls.
-    pub(crate) accepts: fn(&Facts, &Criteria) -> Result<(), RefusalReason>,
+    pub(crate) accepts: fn(&Facts, &Criteria<'_>) -> Result<(), RefusalReason>,
     /// The requirements that its clones meet. The per-file strategies check `stable` while they work, and once more before publishing.
     pub(crate) meets: &'static [Requirement],
     /// It is no match for the others: only a caller that names it gets it.
@@ -47,7 +47,6 @@ pub(crate) struct ClonePart<'a> {
     pub(crate) options: &'a CloneOptions,
 }
 
-/// Everything that a strategy works with.
 pub(crate) struct Job<'a, 'p> {
     pub(crate) part: &'a ClonePart<'a>,
     pub(crate) staging: &'a mut Staging<'p>,
@@ -56,6 +55,7 @@ pub(crate) struct Job<'a, 'p> {
     pub(crate) threads: usize,
 }
 
+#[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) entries: Option<Entries>,
     pub(crate) bytes: Option<Bytes>,
@@ -63,6 +63,38 @@ pub(crate) struct Outcome {
     pub(crate) whole: Option<WholeRoot>,
     /// For `stable`: the moment before anything was read.
     pub(crate) started: Option<Since>,
+}
+
+/// How a clone was made, and what came of it.
+pub(crate) struct StrategyRun {
+    pub(crate) strategy: Strategy,
+    pub(crate) refused: Vec<Refusal>,
+    pub(crate) spare: Option<SpareReport>,
+    pub(crate) spares_wanted: bool,
+    pub(crate) outcome: Outcome,
+}
+
+impl StrategyRun {
+    pub(crate) fn report(self, src: &Path, dst: &Path, notes: &Notes, started: Instant) -> CloneReport {
+        let summary = notes.summary();
+        CloneReport {
+            src: src.to_path_buf(),
+            dst: dst.to_path_buf(),
+            strategy: self.strategy,
+            refused: self.refused,
+            spare: self.spare,
+            spares_wanted: self.spares_wanted,
+            entries: self.outcome.entries,
+            bytes: self.outcome.bytes,
+            fell_back: summary.fell_back,
+            skipped: summary.skipped,
+            changed: summary.changed,
+            warnings: summary.warnings,
+            trashed: None,
+            trash_waits: false,
+            elapsed: started.elapsed(),
+        }
+    }
 }
 
 /// The root of a tree before it was closed to others.

@@ -8,7 +8,6 @@ mod hardlink;
 pub(crate) mod method;
 mod overlay;
 mod reflink;
-pub(crate) mod run;
 mod sample;
 pub(crate) mod select;
 mod snapshot;

@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -16,10 +15,8 @@ use crate::vocabulary::remedy::Remedy;
 
 /// Directories that are looked into for a file to try with.
 const MOST_DIRECTORIES: usize = 256;
-/// Entries other than directories that are looked at.
-const MOST_ENTRIES: usize = 512;
-/// Files that are opened.
-const MOST_OPENED: usize = 16;
+/// Files that are opened to see whether they have contents.
+const MOST_OPENED: usize = 512;
 /// Files that are tried before a refusal that may concern one file only is taken for the answer.
 const MOST_FILES: usize = 8;
 
@@ -102,37 +99,20 @@ fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> ControlFlo
     }
     let mut directories = std::collections::VecDeque::from([Node::root()]);
     let mut buffer = ListingBuffer::new();
-    let (mut looked_at, mut opened) = (0, 0);
+    let mut opened = 0;
     for _ in 0..MOST_DIRECTORIES {
         let Some(node) = directories.pop_front() else { return };
         let Ok(directory) = node.open_source(source.directory()) else { continue };
         let Ok(mut listing) = Listing::new(directory.as_fd(), &mut buffer) else { continue };
         while let Some(Ok(entry)) = listing.next() {
-            match entry.kind {
-                FileType::Directory if directories.len() < MOST_DIRECTORIES => {
-                    directories.push_back(Node::child(&Arc::clone(&node), entry.name));
-                    continue;
+            match sys::kind_of(directory.as_fd(), entry.name, entry.kind) {
+                Ok(FileType::Directory) if directories.len() < MOST_DIRECTORIES => {
+                    directories.push_back(Node::child(&node, entry.name));
                 }
-                FileType::RegularFile | FileType::Unknown => {}
-                _ => continue,
-            }
-            looked_at += 1;
-            if looked_at > MOST_ENTRIES {
-                return;
-            }
-            let Ok(stat) = sys::stat_at(&directory, entry.name) else { continue };
-            match sys::kind(stat) {
-                FileType::Directory if directories.len() < MOST_DIRECTORIES => {
-                    directories.push_back(Node::child(&Arc::clone(&node), entry.name));
-                }
-                FileType::RegularFile if stat.st_size > 0 => {
+                Ok(FileType::RegularFile) => {
                     opened += 1;
-                    if let Some(file) = open_file(directory.as_fd(), entry.name)
-                        && look(file.as_fd()).is_break()
-                    {
-                        return;
-                    }
-                    if opened == MOST_OPENED {
+                    let file = open_file(directory.as_fd(), entry.name);
+                    if opened > MOST_OPENED || file.is_some_and(|file| look(file.as_fd()).is_break()) {
                         return;
                     }
                 }

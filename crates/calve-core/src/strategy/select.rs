@@ -14,7 +14,7 @@ pub(crate) const IN_ORDER: [&Method; 6] =
 /// Returns the fastest method that accepts, and the refusals of those before it, `refused_already` among them. Touches no disk.
 pub(crate) fn choose(
     facts: &Facts,
-    criteria: &Criteria,
+    criteria: &Criteria<'_>,
     refused_already: &[Refusal],
 ) -> Result<(&'static Method, Vec<Refusal>), Error> {
     let mut refused = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn choose(
             Err(Some(reason)) => refused.push(reason.by(method.strategy)),
         }
     }
-    let requirement = match (criteria.choice, criteria.require.first()) {
+    let requirement = match (criteria.options.strategy, criteria.options.require.first()) {
         (Choice::Only(strategy), _) => StatedRequirement::Strategy(strategy),
         (Choice::Fastest, Some(requirement)) => StatedRequirement::Property(*requirement),
         // `copy` accepts everything, unless it is kept out by a requirement.
@@ -39,14 +39,13 @@ pub(crate) fn choose(
 }
 
 /// Asks one strategy. Fails with `None` if it is out of the question.
-fn consider(method: &Method, facts: &Facts, criteria: &Criteria) -> Result<(), Option<RefusalReason>> {
-    if matches!(criteria.choice, Choice::Only(named) if named != method.strategy) {
-        return Err(None);
+fn consider(method: &Method, facts: &Facts, criteria: &Criteria<'_>) -> Result<(), Option<RefusalReason>> {
+    match criteria.options.strategy {
+        Choice::Only(named) if named != method.strategy => return Err(None),
+        Choice::Fastest if method.is_used_only_when_named => return Err(None),
+        _ => {}
     }
-    if method.is_used_only_when_named && !criteria.names(method.strategy) {
-        return Err(None);
-    }
-    for requirement in &criteria.require {
+    for requirement in &criteria.options.require {
         if !method.meets.contains(requirement) {
             return Err(Some(RefusalReason::new(match requirement {
                 Requirement::Instant => "its cost grows with the tree",
@@ -55,7 +54,7 @@ fn consider(method: &Method, facts: &Facts, criteria: &Criteria) -> Result<(), O
             })));
         }
     }
-    if criteria.is_plain && !method.makes_each_file {
+    if criteria.options.internal.plain.is_some() && !method.makes_each_file {
         return Err(Some(RefusalReason::new("it takes over more than was asked for")));
     }
     (method.accepts)(facts, criteria).map_err(Some)
@@ -69,18 +68,11 @@ pub(crate) fn meets(strategy: Strategy, requirement: Requirement) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Mounts;
+    use crate::options::CloneOptions;
     use crate::vocabulary::strategy::{Choice, Requirement, Strategy};
 
-    fn criteria(choice: Choice, require: &[Requirement]) -> Criteria {
-        Criteria {
-            choice,
-            require: require.to_vec(),
-            excludes: false,
-            mounts: Mounts::Cross,
-            is_plain: false,
-            is_frozen: false,
-        }
+    fn asked(strategy: Choice, require: &[Requirement]) -> CloneOptions {
+        CloneOptions { strategy, require: require.to_vec(), ..CloneOptions::default() }
     }
 
     fn no() -> Result<(), RefusalReason> {
@@ -89,11 +81,18 @@ mod tests {
 
     fn facts(snapshot: bool, reflink: bool) -> Facts {
         let offer = |works: bool| if works { Ok(()) } else { no() };
-        Facts { snapshot: offer(snapshot), reflink: offer(reflink), ..Facts::nothing() }
+        Facts {
+            snapshot: offer(snapshot).map(|()| 0),
+            clonefile: no(),
+            reflink: offer(reflink),
+            hardlink: no(),
+            may_inline: false,
+            copies_on_server: false,
+        }
     }
 
-    fn chosen(facts: &Facts, criteria: &Criteria) -> Result<Strategy, Vec<Strategy>> {
-        match choose(facts, criteria, &[]) {
+    fn chosen(facts: &Facts, options: &CloneOptions) -> Result<Strategy, Vec<Strategy>> {
+        match choose(facts, &Criteria::new(options), &[]) {
             Ok((method, _)) => Ok(method.strategy),
             Err(Error::RequirementRefused { refused, .. }) => {
                 Err(refused.into_iter().map(|refusal| refusal.strategy).collect())
@@ -104,10 +103,10 @@ mod tests {
 
     #[test]
     fn the_first_that_works_is_taken_and_those_before_it_say_why_not() {
-        let any = criteria(Choice::Fastest, &[]);
+        let any = asked(Choice::Fastest, &[]);
         assert_eq!(chosen(&facts(true, true), &any), Ok(Strategy::Snapshot));
         assert_eq!(chosen(&facts(false, true), &any), Ok(Strategy::Reflink));
-        let (method, refused) = choose(&facts(false, false), &any, &[]).unwrap();
+        let (method, refused) = choose(&facts(false, false), &Criteria::new(&any), &[]).unwrap();
         assert_eq!(method.strategy, Strategy::Copy);
         let names: Vec<_> = refused.iter().map(|refusal| refusal.strategy).collect();
         assert_eq!(names, [Strategy::Snapshot, Strategy::Clonefile, Strategy::Reflink]);
@@ -116,9 +115,9 @@ mod tests {
 
     #[test]
     fn requirements_are_never_traded_for_something_that_works() {
-        let cow = criteria(Choice::Fastest, &[Requirement::Cow]);
+        let cow = asked(Choice::Fastest, &[Requirement::Cow]);
         assert!(chosen(&facts(false, false), &cow).is_err());
-        let instant = criteria(Choice::Fastest, &[Requirement::Instant]);
+        let instant = asked(Choice::Fastest, &[Requirement::Instant]);
         assert!(chosen(&facts(false, true), &instant).is_err());
         assert_eq!(chosen(&facts(true, true), &instant), Ok(Strategy::Snapshot));
     }
@@ -126,16 +125,16 @@ mod tests {
     #[test]
     fn hardlink_and_overlay_are_taken_only_when_named() {
         let everything = Facts { hardlink: Ok(()), ..facts(false, false) };
-        assert_eq!(chosen(&everything, &criteria(Choice::Fastest, &[])), Ok(Strategy::Copy));
-        let named = criteria(Choice::Only(Strategy::Hardlink), &[]);
+        assert_eq!(chosen(&everything, &asked(Choice::Fastest, &[])), Ok(Strategy::Copy));
+        let named = asked(Choice::Only(Strategy::Hardlink), &[]);
         assert_eq!(chosen(&everything, &named), Ok(Strategy::Hardlink));
-        let overlay = criteria(Choice::Only(Strategy::Overlay), &[]);
+        let overlay = asked(Choice::Only(Strategy::Overlay), &[]);
         assert_eq!(chosen(&everything, &overlay), Err(vec![Strategy::Overlay]));
     }
 
     #[test]
     fn a_named_strategy_that_refuses_is_not_replaced() {
-        let named = criteria(Choice::Only(Strategy::Reflink), &[]);
+        let named = asked(Choice::Only(Strategy::Reflink), &[]);
         assert_eq!(chosen(&facts(true, false), &named), Err(vec![Strategy::Reflink]));
     }
 }

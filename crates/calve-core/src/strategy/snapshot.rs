@@ -12,6 +12,7 @@ use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
 use super::method::{Failure, Job, Method, Outcome, close_to_others};
 use crate::error::{Error, IoContext};
+use crate::options::Mounts;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::held_times::times;
@@ -33,15 +34,15 @@ pub(super) const METHOD: Method = Method {
     run,
 };
 
-fn accepts(facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
-    facts.snapshot.clone()?;
+fn accepts(facts: &Facts, criteria: &Criteria<'_>) -> Result<(), RefusalReason> {
+    let has_nested = facts.snapshot.clone()? > 0;
     if criteria.excludes {
         return Err(RefusalReason::new("entries are excluded, and a snapshot has everything"));
     }
-    if facts.nested_subvolumes > 0 && criteria.requires(Requirement::Stable) {
+    if has_nested && criteria.options.requires(Requirement::Stable) {
         return Err(RefusalReason::new("nested subvolumes are snapshotted one after the other"));
     }
-    if facts.nested_subvolumes > 0 && criteria.mounts == crate::options::Mounts::Stay {
+    if has_nested && criteria.options.mounts == Mounts::Stay {
         return Err(RefusalReason::new("a nested subvolume is another file system"));
     }
     Ok(())
@@ -67,7 +68,7 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
             format!("{nested} nested subvolumes were snapshotted one after the other, not at one moment"),
         );
     }
-    Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
+    Ok(Outcome { whole: Some(whole), ..Outcome::default() })
 }
 
 /// Makes the empty directory `path`, in such a way that clones of it can be snapshots where the file system has them: on btrfs
@@ -156,7 +157,6 @@ fn remove_empty(dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<()> {
     rustix::fs::futimens(&parent, &times(&before))
 }
 
-/// Returns the nested subvolume and its snapshot.
 fn snapshot_nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<[OwnedFd; 2]> {
     let (above, name) = split(path);
     let all = || above.iter().chain([&name]);

@@ -160,6 +160,18 @@ pub(crate) fn any_upwards(
     }
 }
 
+/// Returns whether a file system is mounted at `point`, or may be where this user may not look.
+pub(crate) fn is_mounted(point: &Path) -> Result<bool, Error> {
+    let is_mounted = match sys::open_at(CWD, point, sys::PATH_ONLY | DIRECTORY) {
+        Ok(opened) => sys::is_mount_point(opened.as_fd()),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        // Nothing tells.
+        Err(Errno::ACCESS) => Ok(true),
+        Err(errno) => Err(errno),
+    };
+    is_mounted.io(Operation::FindMounts, point)
+}
+
 /// Splits a path into the directories above its last name, and that name.
 pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
     let mut names: Vec<CString> = path

@@ -143,13 +143,9 @@ impl Lock {
     pub(crate) fn protects_a_clone_only(&self) -> bool {
         let is_staging =
             self.name.to_str().ok().and_then(HiddenNameParts::parse).is_some_and(|it| it.purpose == Purpose::Staging);
-        is_staging && self.recorded() == Some(1)
-    }
-
-    /// Returns how many entries are written down.
-    fn recorded(&self) -> Option<usize> {
-        let entries = sys::list(self.directory.as_fd()).ok()?;
-        Some(entries.iter().filter(|(name, _)| name.to_bytes().starts_with(RECORD.as_bytes())).count())
+        let is_record = |(name, _): &(CString, _)| name.to_bytes().starts_with(RECORD.as_bytes());
+        is_staging
+            && sys::list(self.directory.as_fd()).is_ok_and(|noted| noted.into_iter().filter(is_record).count() == 1)
     }
 
     fn note(&self, record: &CStr) -> sys::Result<()> {

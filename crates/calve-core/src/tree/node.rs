@@ -47,14 +47,11 @@ impl Node {
     /// Opens this directory below `root`: no link is followed and no path can be too long.
     pub(crate) fn open(&self, root: BorrowedFd<'_>, flags: OFlags) -> sys::Result<OwnedFd> {
         let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        let names = self.names();
-        if names.is_empty() {
-            return crate::sys::open_at(root, c".", flags);
-        }
-        // In a tree of 8,000 levels it takes a few calls instead of 8,000.
-        match names.len() {
-            1 => by_name(root, &names, flags),
-            _ => by_path(root, &names, flags).or_else(|_| by_name(root, &names, flags)),
+        match *self.names() {
+            [] => sys::open_at(root, c".", flags),
+            [name] => sys::open_at(root, name, flags),
+            // In a tree of 8,000 levels it takes a few calls instead of 8,000.
+            ref names => by_path(root, names, flags).or_else(|_| by_name(root, names, flags)),
         }
     }
 

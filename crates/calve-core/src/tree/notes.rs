@@ -19,15 +19,10 @@ pub(crate) struct Notes(Mutex<NoteLists>);
 
 #[derive(Default, Clone)]
 struct NoteLists {
-    fell_back: Vec<Fallback>,
-    skipped: Vec<SkippedEntry>,
-    /// Never cut: there are few.
-    skipped_for: Vec<SkipReason>,
+    summary: NoteSummary,
     skipped_beyond: u64,
-    changed: Vec<PathBuf>,
     changed_beyond: u64,
     not_kept: Vec<LostAttribute>,
-    warnings: Vec<Warning>,
 }
 
 #[derive(Clone)]
@@ -41,10 +36,11 @@ struct LostAttribute {
 }
 
 /// All of it so far, for the report.
+#[derive(Default, Clone)]
 pub(crate) struct NoteSummary {
     pub(crate) fell_back: Vec<Fallback>,
     pub(crate) skipped: Vec<SkippedEntry>,
-    /// Every reason for which something was skipped, also where the list is cut.
+    /// Every reason for which something was skipped. Never cut: there are few.
     pub(crate) skipped_for: Vec<SkipReason>,
     pub(crate) changed: Vec<PathBuf>,
     pub(crate) warnings: Vec<Warning>,
@@ -52,9 +48,10 @@ pub(crate) struct NoteSummary {
 
 impl NoteLists {
     fn add_fallback(&mut self, from: Strategy, errno: i32, files: u64, path: impl FnOnce() -> PathBuf) {
-        match self.fell_back.iter_mut().find(|known| (known.from, known.errno) == (from, errno)) {
+        let list = &mut self.summary.fell_back;
+        match list.iter_mut().find(|known| (known.from, known.errno) == (from, errno)) {
             Some(known) => known.files += files,
-            None => self.fell_back.push(Fallback { from, to: Strategy::Copy, errno, files, first_path: path() }),
+            None => list.push(Fallback { from, to: Strategy::Copy, errno, files, first_path: path() }),
         }
     }
 
@@ -86,25 +83,17 @@ impl Notes {
 
     /// Notes that one entry is not in the clone.
     pub(crate) fn skipped(&self, path: PathBuf, reason: SkipReason) {
-        let mut notes = self.lock();
-        if !notes.skipped_for.contains(&reason) {
-            notes.skipped_for.push(reason);
+        let NoteLists { summary, skipped_beyond, .. } = &mut *self.lock();
+        if !summary.skipped_for.contains(&reason) {
+            summary.skipped_for.push(reason);
         }
-        if notes.skipped.len() < MOST {
-            notes.skipped.push(SkippedEntry { path, reason });
-        } else {
-            notes.skipped_beyond += 1;
-        }
+        push(&mut summary.skipped, SkippedEntry { path, reason }, skipped_beyond);
     }
 
     /// Notes that one entry was not the same before and after.
     pub(crate) fn changed(&self, path: PathBuf) {
-        let mut notes = self.lock();
-        if notes.changed.len() < MOST {
-            notes.changed.push(path);
-        } else {
-            notes.changed_beyond += 1;
-        }
+        let NoteLists { summary, changed_beyond, .. } = &mut *self.lock();
+        push(&mut summary.changed, path, changed_beyond);
     }
 
     /// Notes that one entry's attribute could not be kept.
@@ -114,27 +103,27 @@ impl Notes {
 
     /// Returns the entries that were not the same before and after, so far.
     pub(crate) fn changed_so_far(&self) -> Vec<PathBuf> {
-        self.lock().changed.clone()
+        self.lock().summary.changed.clone()
     }
 
     /// Adds the notes of another run, except for the entries that changed.
     pub(crate) fn add_all_but_changed(&self, other: Self) {
         let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        for skipped in other.skipped {
+        for skipped in other.summary.skipped {
             self.skipped(skipped.path, skipped.reason);
         }
         let mut notes = self.lock();
-        for Fallback { from, errno, files, first_path, .. } in other.fell_back {
+        for Fallback { from, errno, files, first_path, .. } in other.summary.fell_back {
             notes.add_fallback(from, errno, files, || first_path);
         }
         for LostAttribute { code, what, errno, entries, first } in other.not_kept {
             notes.add_lost(code, &what, errno, entries, || first);
         }
-        notes.warnings.extend(other.warnings);
+        notes.summary.warnings.extend(other.summary.warnings);
     }
 
     pub(crate) fn warn(&self, code: WarningCode, path: Option<PathBuf>, message: String) {
-        self.lock().warnings.push(Warning { code, path, message });
+        self.lock().summary.warnings.push(Warning { code, path, message });
     }
 
     pub(crate) fn not_independent(&self) {
@@ -144,37 +133,39 @@ impl Notes {
     }
 
     pub(crate) fn summary(&self) -> NoteSummary {
-        let mut collected = self.lock().clone();
-        let mut warnings = collected.warnings;
-        for lost in collected.not_kept {
+        let NoteLists { mut summary, skipped_beyond, changed_beyond, not_kept } = self.lock().clone();
+        for lost in not_kept {
             let entries = if lost.entries == 1 { "one entry".into() } else { format!("{} entries", lost.entries) };
             let reason = io::Error::from_raw_os_error(lost.errno);
-            warnings.push(Warning {
+            summary.warnings.push(Warning {
                 code: lost.code,
                 path: Some(lost.first),
                 message: format!("{} not kept on {entries}: {reason}", lost.what),
             });
         }
-        for (list, beyond) in [("skipped", collected.skipped_beyond), ("changed", collected.changed_beyond)] {
+        for (list, beyond) in [("skipped", skipped_beyond), ("changed", changed_beyond)] {
             if beyond > 0 {
                 let message = format!("`{list}` lists the first {MOST} entries; there are {beyond} more");
-                warnings.push(Warning { code: WarningCode::ListTruncated, path: None, message });
+                summary.warnings.push(Warning { code: WarningCode::ListTruncated, path: None, message });
             }
         }
         // Workers report in any order; readers and tests want one.
-        collected.skipped.sort_by(|a, b| a.path.cmp(&b.path));
-        collected.changed.sort();
-        collected.changed.dedup();
-        NoteSummary {
-            fell_back: collected.fell_back,
-            skipped: collected.skipped,
-            skipped_for: collected.skipped_for,
-            changed: collected.changed,
-            warnings,
-        }
+        summary.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+        summary.changed.sort();
+        summary.changed.dedup();
+        summary
     }
 
     fn lock(&self) -> MutexGuard<'_, NoteLists> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds to a list, or counts what it has no room for.
+fn push<T>(list: &mut Vec<T>, one: T, beyond: &mut u64) {
+    if list.len() < MOST {
+        list.push(one);
+    } else {
+        *beyond += 1;
     }
 }

@@ -15,6 +15,17 @@ pub(crate) struct PendingDirectories<Open, More> {
     pub(crate) more: More,
 }
 
+impl<Open, More> PendingDirectories<Open, More> {
+    /// Returns the open directory, which `open` opens again if it was closed, and where it is.
+    pub(crate) fn opened<E>(&mut self, open: impl FnOnce(&Node) -> Result<Open, E>) -> Result<(&Arc<Node>, &Open), E> {
+        let opened = match &mut self.open {
+            Some(opened) => opened,
+            closed => closed.insert(open(&self.node)?),
+        };
+        Ok((&self.node, opened))
+    }
+}
+
 /// From the nearest to the root to the deepest, which is next.
 pub(crate) struct PendingStack<Open, More> {
     stack: Vec<PendingDirectories<Open, More>>,
@@ -30,8 +41,17 @@ impl<Open, More: Clone> PendingStack<Open, More> {
     /// Puts one on top, unless nothing is left to be done below it.
     pub(crate) fn push(&mut self, pending: PendingDirectories<Open, More>) {
         if !pending.names.is_empty() {
-            self.stack.push(pending);
+            self.keep(pending);
         }
+    }
+
+    /// Puts one on top that is to come back, also when nothing is left to be done below it.
+    pub(crate) fn keep(&mut self, pending: PendingDirectories<Open, More>) {
+        self.stack.push(pending);
+    }
+
+    pub(crate) fn top(&mut self) -> Option<&mut PendingDirectories<Open, More>> {
+        self.stack.last_mut()
     }
 
     pub(crate) fn pop(&mut self) -> Option<PendingDirectories<Open, More>> {
@@ -44,18 +64,14 @@ impl<Open, More: Clone> PendingStack<Open, More> {
 
     /// Splits off half of the names nearest to the root, for a worker that has none.
     pub(crate) fn part(&mut self) -> Option<PendingDirectories<Open, More>> {
-        let alone = self.stack.len() == 1;
-        let lowest = self.stack.first_mut()?;
+        let mut waiting = self.stack.iter_mut().filter(|pending| !pending.names.is_empty());
+        let lowest = waiting.next()?;
         // A worker that gives away all its work waits to get it back, and each hand-over walks from the root: 2,000 directories took a hundred times as long.
-        if alone && !lowest.names.are_several() {
+        if waiting.next().is_none() && !lowest.names.are_several() {
             return None;
         }
         let names = lowest.names.split();
-        let part = PendingDirectories { node: Arc::clone(&lowest.node), open: None, names, more: lowest.more.clone() };
-        if lowest.names.is_empty() {
-            self.stack.remove(0);
-        }
-        Some(part)
+        Some(PendingDirectories { node: Arc::clone(&lowest.node), open: None, names, more: lowest.more.clone() })
     }
 
     /// Closes those nearest to the root, which will be needed last.

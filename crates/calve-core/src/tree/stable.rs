@@ -22,7 +22,7 @@ use super::location::DIRECTORY;
 use super::node::open_source;
 use super::pool::thread_count;
 use super::walk::{Descent, Folder, Walker, walk, whole_tree};
-use crate::error::{Error, IoContext, ShownPath, StatedRequirement, TemplateError};
+use crate::error::{Error, IoContext, ShownPath, TemplateError};
 use crate::options::internal::FrozenSince;
 use crate::options::{CloneOptions, Mounts};
 use crate::sys;
@@ -221,15 +221,12 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
     }
     for (file_system, path) in &found {
         if !sys::shows_stores(file_system.as_fd()).map_err(|errno| failed(path, errno))? {
-            return Err(Error::RequirementRefused {
-                requirement: StatedRequirement::Property(Requirement::Stable),
-                refused: Vec::new(),
-                detail: Some(format!(
-                    "`{}` is on {}, where programs can change files through a mapping (mmap) without a trace",
-                    ShownPath(path),
-                    sys::file_system_name(file_system.as_fd()),
-                )),
-            });
+            let detail = format!(
+                "`{}` is on {}, where programs can change files through a mapping (mmap) without a trace",
+                ShownPath(path),
+                sys::file_system_name(file_system.as_fd()),
+            );
+            return Err(Error::unmet(Requirement::Stable, detail));
         }
     }
     Ok(found)
@@ -356,6 +353,17 @@ pub(crate) fn check_frozen(
             Err(TemplateError::Changed { name: frozen.name.clone(), path: path() }.into())
         }
         _ => Ok(()),
+    }
+}
+
+/// Fails if the source is a template and anything in it was changed that a clone would have.
+pub(crate) fn check_all_frozen(source: &Source, exclude: &Exclusions, options: &CloneOptions) -> Result<(), Error> {
+    let Some(frozen) = &options.internal.frozen else { return Ok(()) };
+    let (seconds, nanoseconds) = frozen.changed;
+    let since = Since { moment: Moment { seconds, nanoseconds }, ahead: Since::ahead_at_least() };
+    match changed(&StabilityCheck { source, since, exclude, options, renamed: None })? {
+        Some(path) => Err(TemplateError::Changed { name: frozen.name.clone(), path: source.path().join(path) }.into()),
+        None => Ok(()),
     }
 }
 

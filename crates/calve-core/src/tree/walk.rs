@@ -242,13 +242,10 @@ impl<W: Walker> WalkWorker<'_, W> {
         if name.is_empty() {
             return Ok(Some((Arc::clone(&parent.node), parent.node.open_source(root)?)));
         }
-        if parent.open.is_none() {
-            parent.open = Some(parent.node.open_source(root)?);
-        }
-        let Some(above) = &parent.open else { return Ok(None) };
+        let (node, above) = parent.opened(|node| node.open_source(root))?;
         // Only a name that the walker has not received needs the path.
-        let path = if visited { PathBuf::new() } else { parent.node.path() };
-        let folder = Folder { tree, node: &parent.node, root, directory: above.as_fd(), path: &path };
+        let path = if visited { PathBuf::new() } else { node.path() };
+        let folder = Folder { tree, node, root, directory: above.as_fd(), path: &path };
         if !visited {
             self.walker.listed(1);
             if self.walker.entry(&folder, name, kind) == Descent::No || kind != FileType::Directory {
@@ -256,7 +253,7 @@ impl<W: Walker> WalkWorker<'_, W> {
             }
         }
         let opened = self.walker.open(&folder, name)?;
-        Ok(opened.map(|fd| (Node::child(&parent.node, name), fd)))
+        Ok(opened.map(|fd| (Node::child(node, name), fd)))
     }
 
     fn directory(&mut self, tree: usize, node: Arc<Node>, fd: OwnedFd) {
@@ -275,30 +272,22 @@ impl<W: Walker> WalkWorker<'_, W> {
     fn list(&mut self, folder: &Folder<'_>, below: &mut Names) -> sys::Result<()> {
         let mut entries = 0;
         let mut listing = Listing::new(folder.directory, &mut self.buffer)?;
-        let mut result = Ok(());
-        while let Some(entry) = listing.next() {
-            if self.pool.stopped() {
-                break;
-            }
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(errno) => {
-                    result = Err(errno);
-                    break;
-                }
+        let result = loop {
+            let entry = match listing.next().filter(|_| !self.pool.stopped()) {
+                Some(Ok(entry)) => entry,
+                Some(Err(errno)) => break Err(errno),
+                None => break Ok(()),
             };
-            let kind = match sys::kind_of(folder.directory, entry.name, entry.kind) {
-                Ok(kind) => kind,
-                Err(errno) => {
-                    self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno);
-                    continue;
+            match sys::kind_of(folder.directory, entry.name, entry.kind) {
+                Ok(kind) => {
+                    entries += 1;
+                    if self.walker.entry(folder, entry.name, kind) == Descent::Yes && kind == FileType::Directory {
+                        below.push(kind, entry.name);
+                    }
                 }
-            };
-            entries += 1;
-            if self.walker.entry(folder, entry.name, kind) == Descent::Yes && kind == FileType::Directory {
-                below.push(kind, entry.name);
+                Err(errno) => self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno),
             }
-        }
+        };
         self.walker.listed(entries);
         result
     }

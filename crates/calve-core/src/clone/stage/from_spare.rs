@@ -10,8 +10,7 @@ use crate::remove::delete::Deletion;
 use crate::staging::RootKind;
 use crate::strategy::criteria::RefusalReason;
 use crate::strategy::facts::Facts;
-use crate::strategy::method::{ClonePart, Outcome};
-use crate::strategy::run::StrategyRun;
+use crate::strategy::method::{ClonePart, Outcome, StrategyRun};
 use crate::tree::fill::Fill;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
@@ -24,7 +23,7 @@ pub(super) struct NoSpare {
 
 impl StagedTree<'_> {
     /// Makes the root a spare of the source, if there is one, and brings it up to date.
-    pub(super) fn spare(&mut self, part: &ClonePart<'_>) -> Result<Result<(StrategyRun, Outcome), NoSpare>, Error> {
+    pub(super) fn spare(&mut self, part: &ClonePart<'_>) -> Result<Result<StrategyRun, NoSpare>, Error> {
         if self.root_kind == RootKind::Inheriting || self.staging.root().is_some() {
             return Ok(Err(NoSpare { refused: None, wanted: false }));
         }
@@ -33,10 +32,9 @@ impl StagedTree<'_> {
         let mut refused = claimed.refused;
         if let Some(spare) = claimed.spare {
             match self.bring_up_to_date(part, spare) {
-                Ok((mut run, outcome)) => {
+                Ok(run) => {
                     check_made(part, self.root()?, None)?;
-                    run.spares_wanted = claimed.wanted;
-                    return Ok(Ok((run, outcome)));
+                    return Ok(Ok(StrategyRun { spares_wanted: claimed.wanted, ..run }));
                 }
                 Err(error @ Error::Interrupted) => return Err(error),
                 // A clone reports everything that it meets too.
@@ -55,7 +53,7 @@ impl StagedTree<'_> {
         Ok(Err(NoSpare { refused, wanted: claimed.wanted }))
     }
 
-    fn bring_up_to_date(&mut self, part: &ClonePart<'_>, spare: Spare) -> Result<(StrategyRun, Outcome), Error> {
+    fn bring_up_to_date(&mut self, part: &ClonePart<'_>, spare: Spare) -> Result<StrategyRun, Error> {
         let Spare { report, mut differences, whole, names } = spare;
         let left = std::mem::take(&mut differences.left);
         // A root that differs gets everything from the source again.
@@ -65,16 +63,13 @@ impl StagedTree<'_> {
         }
         self.names = names;
         left.into_iter().for_each(|(path, reason)| part.notes.skipped(path, reason));
-        let (entries, bytes) = (None, None);
-        let run = StrategyRun {
+        Ok(StrategyRun {
             strategy: Strategy::Spare,
             refused: Vec::new(),
-            entries,
-            bytes,
             spare: Some(report),
             spares_wanted: false,
-        };
-        Ok((run, Outcome { entries, bytes, whole, started: None }))
+            outcome: Outcome { whole, ..Outcome::default() },
+        })
     }
 
     fn update(

@@ -26,8 +26,7 @@ use crate::report::{CloneReport, TrashedTree, Warning};
 use crate::staging::{Publication, RootKind, Staging};
 use crate::strategy::criteria::{Criteria, RefusalReason};
 use crate::strategy::facts::{Facts, created_in};
-use crate::strategy::method::{ClonePart, Failure, Job, Method, Outcome, WholeRoot};
-use crate::strategy::run::StrategyRun;
+use crate::strategy::method::{ClonePart, Failure, Job, Method, Outcome, StrategyRun, WholeRoot};
 use crate::strategy::select::choose;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
@@ -175,7 +174,7 @@ impl<'p> StagedTree<'p> {
         let made = make_directories(self.root()?, at).io(Operation::CreateDirectory, &dst)?;
         let below = Some(made.as_fd());
         let part = ClonePart { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
-        let (run, _) = self.clone_part(&part)?;
+        let run = self.clone_part(&part)?;
         give_metadata(&source, made.as_fd(), self.held_times(made.as_fd()), options, &notes, &dst)?;
         Ok(run.report(src, &dst, &notes, started))
     }
@@ -190,29 +189,29 @@ impl<'p> StagedTree<'p> {
     ) -> Result<StrategyRun, Error> {
         let dst = self.destination.path();
         let part = ClonePart { source: &source, exclude: &exclude, below: None, dst, notes, options };
-        let (run, outcome) = match self.spare(&part)? {
-            Ok(made) => made,
+        let mut run = match self.spare(&part)? {
+            Ok(run) => run,
             Err(without) => {
                 let made = self.clone_part(&part);
-                let (mut run, outcome) =
+                let mut run =
                     made.map_err(|error| without_spare(error, without.refused.clone(), part.source, options))?;
                 run.refused.splice(0..0, without.refused);
                 run.spares_wanted = without.wanted;
-                (run, outcome)
+                run
             }
         };
         if let Some((name, _)) = source.single() {
             self.staging.inside = Some(name.to_owned());
         }
-        self.origin = Some(Origin { source, exclude, whole: outcome.whole, started: outcome.started });
+        let Outcome { whole, started, .. } = &mut run.outcome;
+        self.origin = Some(Origin { source, exclude, whole: whole.take(), started: *started });
         Ok(run)
     }
 
     /// Runs the fastest strategy that accepts, and checks what it has made.
-    fn clone_part(&mut self, part: &ClonePart<'_>) -> Result<(StrategyRun, Outcome), Error> {
-        let (method, refused, outcome) = self.run(part)?;
-        let strategy = method.strategy;
-        if strategy == Strategy::Snapshot {
+    fn clone_part(&mut self, part: &ClonePart<'_>) -> Result<StrategyRun, Error> {
+        let run = self.run(part)?;
+        if run.strategy == Strategy::Snapshot {
             let deletion = Deletion::from_options(part.options);
             match part.exclude.is_empty() {
                 true => scrub_own(self.root()?, part.dst, &places_of_own(part), part.notes, &deletion)?,
@@ -220,13 +219,12 @@ impl<'p> StagedTree<'p> {
             }
         }
         let made = part.below.map_or_else(|| self.root(), Ok)?;
-        check_made(part, made, outcome.started)?;
-        let (entries, bytes) = (outcome.entries, outcome.bytes);
-        Ok((StrategyRun { strategy, refused, entries, bytes, spare: None, spares_wanted: false }, outcome))
+        check_made(part, made, run.outcome.started)?;
+        Ok(run)
     }
 
     /// Runs the fastest method that accepts; should it decline after all, the next.
-    fn run(&mut self, part: &ClonePart<'_>) -> Result<(&'static Method, Vec<Refusal>, Outcome), Error> {
+    fn run(&mut self, part: &ClonePart<'_>) -> Result<StrategyRun, Error> {
         let mut facts = Facts::between(part.source, self.destination.parent());
         let mut criteria = Criteria::new(part.options);
         // In a tree that is put together from several, what a snapshot has too much is removed.
@@ -262,7 +260,10 @@ impl<'p> StagedTree<'p> {
                 threads: thread_count(part.options.threads),
             };
             match (method.run)(&mut job) {
-                Ok(outcome) => return Ok((method, refused, outcome)),
+                Ok(outcome) => {
+                    let strategy = method.strategy;
+                    return Ok(StrategyRun { strategy, refused, spare: None, spares_wanted: false, outcome });
+                }
                 Err(Failure::Error(error)) => return Err(error),
                 Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy)),
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::Stat;
 
 use super::{Origin, StageReport, StagedTree, conclude, report, start};
-use crate::clone::finish::{refusal, require_stable};
+use crate::clone::finish::require_stable;
 use crate::error::{Error, ShownPath};
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::staging::{Oversight, Publication, RootKind, Verdict};
@@ -63,7 +63,7 @@ pub fn supersede<E: From<Error>>(
 }
 
 fn changed_meanwhile(path: &Path) -> Error {
-    refusal(Requirement::Stable, format!("`{}` changed during the exchange", ShownPath(path)))
+    Error::unmet(Requirement::Stable, format!("`{}` changed during the exchange", ShownPath(path)))
 }
 
 fn changed_in_both(path: &Path, kept: &Path) -> Error {
@@ -72,7 +72,7 @@ fn changed_in_both(path: &Path, kept: &Path) -> Error {
         ShownPath(path),
         ShownPath(kept)
     );
-    refusal(Requirement::Stable, detail)
+    Error::unmet(Requirement::Stable, detail)
 }
 
 fn stability_check<'a>(
@@ -92,7 +92,7 @@ impl StagedTree<'_> {
         is_fine: &mut dyn FnMut(&StabilityCheck<'_>) -> bool,
     ) -> Result<Publication, Error> {
         let (path, options) = (self.destination.path(), self.options);
-        let unwatched = || refusal(Requirement::Stable, "it was not cloned as a whole".into());
+        let unwatched = || Error::unmet(Requirement::Stable, "it was not cloned as a whole".into());
         self.seal(notes)?;
         let origin = self.origin.take().ok_or_else(unwatched)?;
         let since = origin.started.ok_or_else(unwatched)?;

@@ -1,6 +1,7 @@
 //! Moving the bytes of one file: by sharing extents, or by reading and writing.
 
 use std::ffi::CStr;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -23,7 +24,6 @@ pub(crate) struct MovedBytes {
     pub(crate) short: bool,
 }
 
-/// How contents are to be moved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Contents {
     /// Share extents. `tell_inlined` counts contents apart that the file system keeps inside its metadata, where they cannot be shared.
@@ -101,7 +101,11 @@ impl<'a> Mover<'a> {
             // btrfs shares only between files that agree in being copy-on-write or not.
             result = retry(|| sys::reflink(src, dst));
         }
-        self.flush_when_slow(src, size(stat), started.elapsed());
+        // Reflinks write dirty pages file by file, and one go takes far fewer trips to the disk.
+        if self.flush.is_due(size(stat), started.elapsed()) {
+            // A failure shows again, with a name, when the file concerned is cloned.
+            let _ = sys::sync_file_system(src);
+        }
         match result {
             // Asked after the reflink, which has written out dirty pages: before, the answer may be another.
             Ok(()) if tell_inlined && sys::is_inline(src, size(stat)) => {
@@ -110,14 +114,6 @@ impl<'a> Mover<'a> {
             Ok(()) => Ok(ReflinkOutcome::Done(MovedBytes { shared: stored(stat), ..MovedBytes::default() })),
             Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(ReflinkOutcome::Refused(errno)),
             Err(errno) => Err(Fault::dst(Operation::ShareExtents)(errno)),
-        }
-    }
-
-    /// Flushes the source's file system if reflinks are slow: they write dirty pages file by file, and one go takes far fewer trips to the disk.
-    fn flush_when_slow(&self, src: BorrowedFd<'_>, bytes: u64, took: Duration) {
-        if self.flush.is_due(bytes, took) {
-            // A failure shows again, with a name, when the file concerned is cloned.
-            let _ = sys::sync_file_system(src);
         }
     }
 
@@ -138,21 +134,32 @@ impl<'a> Mover<'a> {
         {
             return Ok(moved);
         }
-        let mut written = if on_server { self.copy_on_server(src, dst, size)? } else { 0 };
+        let begun = if on_server { self.copy_on_server(src, dst, size)? } else { 0 };
         // Files of /proc and the like say that they are empty, and are not.
         let limit = if size == 0 { u64::MAX } else { size };
-        while written < limit {
-            let wanted = usize::try_from(limit - written).unwrap_or(usize::MAX).min(self.buffer.len());
-            let length =
-                retry(|| rustix::io::read(src, &mut self.buffer[..wanted])).map_err(Fault::src(Operation::Read))?;
+        let written = self.copy_range(dst, begun..limit, |buffer, _| rustix::io::read(src, buffer))?;
+        Ok(MovedBytes { written, short: written < size, ..MovedBytes::default() })
+    }
+
+    /// Writes what `read` gives for this range of the file, as far as it gives anything. Returns the position of the end.
+    fn copy_range(
+        &mut self,
+        dst: BorrowedFd<'_>,
+        Range { start: mut position, end }: Range<u64>,
+        read: impl Fn(&mut [u8], u64) -> sys::Result<usize>,
+    ) -> Result<u64, Fault> {
+        while position < end {
+            let wanted = usize::try_from(end - position).unwrap_or(usize::MAX).min(self.buffer.len());
+            let piece = &mut self.buffer[..wanted];
+            let length = retry(|| read(piece, position)).map_err(Fault::src(Operation::Read))?;
             if length == 0 {
                 break;
             }
-            write_all(dst, &self.buffer[..length])?;
-            written += length as u64;
+            write_all_at(dst, &self.buffer[..length], position)?;
+            position += length as u64;
             self.stop_if_cancelled()?;
         }
-        Ok(MovedBytes { written, short: written < size, ..MovedBytes::default() })
+        Ok(position)
     }
 
     /// Copies the data of a file, and leaves its holes out. Returns `None` where the file system cannot tell data from holes.
@@ -181,22 +188,15 @@ impl<'a> Mover<'a> {
                 }
                 Err(errno) => return Err(Fault::src(Operation::FindHoles)(errno)),
             };
-            position = data;
             let stop = hole.min(size);
-            while position < stop {
-                let wanted = usize::try_from(stop - position).unwrap_or(usize::MAX).min(self.buffer.len());
-                let piece = &mut self.buffer[..wanted];
-                let length =
-                    retry(|| rustix::io::pread(src, &mut *piece, position)).map_err(Fault::src(Operation::Read))?;
-                if length == 0 {
-                    moved.short = true;
-                    return Ok(Some(moved));
-                }
-                write_all_at(dst, &self.buffer[..length], position)?;
-                position += length as u64;
+            position = self.copy_range(dst, data..stop, |buffer, at| rustix::io::pread(src, buffer, at))?;
+            if position > data {
                 end = position;
-                moved.written += length as u64;
-                self.stop_if_cancelled()?;
+                moved.written += position - data;
+            }
+            if position < stop {
+                moved.short = true;
+                return Ok(Some(moved));
             }
         }
         if end < size {
@@ -246,7 +246,6 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     }
 }
 
-/// Returns whether a file has fewer blocks than its size would need.
 fn has_holes(stat: &Stat) -> bool {
     stored(stat) < size(stat)
 }
@@ -273,25 +272,13 @@ pub(crate) fn open_contents(
     }
 }
 
-fn write_all(dst: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Fault> {
-    while !bytes.is_empty() {
-        let length = written(retry(|| rustix::io::write(dst, bytes)))?;
-        bytes = &bytes[length..];
-    }
-    Ok(())
-}
-
-/// Prevents an endless loop on a file system that accepts nothing and gives no reason.
-fn written(length: sys::Result<usize>) -> Result<usize, Fault> {
-    match length {
-        Ok(0) => Err(Fault::dst(Operation::Write)(Errno::IO)),
-        other => other.map_err(Fault::dst(Operation::Write)),
-    }
-}
-
 fn write_all_at(dst: BorrowedFd<'_>, mut bytes: &[u8], mut position: u64) -> Result<(), Fault> {
     while !bytes.is_empty() {
-        let length = written(retry(|| rustix::io::pwrite(dst, bytes, position)))?;
+        let length = match retry(|| rustix::io::pwrite(dst, bytes, position)) {
+            // Prevents an endless loop on a file system that accepts nothing and gives no reason.
+            Ok(0) => return Err(Fault::dst(Operation::Write)(Errno::IO)),
+            other => other.map_err(Fault::dst(Operation::Write))?,
+        };
         bytes = &bytes[length..];
         position += length as u64;
     }

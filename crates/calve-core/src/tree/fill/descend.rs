@@ -66,33 +66,30 @@ impl FillWorker<'_> {
             let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error(Operation::Stat, Path::new(""), e))?;
             return Ok(Some(DirectoryToFill { node: Arc::clone(&parent.node), pair, stat, group: None }));
         }
-        if parent.open.is_none() {
-            parent.open = Some(self.open_pair(&parent.node)?);
-        }
-        let Some(pair) = &parent.open else { return Ok(None) };
+        let (parent, pair) = parent.opened(|node| self.open_pair(node))?;
+        let path = || parent.path_of(name);
         let src = match open_source(pair.src.as_fd(), name, DIRECTORY) {
             Ok(src) => src,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
-                self.directory_gone(&parent.node, pair, name)?;
-                self.vanished(parent.node.path_of(name))?;
+                self.directory_gone(parent, pair, name)?;
+                self.vanished(path())?;
                 return Ok(None);
             }
-            Err(errno) if self.may_skip(errno, || parent.node.path_of(name)) => {
-                self.directory_gone(&parent.node, pair, name)?;
+            Err(errno) if self.may_skip(errno, path) => {
+                self.directory_gone(parent, pair, name)?;
                 return Ok(None);
             }
-            Err(errno) => return Err(self.src_error(Operation::OpenDirectory, &parent.node.path_of(name), errno)),
+            Err(errno) => return Err(self.src_error(Operation::OpenDirectory, &path(), errno)),
         };
-        let stat =
-            rustix::fs::fstat(&src).map_err(|e| self.src_error(Operation::Stat, &parent.node.path_of(name), e))?;
+        let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error(Operation::Stat, &path(), e))?;
         let dst = crate::sys::open_at(&pair.dst, name, DIRECTORY)
-            .map_err(|e| self.dst_error(Operation::OpenDirectory, &parent.node.path_of(name), e))?;
+            .map_err(|e| self.dst_error(Operation::OpenDirectory, &path(), e))?;
         let groups = &self.shared.groups;
         let group = match groups.matter() {
             true => rustix::fs::fstat(&dst).ok().and_then(|copy| groups.group(copy.st_ino)),
             false => None,
         };
-        Ok(Some(DirectoryToFill { node: Node::child(&parent.node, name), pair: Pair { src, dst }, stat, group }))
+        Ok(Some(DirectoryToFill { node: Node::child(parent, name), pair: Pair { src, dst }, stat, group }))
     }
 
     /// Removes the copy of a directory that vanished, became something else, or cannot be read after its copy was made.

@@ -15,7 +15,7 @@ use super::links::Claim;
 use super::metadata::{Fault, same_version};
 use super::request::Files;
 use super::worker::{EntryPair, FillWorker, Later};
-use crate::error::{Error, StatedRequirement};
+use crate::error::Error;
 use crate::options::internal::KeptLinks;
 use crate::sys::{self, XattrTarget, size, stored};
 use crate::tree::file_set::{FileSet, is_sqlite};
@@ -26,7 +26,6 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
-/// Why an entry was not made.
 pub(super) enum Obstacle {
     /// It has become something else since the directory was read.
     OtherKind,
@@ -413,12 +412,10 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
     CString::new(resolved).unwrap_or(target)
 }
 
-/// Returns the error for a file that had to be shared.
 fn not_shared(path: &Path, errno: Errno) -> Error {
     let shown = crate::error::ShownPath(path);
     let detail = format!("`{shown}` cannot share its extents: {}", std::io::Error::from(errno));
-    let requirement = StatedRequirement::Property(Requirement::Cow);
-    Error::RequirementRefused { requirement, refused: Vec::new(), detail: Some(detail) }
+    Error::unmet(Requirement::Cow, detail)
 }
 
 #[cfg(test)]

@@ -72,7 +72,8 @@ impl XattrTarget<'_> {
 pub(crate) struct Keeper<'a> {
     created: NewFileDefaults,
     plain: Option<&'a PlainCopy>,
-    of_upper: bool,
+    /// The source may be the upper directory of an overlay, whose own attributes are not kept.
+    pub(super) of_upper: bool,
     notes: &'a Notes,
     names: Vec<u8>,
     names_length: usize,
@@ -100,15 +101,10 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Returns a keeper for a source that may be the upper directory of an overlay, whose own attributes are not kept.
-    pub(crate) fn of_upper(self, of_upper: bool) -> Self {
-        Self { of_upper, ..self }
-    }
-
-    /// Reads which extended attributes the source has, for the next [`Self::keep`]. Says whether there are any.
-    pub(crate) fn load_xattrs(&mut self, src: XattrTarget<'_>) -> Result<bool, Fault> {
+    /// Reads which extended attributes the source has, for the next [`Self::keep`].
+    pub(crate) fn load_xattrs(&mut self, src: XattrTarget<'_>) -> Result<(), Fault> {
         if self.plain.is_some_and(|plain| plain.xattrs == KeptXattrs::No) {
-            return Ok(false);
+            return Ok(());
         }
         let listed = sys::list_xattrs(src, &mut self.names).map(<[u8]>::len);
         self.names_length = match (listed, src) {
@@ -117,7 +113,7 @@ impl<'a> Keeper<'a> {
             (Err(Errno::NOENT), XattrTarget::Named(..)) => 0,
             (Err(errno), _) => return Err(Fault::src(Operation::ReadXattrs)(errno)),
         };
-        Ok(self.names_length > 0)
+        Ok(())
     }
 
     /// Returns the mode to create a file with: the final mode where nothing has to be done to the file before it gets it.

@@ -26,8 +26,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use self::contents::Flush;
 use self::groups::AllocationGroups;
 use self::links::Links;
-use self::metadata::Keeper;
-pub(crate) use self::request::{Files, Fill, FillPart, FillTally, Paths, Scope};
+pub(crate) use self::request::{Files, Fill, FillPart, FillTally, Scope};
 use self::set_tries::SetTries;
 use self::worker::{ClosedDirectory, FillState, FillWorker, LargeDirectory, Task};
 use super::location::identity;
@@ -88,7 +87,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
 /// Sets the modes and flags that were held back, deepest first.
 fn close_directories(fill: &Fill<'_>, mut closed: Vec<ClosedDirectory>) -> Result<(), Error> {
     closed.sort_by_key(|one| std::cmp::Reverse(one.node.path().components().count()));
-    let keeper = Keeper::new(fill.created, fill.options.internal.plain.as_ref(), fill.notes);
+    let keeper = fill.keeper();
     for ClosedDirectory { node, stat, flags } in closed {
         let failed = |errno| Error::io(Operation::SetMode, fill.dst_path.join(node.path()), errno);
         let directory = node.open(fill.dst_root, OFlags::RDONLY).map_err(failed)?;

@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::contents::Contents;
-use super::metadata::{Fault, NewFileDefaults, Side};
+use super::metadata::{Fault, Keeper, NewFileDefaults, Side};
 use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
@@ -37,7 +37,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) dst_root: BorrowedFd<'a>,
     pub(crate) src_path: &'a Path,
     pub(crate) dst_path: &'a Path,
-    pub(crate) paths: Paths,
+    /// The two paths are those of one entry, not of the roots that entries are below.
+    pub(crate) is_single: bool,
     pub(crate) files: Files<'a>,
     /// The caller insists on shared extents: a file that cannot be shared ends the run.
     pub(crate) strict: bool,
@@ -57,15 +58,6 @@ pub(crate) struct FillTally {
     pub(crate) entries: Entries,
     pub(crate) bytes: Bytes,
     pub(crate) inlined_bytes: u64,
-}
-
-/// The meaning of the two paths for messages.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Paths {
-    /// The roots; entries are below them.
-    Below,
-    /// The one entry itself.
-    Same,
 }
 
 pub(crate) enum Scope {
@@ -99,7 +91,7 @@ impl<'a> Fill<'a> {
             dst_root,
             src_path,
             dst_path,
-            paths: Paths::Below,
+            is_single: false,
             files: Files::Clone(contents),
             strict: false,
             exclude,
@@ -119,6 +111,12 @@ impl<'a> Fill<'a> {
         !is_same_inode && !self.is_upper && options.frozen.is_none() && options.plain.is_none()
     }
 
+    pub(super) fn keeper(&self) -> Keeper<'a> {
+        let mut keeper = Keeper::new(self.created, self.options.internal.plain.as_ref(), self.notes);
+        keeper.of_upper = self.is_upper;
+        keeper
+    }
+
     pub(super) fn error(&self, path: &Path, fault: Fault) -> Error {
         match (fault.errno, fault.side) {
             (Errno::CANCELED, _) => Error::Interrupted,
@@ -128,11 +126,8 @@ impl<'a> Fill<'a> {
     }
 
     pub(super) fn shown(&self, root: &Path, path: &Path) -> PathBuf {
-        match self.paths {
-            // `join` would put a slash at the end for the root itself.
-            Paths::Below if !path.as_os_str().is_empty() => root.join(path),
-            _ => root.to_path_buf(),
-        }
+        // `join` would put a slash at the end for the root itself.
+        if self.is_single || path.as_os_str().is_empty() { root.to_path_buf() } else { root.join(path) }
     }
 }
 

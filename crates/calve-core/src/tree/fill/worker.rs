@@ -13,7 +13,7 @@ use super::contents::{Flush, Mover};
 use super::groups::AllocationGroups;
 use super::links::Links;
 use super::metadata::Keeper;
-use super::request::{Fill, FillTally, Paths};
+use super::request::{Fill, FillTally};
 use super::set_tries::SetTries;
 use crate::error::Error;
 use crate::options::{Decision, UnreadableEntry};
@@ -151,7 +151,7 @@ impl<'f> FillWorker<'f> {
             fill,
             shared,
             pool,
-            keeper: Keeper::new(fill.created, fill.options.internal.plain.as_ref(), fill.notes).of_upper(fill.is_upper),
+            keeper: fill.keeper(),
             mover: Mover::new(&fill.options.cancel, &shared.flush),
             tally: FillTally::default(),
             listing: ListingBuffer::new(),
@@ -202,9 +202,8 @@ impl<'f> FillWorker<'f> {
 
     /// Returns whether it is something that Calve itself has left in the source. Not so when it was named as the source.
     pub(super) fn is_calves_own(&self, at: EntryPair<'_>) -> bool {
-        let own = is_calves_own(at.name.to_bytes())
-            && matches!(self.fill.paths, Paths::Below)
-            && self.fill.options.internal.plain.is_none();
+        let own =
+            is_calves_own(at.name.to_bytes()) && !self.fill.is_single && self.fill.options.internal.plain.is_none();
         if own {
             self.fill.notes.skipped(at.path(), SkipReason::CalvesOwn);
         }
@@ -213,7 +212,7 @@ impl<'f> FillWorker<'f> {
 
     pub(super) fn excluded(&mut self, at: EntryPair<'_>, is_directory: bool) -> bool {
         // Patterns are about entries of the source, not about the source itself.
-        if self.fill.exclude.is_empty() || matches!(self.fill.paths, Paths::Same) {
+        if self.fill.exclude.is_empty() || self.fill.is_single {
             return false;
         }
         // Putting a path together takes longer than most answers: it is done once for each directory.
