@@ -12,7 +12,7 @@ use crate::remedy::Remedy;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
-use crate::remote::features::Features;
+use crate::remote::git_version::git_version;
 use crate::remote::session::{Listener, Session};
 use crate::remote::traffic::{Traces, Traffic};
 use crate::remote::url::RepositoryUrl;
@@ -88,7 +88,7 @@ impl FetchPlan {
         let shallow = git.line(&["rev-parse", "--is-shallow-repository"])? == "true";
         let follows = value("remote.origin.fetch")?.is_some();
         let url = RepositoryUrl::parse(url.as_ref())?;
-        Features::ask(&git)?;
+        git_version(&git)?;
         let step = step(&options.references, follows)?;
         let (commands, reason) = (vec![spoken(&step)], reason(shallow, filter.as_deref()));
         let report = FetchReport { purpose, shallow, filter, commands, reason, ..FetchReport::default() };

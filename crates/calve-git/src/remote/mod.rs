@@ -2,8 +2,8 @@
 
 mod clone;
 mod error;
-mod features;
 mod fetch;
+mod git_version;
 pub mod published;
 mod session;
 mod traffic;
@@ -15,7 +15,6 @@ pub use clone::recipe::{GitCloneOptions, Recipe, Step, Tip};
 pub use clone::verify::{MissingObjects, Verdict};
 pub use clone::{GitCloneReport, PhaseSeconds, clone_repository, plan_clone};
 pub use error::RemoteError;
-pub use features::Features;
 pub use fetch::{FetchOptions, FetchReport, fetch, plan_fetch};
 pub use session::Listener;
 pub use traffic::Traffic;

@@ -15,7 +15,7 @@ use crate::remote::clone::purpose::{Property, Purpose};
 use crate::remote::clone::recipe::{GitCloneOptions, Recipe, Step, Tip, choose};
 use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
-use crate::remote::features::Features;
+use crate::remote::git_version::git_version;
 use crate::remote::session::{Listener, SILENCE, Session};
 use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{RepositoryUrl, Transport};
@@ -34,7 +34,8 @@ pub struct PhaseSeconds {
 #[derive(Debug, Clone)]
 pub struct GitCloneReport {
     pub recipe: Recipe,
-    pub git: Features,
+    /// The version of git.
+    pub git: String,
     /// The commit that is checked out; none in an empty repository.
     pub head: Option<String>,
     pub traffic: Traffic,
@@ -44,12 +45,12 @@ pub struct GitCloneReport {
     pub notices: Vec<Notice>,
 }
 
-/// Returns the recipe that [`clone_repository`] would follow, and fails as that where it can know. Asks the installed git, and no server.
-pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), RemoteError> {
-    let features = Features::ask(&Git::at("/"))?;
+/// Returns the recipe that [`clone_repository`] would follow, and the version of git. Fails as that where it can know. Asks the installed git, and no server.
+pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, String), RemoteError> {
+    let git = git_version(&Git::at("/"))?;
     let GitCloneOptions { purpose, url, sparse, .. } = options;
     let is_shallow = is_shallow_directory(url);
-    let recipe = choose(options, is_shallow, &features)?;
+    let recipe = choose(options, is_shallow)?;
     if let Some(&property) = options.require.iter().find(|property| !recipe.asks_for(**property)) {
         let wanted = recipe.depth.is_none() && (*purpose != Purpose::Dev || !sparse.is_empty());
         return Err(match is_shallow && wanted && property == Property::Filter {
@@ -64,7 +65,7 @@ pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), Remot
         });
     }
     check_buildable(&options.dst)?;
-    Ok((recipe, features))
+    Ok((recipe, git))
 }
 
 /// Returns whether the source is a directory with a shallow repository. Of any other source it can be known only when it was cloned.
@@ -89,10 +90,10 @@ fn is_shallow_directory(url: &RepositoryUrl) -> bool {
 /// Nothing is left behind, whatever the error.
 pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Result<GitCloneReport, RemoteError> {
     let started = Instant::now();
-    let (recipe, features) = plan_clone(options)?;
+    let (recipe, git) = plan_clone(options)?;
     refuse_a_partial_source(&recipe)?;
     let mut receipt =
-        build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, features, build, listener))?;
+        build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, git, build, listener))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
@@ -100,7 +101,7 @@ pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Re
 fn in_build(
     options: &GitCloneOptions,
     mut recipe: Recipe,
-    git: Features,
+    git: String,
     build: &BuildPaths,
     listener: Listener<'_>,
 ) -> Result<GitCloneReport, RemoteError> {

@@ -10,7 +10,6 @@ use crate::redact;
 use crate::remote::Prompts;
 use crate::remote::clone::purpose::{Property, Purpose};
 use crate::remote::error::RemoteError;
-use crate::remote::features::Features;
 use crate::remote::url::{RepositoryUrl, Transport};
 
 /// The filter that leaves the contents of files on the server, until they are checked out.
@@ -60,8 +59,6 @@ impl GitCloneOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     pub purpose: Purpose,
-    /// A commit alone is cloned by `--revision`, which older versions of git do not have.
-    has_revision: bool,
     pub filter: Option<&'static str>,
     /// How many commits of history come; `None` for all.
     pub depth: Option<u32>,
@@ -84,7 +81,7 @@ pub struct Step {
 }
 
 /// Chooses the recipe. `is_shallow`: the source's history is cut off. In a partial clone of it, git would look for the rest without end.
-pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool, features: &Features) -> Result<Recipe, RemoteError> {
+pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool) -> Result<Recipe, RemoteError> {
     check(wanted)?;
     let GitCloneOptions { purpose, url, tip, sparse, .. } = wanted.clone();
     let sparsely = !sparse.is_empty();
@@ -96,7 +93,6 @@ pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool, features: &Feat
     let by_protocol = filter.is_some() || depth.is_some();
     Ok(Recipe {
         purpose,
-        has_revision: features.revision,
         filter,
         depth,
         tip,
@@ -155,27 +151,21 @@ fn check(wanted: &GitCloneOptions) -> Result<(), RemoteError> {
 impl Recipe {
     /// Returns the commands up to where nothing is checked out yet, with the repository to be made at `tree`.
     pub fn begin(&self, tree: &Path) -> Vec<Step> {
-        let revision = match &self.tip {
-            Tip::Revision(id) if self.depth.is_some() => Some(id),
-            _ => None,
-        };
-        if let Some(id) = revision.filter(|_| !self.has_revision) {
+        if let (Tip::Revision(id), Some(_)) = (&self.tip, self.depth) {
             return self.init_and_fetch(tree, id);
         }
         let purpose = format!("calve.purpose={}", self.purpose);
         let mut step = self.limited(Step::beside(["clone", "--no-checkout", "-c", &purpose]));
-        if self.depth.is_some() && revision.is_none() {
+        if self.depth.is_some() {
             step = step.with("--single-branch");
         }
-        step = match (&self.tip, revision) {
-            (Tip::Branch(name), _) => step.with(format!("--branch={name}")),
-            (_, Some(id)) => step.with(format!("--revision={id}")),
-            _ => step,
-        };
+        if let Tip::Branch(name) = &self.tip {
+            step = step.with(format!("--branch={name}"));
+        }
         vec![step.with("--").with(self.url.as_os_str()).with(tree)]
     }
 
-    /// Returns the commands that make a clone of one commit.
+    /// Returns the commands that make a clone of one commit: git has an option for that only since 2.49.
     fn init_and_fetch(&self, tree: &Path, id: &str) -> Vec<Step> {
         let format = if id.len() == 64 { "sha256" } else { "sha1" };
         let mut steps = vec![
@@ -304,15 +294,11 @@ mod tests {
 
     const ID: &str = "0123456789012345678901234567890123456789";
 
-    fn features(new: bool) -> Features {
-        Features { version: "2.39.5".into(), revision: new }
-    }
-
-    fn lines(purpose: Purpose, tip: Tip, sparse: &[&str], new: bool) -> Vec<String> {
+    fn lines(purpose: Purpose, tip: Tip, sparse: &[&str]) -> Vec<String> {
         let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
         let sparse = sparse.iter().map(|path| (*path).to_owned()).collect();
         let wanted = GitCloneOptions { tip, sparse, ..GitCloneOptions::new(url, "x", purpose) };
-        choose(&wanted, false, &features(new)).unwrap().spoken(Path::new("it's"))
+        choose(&wanted, false).unwrap().spoken(Path::new("it's"))
     }
 
     #[test]
@@ -321,11 +307,11 @@ mod tests {
         let to = format!("-- {url} 'it'\\''s'");
         let check_out = "git -C 'it'\\''s' checkout --force";
         assert_eq!(
-            lines(Purpose::Dev, Tip::Default, &[], false),
+            lines(Purpose::Dev, Tip::Default, &[]),
             [format!("git clone --no-checkout -c calve.purpose=dev {to}"), check_out.into()]
         );
         assert_eq!(
-            lines(Purpose::Ci, Tip::Branch("main".into()), &[], false),
+            lines(Purpose::Ci, Tip::Branch("main".into()), &[]),
             [
                 format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch --branch=main {to}"),
                 check_out.into()
@@ -333,10 +319,10 @@ mod tests {
         );
         for purpose in [Purpose::History, Purpose::Blobs] {
             let begin = format!("git clone --no-checkout -c calve.purpose={purpose} --filter=blob:none {to}");
-            assert_eq!(lines(purpose, Tip::Default, &[], false), [begin, check_out.into()]);
+            assert_eq!(lines(purpose, Tip::Default, &[]), [begin, check_out.into()]);
         }
         assert_eq!(
-            lines(Purpose::Dev, Tip::Default, &["/docs/", "a b"], false),
+            lines(Purpose::Dev, Tip::Default, &["/docs/", "a b"]),
             [
                 format!("git clone --no-checkout -c calve.purpose=dev --filter=blob:none {to}"),
                 "git -C 'it'\\''s' sparse-checkout init --cone".into(),
@@ -347,13 +333,11 @@ mod tests {
     }
 
     #[test]
-    fn one_commit_is_cloned_as_the_git_that_is_there_can() {
-        let new = lines(Purpose::Ci, Tip::Revision(ID.into()), &[], true);
-        assert!(new[0].contains(&format!("--depth=1 --revision={ID} -- ")), "{new:?}");
-        assert!(!new[0].contains("--single-branch"), "git refuses both together: {new:?}");
-        let old = lines(Purpose::Ci, Tip::Revision(ID.into()), &[], false);
-        assert!(old.iter().any(|line| line.ends_with(&format!("fetch --no-tags --depth=1 origin {ID}"))), "{old:?}");
-        for lines in [new, old, lines(Purpose::Dev, Tip::Revision(ID.into()), &[], true)] {
+    fn one_commit_is_fetched_by_itself() {
+        let shallow = lines(Purpose::Ci, Tip::Revision(ID.into()), &[]);
+        let fetch = format!("fetch --no-tags --depth=1 origin {ID}");
+        assert!(shallow.iter().any(|line| line.ends_with(&fetch)), "{shallow:?}");
+        for lines in [shallow, lines(Purpose::Dev, Tip::Revision(ID.into()), &[])] {
             assert!(lines.last().unwrap().ends_with(&format!("checkout --force --detach {ID}")), "{lines:?}");
             assert!(!lines.concat().contains("secret"), "{lines:?}");
         }
@@ -364,7 +348,7 @@ mod tests {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
         let refused = |purpose, tip, sparse| {
             let wanted = GitCloneOptions { tip, sparse, ..GitCloneOptions::new(url.clone(), "x", purpose) };
-            choose(&wanted, false, &features(true)).unwrap_err()
+            choose(&wanted, false).unwrap_err()
         };
         refused(Purpose::Ci, Tip::Revision("HEAD".into()), vec![]);
         refused(Purpose::Ci, Tip::Revision(ID[1..].into()), vec![]);
