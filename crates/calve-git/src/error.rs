@@ -18,7 +18,7 @@ pub enum Error {
     NoGit(io::Error),
     #[error("cannot start git in `{}`: {source}", ShownPath(directory))]
     Start { directory: PathBuf, source: io::Error },
-    #[error("{} failed in `{}`: {said}", spoken(arguments), ShownPath(directory))]
+    #[error("{} failed in `{}`: {said}", redact::git_command(arguments), ShownPath(directory))]
     Git {
         arguments: Vec<OsString>,
         directory: PathBuf,
@@ -122,9 +122,4 @@ pub(crate) fn failed(operation: &str, path: &Path, error: impl Into<io::Error>) 
 
 fn has_too_many_files(error: &io::Error) -> bool {
     matches!(rustix::io::Errno::from_io_error(error), Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
-}
-
-fn spoken(arguments: &[OsString]) -> String {
-    let words = arguments.iter().map(|argument| redact::word(&argument.to_string_lossy()));
-    std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -90,15 +90,10 @@ impl FetchPlan {
         let url = RepositoryUrl::parse(url.as_ref())?;
         git_version(&git)?;
         let step = step(&options.references, follows)?;
-        let (commands, reason) = (vec![spoken(&step)], reason(shallow, filter.as_deref()));
+        let (commands, reason) = (vec![redact::git_command(&step.arguments)], reason(shallow, filter.as_deref()));
         let report = FetchReport { purpose, shallow, filter, commands, reason, ..FetchReport::default() };
         Ok(FetchPlan { report, step, url, git_directory })
     }
-}
-
-fn spoken(step: &Step) -> String {
-    let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
-    std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns why the fetch is the cheapest one. It never has a depth, which makes the server work out and send objects that are already here, and cuts
@@ -131,7 +126,7 @@ mod tests {
 
     fn fetched(follows: bool, reference: Option<&str>) -> Result<String, RemoteError> {
         let references: Vec<String> = reference.map(str::to_owned).into_iter().collect();
-        Ok(spoken(&step(&references, follows)?))
+        Ok(redact::git_command(&step(&references, follows)?.arguments))
     }
 
     #[test]
