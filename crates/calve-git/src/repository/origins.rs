@@ -67,10 +67,9 @@ impl Origins {
         for directory in directories() {
             let log = Log::new(directory, "HEAD");
             origins.others.extend(log.of_others("HEAD", &namespaces.remotes).map(str::to_owned));
-            let unfinished = unfinished_rebase(directory);
-            let rebases = log.rebases(unfinished.as_ref()).into_iter();
+            let rebases = log.rebases(unfinished_rebase(directory).as_ref()).into_iter();
             let rebases = rebases.filter(|rebase| rebase.certainty == Certainty::Unknown);
-            origins.others.extend(rebases.map(|rebase| rebase.new.to_owned()));
+            origins.others.extend(rebases.map(|rebase| rebase.new));
         }
         origins.others.extend(fetched.of_others.into_keys());
         // git keeps no log of tags: `git fetch origin pull/5/head:refs/tags/x` can bring one. Until the first fetch all are the clone's, or made here.
@@ -244,7 +243,7 @@ impl Origins {
         for directory in entries.chain([common]) {
             let log = Log::new(directory, "HEAD");
             history.read(&log, &self.remotes);
-            history.read_rebases(&log, unfinished_rebase(directory).as_ref());
+            history.rewritten.extend(log.rebases(unfinished_rebase(directory).as_ref()));
         }
         let branches: Vec<&str> = self.local.iter().map(String::as_str).collect();
         Log::of_each(common, &branches).iter().for_each(|log| history.read(log, &self.remotes));
