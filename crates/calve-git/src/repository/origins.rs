@@ -296,12 +296,8 @@ pub(crate) fn decide(
     }
     let heads: Vec<&str> = undecided.iter().map(|(_, head)| head.as_str()).collect();
     let foreign = origins.foreign(common, worktrees, &heads)?;
-    let foreign: HashSet<(usize, &str)> = undecided
-        .iter()
-        .zip(foreign)
-        .filter(|(_, foreign)| *foreign)
-        .map(|((at, commit), _)| (*at, commit.as_str()))
-        .collect();
+    let foreign = undecided.iter().zip(foreign).filter(|(_, is_foreign)| *is_foreign);
+    let foreign: HashSet<(usize, &str)> = foreign.map(|((at, commit), _)| (*at, commit.as_str())).collect();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
         let Some(entry) = &worktree.entry else { continue };
         let is_foreign = |commit: Option<&str>| commit.is_some_and(|commit| foreign.contains(&(at, commit)));
