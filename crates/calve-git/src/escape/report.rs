@@ -22,10 +22,7 @@ pub struct AuditReport {
 impl AuditReport {
     /// Returns how many references are still there.
     pub fn left(&self) -> usize {
-        match self.fixed {
-            true => self.findings.iter().filter(|finding| finding.action == Action::Reported).count(),
-            false => self.findings.len(),
-        }
+        self.findings.iter().filter(|finding| !self.fixed || finding.action == Action::Reported).count()
     }
 }
 

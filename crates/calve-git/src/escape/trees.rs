@@ -136,16 +136,13 @@ impl Trees {
         }
         let names = names?;
         moved.extend_from_slice(&text[from..]);
-        Some(Mention { names, moved: self.is_writable_in(language).then_some(moved) })
-    }
-
-    fn is_writable_in(&self, language: Language) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%=:,~^".contains(&byte) || byte >= 0x80;
-        self.new.as_os_str().as_bytes().iter().all(|&byte| match language {
+        let is_writable = self.new.as_os_str().as_bytes().iter().all(|&byte| match language {
             Language::Lines => byte != b'\n' && byte != b'\r',
             Language::Quoted => plain(byte) || b" ()[]&;!".contains(&byte),
             Language::Shell => plain(byte),
-        })
+        });
+        Some(Mention { names, moved: is_writable.then_some(moved) })
     }
 
     /// Returns where other trees are named, from the front, each with what stands for the new tree there.
