@@ -208,10 +208,6 @@ impl RepositoryUrl {
         }
     }
 
-    pub(crate) fn exposes_credentials(&self) -> bool {
-        self.origin.starts_with("http://") && self.credentials.is_some()
-    }
-
     /// Returns the name of the directory that git would clone into. Fails if there is none in the URL.
     pub fn directory_name(&self) -> Result<OsString, RemoteError> {
         let bytes = self.as_os_str().as_bytes();

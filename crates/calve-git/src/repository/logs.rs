@@ -94,7 +94,9 @@ impl Log {
     /// Returns the source of a branch's tip: what it was made from, and what the last fetch put there; `unlogged` if no line tells.
     pub(crate) fn source(&self, reference: &str, oid: &str, unlogged: Source, remotes: &Remotes) -> Source {
         let is_local = reference.starts_with("refs/heads/");
-        let begins = self.lines().enumerate().filter(|(at, line)| is_local && (*at == 0 || line.begins_anew()));
+        // Both commands set a branch regardless of its earlier commit.
+        let begins_anew = |line: &LogLine<'_>| line.is_of("branch") || line.is_of("reset");
+        let begins = self.lines().enumerate().filter(|(at, line)| is_local && (*at == 0 || begins_anew(line)));
         let sources: Vec<Source> = begins.map(|(_, line)| line.source(reference, remotes)).collect();
         if sources.first() == Some(&Source::Request) {
             return Source::Request;
@@ -173,11 +175,6 @@ impl<'l> LogLine<'l> {
         let (action, _) = self.how.split_once(": ")?;
         let is_rebase = action.starts_with("rebase ") || self.is_pull();
         action.rsplit(' ').next().filter(|step| is_rebase && step.starts_with('('))
-    }
-
-    /// Returns whether the branch was set to a commit regardless of its earlier one.
-    fn begins_anew(&self) -> bool {
-        self.is_of("branch") || self.is_of("reset")
     }
 
     /// Returns the revision that was given to the command, if the line names it.

@@ -151,7 +151,8 @@ impl Origins {
             let is_project_branch = is_remote
                 || bare_head == Some(reference)
                 // There, a fetch writes the project's branches.
-                || namespaces.has_project_branches(is_bare);
+                || namespaces.mirrors
+                || is_bare && !namespaces.has_refspecs;
             // Of a branch that is checked out in an untrusted worktree, that one adds the tip.
             if is_project_branch && !branch.is_some_and(|branch| inside.contains(branch)) {
                 self.own.insert(oid.to_owned());

@@ -55,8 +55,8 @@ pub(crate) struct Namespaces {
     /// Local branches that follow one, or that Calve has made of one.
     branches: HashSet<String>,
     /// A fetch writes the project's branches to `refs/heads`, as in a mirror.
-    mirrors: bool,
-    has_refspecs: bool,
+    pub(crate) mirrors: bool,
+    pub(crate) has_refspecs: bool,
     /// git keeps no logs of branches, as in a bare repository.
     pub(crate) lacks_logs: bool,
 }
@@ -121,11 +121,6 @@ impl Namespaces {
             _ if LOCAL.contains(&first) => None,
             _ => Some(Source::Anybody),
         }
-    }
-
-    /// Returns whether `refs/heads` has the project's branches rather than the user's.
-    pub(crate) fn has_project_branches(&self, is_bare: bool) -> bool {
-        self.mirrors || is_bare && !self.has_refspecs
     }
 }
 

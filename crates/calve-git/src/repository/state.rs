@@ -69,8 +69,12 @@ impl LinkedWorktree {
         // Relative to the worktree, if git is configured so.
         let there = match rustix::fs::openat(&self.root, &named, PATH_ONLY, Mode::empty()) {
             Ok(there) => there,
-            Err(Errno::NOENT | Errno::NOTDIR) if self.has_name_of_entry(&named) => return Err(WorktreeState::Adrift),
-            Err(Errno::NOENT | Errno::NOTDIR) => return Err(WorktreeState::Replaced(ORPHAN)),
+            Err(Errno::NOENT | Errno::NOTDIR) => {
+                // Its name is `worktrees/ID`.
+                let name = self.entry.ancestors().nth(2).and_then(|above| self.entry.strip_prefix(above).ok());
+                let is_entrys = name.is_some_and(|name| named.ends_with(name));
+                return Err(if is_entrys { WorktreeState::Adrift } else { WorktreeState::Replaced(ORPHAN) });
+            }
             Err(errno) => return Err(unseen("open", &named, errno)),
         };
         let entry = rustix::fs::openat(CWD, &self.entry, PATH_ONLY, Mode::empty());
@@ -89,13 +93,6 @@ impl LinkedWorktree {
             Some(common) => WorktreeState::Foreign(common.to_path_buf()),
             None => WorktreeState::Replaced(OTHER),
         })
-    }
-
-    /// Returns whether a path ends as that of the entry does: `worktrees/ID`.
-    fn has_name_of_entry(&self, named: &Path) -> bool {
-        let end =
-            |path: &Path| path.components().rev().take(2).map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
-        end(named) == end(&self.entry)
     }
 }
 

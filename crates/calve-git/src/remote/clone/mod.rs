@@ -224,7 +224,7 @@ fn told_beforehand(options: &GitCloneOptions, recipe: &Recipe) -> Vec<Notice> {
             "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch";
         tell(NoticeCode::QueryStored, text);
     }
-    if options.url.exposes_credentials() {
+    if options.url.credentials.is_some() && options.url.origin.starts_with("http://") {
         let text = "the credentials travelled unencrypted: http:// is not https://";
         tell(NoticeCode::CredentialsUnencrypted, text);
     }

@@ -200,9 +200,11 @@ impl Recipe {
         let mut steps = Vec::new();
         if !self.sparse.is_empty() {
             let mut set = Step::inside(["sparse-checkout", "set", "--stdin"]);
-            for path in &self.sparse {
-                set.input.extend_from_slice(line_for_git(path.trim_matches('/')).as_bytes());
-                set.input.push(b'\n');
+            for path in self.sparse.iter().map(|path| path.trim_matches('/')) {
+                // git would read a name in quotes as in C, and one with spaces at its ends as one without.
+                let is_other = path.starts_with(['"', ' ']) || path.ends_with(' ');
+                let line = if is_other { format!("/{path}/\n") } else { format!("{path}\n") };
+                set.input.extend_from_slice(line.as_bytes());
             }
             steps.extend([Step::inside(["sparse-checkout", "init", "--cone"]), set]);
         }
@@ -247,11 +249,6 @@ impl Step {
         format!("git {}", word.unwrap_or_default())
     }
 
-    pub(crate) fn asks_server(&self) -> bool {
-        let word = self.arguments.first();
-        word.is_some_and(|word| ["clone", "fetch", "ls-remote"].iter().any(|asking| word == asking))
-    }
-
     pub(crate) fn with(mut self, argument: impl Into<OsString>) -> Step {
         self.arguments.push(argument.into());
         self
@@ -270,12 +267,6 @@ impl Step {
         }
         words.join(" ")
     }
-}
-
-/// Puts slashes round a name that git would read as another: one in quotes as in C, one with spaces at its ends as one without.
-fn line_for_git(path: &str) -> String {
-    let is_other = path.starts_with(['"', ' ']) || path.ends_with(' ');
-    if is_other { format!("/{path}/") } else { path.to_owned() }
 }
 
 /// Quotes a word for a shell, and for a terminal: what could drive it is escaped.
