@@ -146,12 +146,8 @@ impl Leases {
     fn read(&self) -> Result<Vec<Lease>> {
         let file = self.file();
         let Some(bytes) = if_there(fs_err::read(&file))? else { return Ok(Vec::new()) };
-        parse(&bytes).ok_or_else(|| {
-            Error::refused(
-                format!("`{}` is damaged, or of another version", ShownPath(&file)),
-                Remedy::RemoveLeases(file),
-            )
-        })
+        let text = || format!("`{}` is damaged, or of another version", ShownPath(&file));
+        parse(&bytes).ok_or_else(|| Error::refused(text(), Remedy::RemoveLeases(file.clone())))
     }
 
     fn write(&self, all: &[Lease]) -> Result<()> {

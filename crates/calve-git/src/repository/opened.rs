@@ -164,10 +164,7 @@ impl Repository {
 
     /// Returns how many bytes the names of objects have.
     pub(crate) fn hash_bytes(&self) -> usize {
-        match self.setting("extensions.objectformat") {
-            Some("sha256") => 32,
-            _ => 20,
-        }
+        if self.setting("extensions.objectformat") == Some("sha256") { 32 } else { 20 }
     }
 
     /// Returns whether it is a bare repository in a hidden directory, such as `project/.bare`.
@@ -196,12 +193,9 @@ impl Repository {
             |worktree: &&Worktree| worktree.branch.as_deref().is_some_and(|branch| OsStr::new(branch) == what);
         let by_name = |worktree: &&Worktree| worktree.path.file_name() == Some(what.as_os_str());
         let found = self.worktrees.iter().find(by_branch).or_else(|| self.worktrees.iter().find(by_path));
-        found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(|| {
-            Error::refused(
-                format!("there is no worktree of the branch or at the path `{}`", ShownPath(what)),
-                Remedy::NameListedWorktree,
-            )
-        })
+        let text = || format!("there is no worktree of the branch or at the path `{}`", ShownPath(what));
+        let unknown = || Error::refused(text(), Remedy::NameListedWorktree);
+        found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(unknown)
     }
 
     /// Opens a linked worktree, if it is at its path.
@@ -216,10 +210,7 @@ impl Repository {
     /// Finds the worktree that a user means, to take files from.
     pub(crate) fn find_usable(&self, what: &Path) -> Result<&Worktree> {
         let found = self.find(what)?;
-        match found.standing {
-            WorktreeState::Intact => Ok(found),
-            ref standing => Err(standing.refusal(&found.path)),
-        }
+        found.standing.problem(&found.path).map_or(Ok(found), Err)
     }
 
     /// Refuses where git was asked from the copy of a linked worktree, and so works on the files of another one.
@@ -230,13 +221,11 @@ impl Repository {
             return Ok(());
         }
         LinkedWorktree::open(own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
-        match state::check_original(own, here)? {
-            true => Ok(()),
-            false => Err(Error::refused(
-                format!("the repository does not know that `{}` is its worktree", ShownPath(here)),
-                Remedy::RepairWorktree,
-            )),
+        if state::check_original(own, here)? {
+            return Ok(());
         }
+        let text = format!("the repository does not know that `{}` is its worktree", ShownPath(here));
+        Err(Error::refused(text, Remedy::RepairWorktree))
     }
 
     /// Fails if references and their logs are not files. Without the logs there is no way to tell what would be lost, or whose work it is.
@@ -261,16 +250,13 @@ impl Repository {
             "relativeworktrees",
         ];
         if let Some((unknown, _)) = self.settings_below("extensions.").find(|(name, _)| !KNOWN.contains(name)) {
-            return Err(Error::refused(
-                format!("this repository uses the extension `{}`, which Calve does not know", ShownPath(unknown)),
-                Remedy::AddWithGit,
-            ));
+            let unknown = ShownPath(unknown);
+            let text = format!("this repository uses the extension `{unknown}`, which Calve does not know");
+            return Err(Error::refused(text, Remedy::AddWithGit));
         }
         if self.setting("core.worktree").is_some() {
-            return Err(Error::refused(
-                "the repository has `core.worktree` set, as a submodule has: git does not say where its main worktree is",
-                Remedy::AddWithGit,
-            ));
+            let text = "the repository has `core.worktree` set, as a submodule has: git does not say where its main worktree is";
+            return Err(Error::refused(text, Remedy::AddWithGit));
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::remote::Prompts;
 use crate::remote::clone::purpose::{Property, Purpose};
 use crate::remote::error::RemoteError;
 use crate::remote::url::{RepositoryUrl, Transport};
+use crate::trust::is_object_id;
 
 /// The filter that leaves the contents of files on the server, until they are checked out.
 const BLOBLESS: &str = "blob:none";
@@ -38,21 +39,6 @@ pub struct GitCloneOptions {
     pub require: Vec<Property>,
     pub prompts: Prompts,
     pub cancel: CancelToken,
-}
-
-impl GitCloneOptions {
-    pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
-        Self {
-            url,
-            dst: dst.into(),
-            purpose,
-            tip: Tip::Default,
-            sparse: Vec::new(),
-            require: Vec::new(),
-            prompts: Prompts::Never,
-            cancel: CancelToken::default(),
-        }
-    }
 }
 
 /// How a repository is cloned, and why so.
@@ -125,13 +111,8 @@ fn reason(purpose: Purpose, sparsely: bool) -> &'static str {
 fn check(wanted: &GitCloneOptions) -> Result<(), RemoteError> {
     let senseless = |why: String| Err(RemoteError::senseless(why));
     match &wanted.tip {
-        Tip::Revision(id) => {
-            let hexadecimal = id.bytes().all(|byte| byte.is_ascii_hexdigit());
-            if !hexadecimal || ![40, 64].contains(&id.len()) {
-                return senseless(format!(
-                    "{id:?} is not the whole id of a commit, which has 40 or 64 hexadecimal digits"
-                ));
-            }
+        Tip::Revision(id) if !is_object_id(id) => {
+            return senseless(format!("{id:?} is not the whole id of a commit, which has 40 or 64 hexadecimal digits"));
         }
         Tip::Branch(name) if name.is_empty() || name.starts_with('-') || name.contains(char::is_control) => {
             return senseless(format!("{name:?} cannot be the name of a branch"));
@@ -285,11 +266,15 @@ mod tests {
 
     const ID: &str = "0123456789012345678901234567890123456789";
 
+    fn options(url: RepositoryUrl, purpose: Purpose, tip: Tip, sparse: Vec<String>) -> GitCloneOptions {
+        let (dst, require, prompts, cancel) = ("x".into(), Vec::new(), Prompts::Never, CancelToken::default());
+        GitCloneOptions { url, dst, purpose, tip, sparse, require, prompts, cancel }
+    }
+
     fn lines(purpose: Purpose, tip: Tip, sparse: &[&str]) -> Vec<String> {
         let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
         let sparse = sparse.iter().map(|path| (*path).to_owned()).collect();
-        let wanted = GitCloneOptions { tip, sparse, ..GitCloneOptions::new(url, "x", purpose) };
-        choose(&wanted, false).unwrap().spoken(Path::new("it's"))
+        choose(&options(url, purpose, tip, sparse), false).unwrap().spoken(Path::new("it's"))
     }
 
     #[test]
@@ -337,10 +322,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
-        let refused = |purpose, tip, sparse| {
-            let wanted = GitCloneOptions { tip, sparse, ..GitCloneOptions::new(url.clone(), "x", purpose) };
-            choose(&wanted, false).unwrap_err()
-        };
+        let refused = |purpose, tip, sparse| choose(&options(url.clone(), purpose, tip, sparse), false).unwrap_err();
         refused(Purpose::Ci, Tip::Revision("HEAD".into()), vec![]);
         refused(Purpose::Ci, Tip::Revision(ID[1..].into()), vec![]);
         refused(Purpose::Ci, Tip::Branch("--upload-pack=x".into()), vec![]);
