@@ -124,10 +124,9 @@ impl Leases {
     pub fn of_worktrees<'w>(&self, worktrees: impl IntoIterator<Item = &'w Worktree>) -> Result<Vec<Vec<LeasedPort>>> {
         let all = self.read()?;
         let ports = |Worktree { path, entry, is_main, .. }: &Worktree| {
-            let own = if *is_main {
-                LeasingWorktree::find(path).ok().map(|worktree| worktree.entry)
-            } else {
-                entry.as_deref().map(real)
+            let own = match *is_main {
+                true => LeasingWorktree::find(path).ok().map(|worktree| worktree.entry),
+                false => entry.as_deref().map(real),
             };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
             let own = own.filter(|lease| !lease.identity.is_replaced_at(&lease.entry));

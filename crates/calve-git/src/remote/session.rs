@@ -194,25 +194,20 @@ fn read_pieces(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = [0; 4096];
         let mut piece = Vec::new();
+        // The other end is gone when nobody listens any more.
+        let give = |piece: &[u8]| piece.is_empty() || send.send(String::from_utf8_lossy(piece).into_owned()).is_ok();
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
             for byte in &buffer[..count] {
                 match byte {
-                    b'\r' | b'\n' if !piece.is_empty() => {
-                        if send.send(String::from_utf8_lossy(&piece).into_owned()).is_err() {
-                            return;
-                        }
-                        piece.clear();
-                    }
-                    b'\r' | b'\n' => {}
+                    b'\r' | b'\n' if give(&piece) => piece.clear(),
+                    b'\r' | b'\n' => return,
                     // A line without an end, from a server that means no good.
                     _ if piece.len() >= 4096 => {}
                     _ => piece.push(*byte),
                 }
             }
         }
-        if !piece.is_empty() {
-            let _ = send.send(String::from_utf8_lossy(&piece).into_owned());
-        }
+        give(&piece);
     });
     receive
 }

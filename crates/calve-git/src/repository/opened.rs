@@ -65,7 +65,7 @@ impl Repository {
             (joined(places), joined(settings), joined(references), worktrees)
         });
         let (common, own, here) = match places {
-            Ok(Places { common, own, here }) => {
+            Ok((common, own, here)) => {
                 // With GIT_DIR set, git takes any directory for a worktree.
                 let here = here.filter(|_| !is_told_where);
                 (fs_err::canonicalize(start.join(common))?, real(&own), here)
@@ -270,33 +270,20 @@ pub(crate) fn asked(start: &Path, arguments: &[&str]) -> Result<PathBuf> {
     }
 }
 
-/// The places of a repository, as git names them.
-struct Places {
-    common: PathBuf,
-    own: PathBuf,
-    here: Option<PathBuf>,
-}
-
-/// Asks where all worktrees' common files are, and the root and the own files of the worktree that git is in, if it is in one.
-fn places(git: &Git) -> Result<Places> {
+/// Asks where all worktrees' common files are, and the own files and the root of the worktree that git is in, if it is in one.
+fn places(git: &Git) -> Result<(PathBuf, PathBuf, Option<PathBuf>)> {
     const COMMON: &str = "--git-common-dir";
     const OWN: &str = "--absolute-git-dir";
     const HERE: &str = "--show-toplevel";
     let printed = git.output(&["rev-parse", COMMON, OWN, HERE])?;
     let lines: Vec<&[u8]> = trimmed(&printed.stdout).split(|&byte| byte == b'\n').collect();
     match (printed.status.success(), lines.as_slice()) {
-        (true, [common, own, here]) => {
-            Ok(Places { common: path_of(common), own: path_of(own), here: Some(path_of(here)) })
-        }
+        (true, [common, own, here]) => Ok((path_of(common), path_of(own), Some(path_of(here)))),
         // It is missing, or a name has a line feed in it.
         _ => {
             let here = git.output(&["rev-parse", HERE])?;
             let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
-            Ok(Places {
-                common: git.line(&["rev-parse", COMMON])?.into(),
-                own: git.line(&["rev-parse", OWN])?.into(),
-                here,
-            })
+            Ok((git.line(&["rev-parse", COMMON])?.into(), git.line(&["rev-parse", OWN])?.into(), here))
         }
     }
 }
