@@ -1,5 +1,3 @@
-//! Why the server ended.
-
 use std::path::PathBuf;
 
 /// Why the server ended that was not asked to.
