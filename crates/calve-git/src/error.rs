@@ -85,13 +85,13 @@ impl Error {
     }
 
     /// Names the place that a staged tree was made for, in place of the tree's own.
-    pub(crate) fn of_staged(self, staged: &Path, path: &Path) -> Error {
-        match self {
-            Error::Git { arguments, directory, code, said } if directory == staged => {
-                Error::Git { arguments, directory: path.to_path_buf(), code, said }
-            }
-            other => other,
+    pub(crate) fn of_staged(mut self, staged: &Path, path: &Path) -> Error {
+        if let Error::Git { directory, .. } = &mut self
+            && *directory == *staged
+        {
+            *directory = path.to_path_buf();
         }
+        self
     }
 
     /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.
