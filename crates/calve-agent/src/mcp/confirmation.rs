@@ -12,7 +12,6 @@ const VALID: Duration = Duration::from_secs(600);
 /// More plans than anybody has in mind at a time.
 const MOST: usize = 100;
 
-/// Plans by their tokens.
 #[derive(Debug, Default)]
 pub(super) struct Confirmations(Mutex<HashMap<String, (Instant, String)>>);
 

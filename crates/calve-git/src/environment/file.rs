@@ -167,7 +167,6 @@ fn mode(replaced: Option<&ReplacedFile>) -> Mode {
 
 enum PresentFile {
     Nothing,
-    /// With this text.
     Own(Vec<u8>),
     Foreign,
 }

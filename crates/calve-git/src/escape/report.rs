@@ -49,13 +49,11 @@ pub enum Explanation {
     HashesRemoved,
     /// The link still leads to what it led to before.
     SameTarget,
-    /// The link's target does not exist in this tree.
     TargetMissing(PathBuf),
     Unwritable,
     LineTooLong,
     /// git tracks the file, so that a repair would be a change to commit.
     Tracked,
-    /// This path could not be changed.
     Unchangeable {
         /// Below the new tree.
         path: PathBuf,
@@ -74,7 +72,6 @@ pub enum Explanation {
     InitSubmodule,
     /// A worktree inside is plain files now.
     PlainFiles,
-    /// The repository borrows objects from the other tree.
     BorrowsObjects,
 }
 

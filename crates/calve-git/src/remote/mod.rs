@@ -43,9 +43,7 @@ pub struct Notice {
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum NoticeCode {
-    /// The server sent everything although a filter was asked for.
     FilterIgnored,
-    /// The server sent the whole history although a depth was asked for.
     DepthIgnored,
     CredentialsUnencrypted,
     CredentialsNotStored,

@@ -162,7 +162,6 @@ impl Repository {
         first.or_else(|| self.setting("extensions.partialclone"))
     }
 
-    /// Returns how many bytes the names of objects have.
     pub(crate) fn hash_bytes(&self) -> usize {
         if self.setting("extensions.objectformat") == Some("sha256") { 32 } else { 20 }
     }

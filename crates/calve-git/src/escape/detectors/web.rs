@@ -10,7 +10,6 @@ use crate::escape::entry::{EntryName, WalkEntry, names};
 use crate::escape::report::{Explanation, Finding, ReferenceKind};
 use crate::escape::trees::Trees;
 
-/// So much of a cache is searched.
 const SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(super) fn wants(entry: &EntryName<'_>) -> bool {
