@@ -46,10 +46,7 @@ impl Fingerprints {
 fn split(stem: &[u8]) -> (&[u8], Option<&[u8]>) {
     let Some(at) = stem.iter().rposition(|&byte| byte == b'-') else { return (stem, None) };
     let hash = &stem[at + 1..];
-    match hash.len() == 16 && hash.iter().all(u8::is_ascii_hexdigit) {
-        true => (&stem[..at], Some(hash)),
-        false => (stem, None),
-    }
+    if hash.len() == 16 && hash.iter().all(u8::is_ascii_hexdigit) { (&stem[..at], Some(hash)) } else { (stem, None) }
 }
 
 /// Reports whether a unit has the name of a package: underscores may stand for hyphens, and libraries begin with "lib".
