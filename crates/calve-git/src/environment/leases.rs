@@ -166,11 +166,8 @@ impl Leases {
 }
 
 fn parse(bytes: &[u8]) -> Option<Vec<Lease>> {
-    let records = bytes.strip_prefix(HEADING)?;
-    if records.is_empty() {
-        return Some(Vec::new());
-    }
-    records.strip_suffix(b"\0")?.split(|&byte| byte == 0).map(parse_lease).collect()
+    let records = bytes.strip_prefix(HEADING)?.split_inclusive(|&byte| byte == 0);
+    records.map(|record| parse_lease(record.strip_suffix(b"\0")?)).collect()
 }
 
 fn parse_lease(record: &[u8]) -> Option<Lease> {
