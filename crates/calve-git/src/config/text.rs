@@ -56,6 +56,9 @@ pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>>
     Ok(Some(bytes))
 }
 
+/// Fails with what is wrong with a text.
+type Check = fn(&str) -> std::result::Result<(), String>;
+
 pub(super) struct ConfigText<'t> {
     pub(super) path: &'t Path,
     pub(super) text: &'t str,
@@ -132,12 +135,7 @@ impl ConfigText<'_> {
         number.ok_or_else(|| self.error(value.span(), &format!("`{name}` is a whole number")))
     }
 
-    pub(super) fn checked(
-        &self,
-        value: &Spanned<DeValue<'_>>,
-        name: &str,
-        check: fn(&str) -> std::result::Result<(), String>,
-    ) -> Result<String> {
+    pub(super) fn checked(&self, value: &Spanned<DeValue<'_>>, name: &str, check: Check) -> Result<String> {
         self.parsed(value, name, |text| check(text).map(|()| text.to_owned()))
     }
 
@@ -150,12 +148,7 @@ impl ConfigText<'_> {
         parse(&self.string(value, name)?).map_err(|reason| self.error(value.span(), &reason))
     }
 
-    pub(super) fn patterns(
-        &self,
-        value: &Spanned<DeValue<'_>>,
-        name: &str,
-        check: fn(&str) -> std::result::Result<(), String>,
-    ) -> Result<Vec<String>> {
+    pub(super) fn patterns(&self, value: &Spanned<DeValue<'_>>, name: &str, check: Check) -> Result<Vec<String>> {
         match value.get_ref() {
             DeValue::Array(values) => values.iter().map(|value| self.checked(value, name, check)).collect(),
             _ => Err(self.error(value.span(), &format!("`{name}` is a list of texts: [\"a\", \"b\"]"))),
