@@ -143,15 +143,9 @@ impl Finding {
     }
 
     /// Makes a finding that writes contents which name the new tree instead.
-    pub(super) fn rewritten(
-        kind: ReferenceKind,
-        path: PathBuf,
-        names: PathBuf,
-        bytes: Vec<u8>,
-        explanation: Explanation,
-    ) -> Self {
+    pub(super) fn rewritten(kind: ReferenceKind, path: PathBuf, names: PathBuf, bytes: Vec<u8>) -> Self {
         let steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
-        Self { kind, path, names, action: Action::Repaired, explanation, steps }
+        Self { kind, path, names, action: Action::Repaired, explanation: Explanation::NamesThisTree, steps }
     }
 
     pub(super) fn dropped(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
@@ -162,7 +156,7 @@ impl Finding {
     /// Makes a finding of a text, which is written to name the new tree instead where it can, and is only reported otherwise.
     pub(super) fn text(kind: ReferenceKind, path: PathBuf, named: Mention) -> Self {
         match named.moved {
-            Some(bytes) => Self::rewritten(kind, path, named.names, bytes, Explanation::NamesThisTree),
+            Some(bytes) => Self::rewritten(kind, path, named.names, bytes),
             None => Self::reported(kind, path, named.names, Explanation::Unwritable),
         }
     }

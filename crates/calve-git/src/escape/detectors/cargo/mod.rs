@@ -150,8 +150,7 @@ impl ProfileInspection<'_> {
             let Some(named) = self.trees.named(&text, Language::Lines) else { continue };
             let path = self.entry.folder.join(path_of(&name));
             if let Some(bytes) = named.moved {
-                let explanation = Explanation::NamesThisTree;
-                self.found.push(Finding::rewritten(ReferenceKind::Cargo, path, named.names, bytes, explanation));
+                self.found.push(Finding::rewritten(ReferenceKind::Cargo, path, named.names, bytes));
             }
         }
     }
