@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
-use crate::repository::origins::{Origins, decide, provenance_of_commit};
+use crate::repository::origins::{Origins, decide};
 use crate::repository::reference_list::References;
 use crate::repository::references::{Refspec, refspecs};
 use crate::repository::standing::WorktreeState;
@@ -98,7 +98,10 @@ impl Repository {
 
     /// Returns whose a commit is that is to be checked out, as `branch` if it is a local one.
     pub(crate) fn provenance_of(&self, commit: &str, branch: Option<&str>) -> Result<Provenance> {
-        provenance_of_commit(&self.origins, &self.common, &self.worktrees, commit, branch)
+        let is_foreign = self.origins.lacks_evidence
+            || branch.is_some_and(|branch| self.origins.branches.contains(branch))
+            || self.origins.foreign(&self.common, &self.worktrees, &[commit])?.contains(&true);
+        Ok(if is_foreign { Provenance::Untrusted } else { Provenance::Own })
     }
 
     /// Returns git for what only asks about commits: no directory of a worktree is around it, and it runs no program of the settings.

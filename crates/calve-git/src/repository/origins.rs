@@ -34,14 +34,14 @@ pub(crate) struct Origins {
     /// Tips of own local branches, and all that branches of remotes ever had: evidence only about a commit that no other one leads to.
     reached: HashSet<String>,
     /// Local branches that are a pull request's, without `refs/heads/`.
-    branches: HashSet<String>,
+    pub(super) branches: HashSet<String>,
     /// The other local branches, with `refs/heads/`.
     local: Vec<String>,
     /// Those of them that began with commits from an unknown source, without `refs/heads/`.
     doubtful: HashSet<String>,
     remotes: Remotes,
     /// git keeps its logs in a format that Calve cannot read.
-    lacks_evidence: bool,
+    pub(super) lacks_evidence: bool,
 }
 
 /// A reference that is no tag, and the facts about its commit.
@@ -180,7 +180,7 @@ impl Origins {
     /// Returns which of these commits are a pull request's. A commit that was made in this repository is the user's, also where a pull request
     /// has it, unless it is a pull request's commit in another form. A commit to which neither a branch nor a known tag leads may have
     /// been fetched by hand: `git worktree add --detach x FETCH_HEAD` leaves no record of that.
-    fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
+    pub(super) fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
         let none = vec![false; commits.len()];
         // Mostly a worktree has just begun at a branch of the project, and git need not be asked.
         let are_reached = commits.iter().all(|commit| self.reached.contains(*commit));
@@ -319,19 +319,6 @@ pub(crate) fn decide(
         }
     }
     Ok(origins)
-}
-
-pub(crate) fn provenance_of_commit(
-    origins: &Origins,
-    common: &Path,
-    worktrees: &[Worktree],
-    commit: &str,
-    branch: Option<&str>,
-) -> Result<Provenance> {
-    let is_foreign = origins.lacks_evidence
-        || branch.is_some_and(|branch| origins.branches.contains(branch))
-        || origins.foreign(common, worktrees, &[commit])?.contains(&true);
-    Ok(if is_foreign { Provenance::Untrusted } else { Provenance::Own })
 }
 
 /// Returns whether there is a mark for the worktree: in its entry, or for what it lies in.
