@@ -18,7 +18,7 @@ pub enum Error {
     NoGit(io::Error),
     #[error("cannot start git in `{}`: {source}", ShownPath(directory))]
     Start { directory: PathBuf, source: io::Error },
-    #[error("{} failed in `{}`: {said}", spoken(arguments), ShownPath(directory))]
+    #[error("{} failed in `{}`: {said}", redact::git_command(arguments), ShownPath(directory))]
     Git {
         arguments: Vec<OsString>,
         directory: PathBuf,
@@ -85,13 +85,13 @@ impl Error {
     }
 
     /// Names the place that a staged tree was made for, in place of the tree's own.
-    pub(crate) fn of_staged(self, staged: &Path, path: &Path) -> Error {
-        match self {
-            Error::Git { arguments, directory, code, said } if directory == staged => {
-                Error::Git { arguments, directory: path.to_path_buf(), code, said }
-            }
-            other => other,
+    pub(crate) fn of_staged(mut self, staged: &Path, path: &Path) -> Error {
+        if let Error::Git { directory, .. } = &mut self
+            && *directory == *staged
+        {
+            *directory = path.to_path_buf();
         }
+        self
     }
 
     /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.
@@ -122,9 +122,4 @@ pub(crate) fn failed(operation: &str, path: &Path, error: impl Into<io::Error>) 
 
 fn has_too_many_files(error: &io::Error) -> bool {
     matches!(rustix::io::Errno::from_io_error(error), Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
-}
-
-fn spoken(arguments: &[OsString]) -> String {
-    let words = arguments.iter().map(|argument| redact::word(&argument.to_string_lossy()));
-    std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -22,10 +22,10 @@ pub(crate) fn read_word(directory: &Path, name: &str) -> Result<Option<String>> 
         Ok(text) if !text.is_empty() && text.iter().all(u8::is_ascii_alphanumeric) => {
             Ok(Some(text.into_iter().map(char::from).collect()))
         }
-        Ok(_) => Err(Error::refused(
-            format!("`{}` is damaged, or of another version", ShownPath(&path)),
-            Remedy::RestoreWord(path),
-        )),
+        Ok(_) => {
+            let text = format!("`{}` is damaged, or of another version", ShownPath(&path));
+            Err(Error::refused(text, Remedy::RestoreWord(path)))
+        }
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error.into()),
     }

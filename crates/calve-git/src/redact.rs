@@ -40,6 +40,12 @@ pub(crate) fn word(text: &str) -> String {
     clean(text, |_| false)
 }
 
+/// Returns a command of git as it may be shown.
+pub(crate) fn git_command(arguments: &[OsString]) -> String {
+    let words = arguments.iter().map(|argument| word(&argument.to_string_lossy()));
+    std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
 /// Redacts the output of a program, in which a URL ends at a space or a quote.
 pub(crate) fn prose(text: &str) -> String {
     clean(text, |c| c.is_whitespace() || "'\"`<>".contains(c))

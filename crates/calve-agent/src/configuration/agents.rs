@@ -52,36 +52,24 @@ pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
     let toml = |path: &str, tables, text| Part { path: path.into(), content: Content::Toml { tables, text } };
     let command = |line: &str| json!([{"hooks": [{"type": "command", "command": line}]}]);
     match agent {
-        Agent::Claude => vec![
-            json(
-                ".claude/settings.json",
-                vec![
-                    (vec!["hooks", "WorktreeCreate"], command("calve hook worktree-create --maker claude")),
-                    (vec!["hooks", "WorktreeRemove"], command("calve hook worktree-remove")),
-                ],
-            ),
-            json(".mcp.json", vec![(vec!["mcpServers", "calve"], json!({"command": "calve", "args": ["mcp"]}))]),
-        ],
+        Agent::Claude => {
+            let create = (vec!["hooks", "WorktreeCreate"], command("calve hook worktree-create --maker claude"));
+            let remove = (vec!["hooks", "WorktreeRemove"], command("calve hook worktree-remove"));
+            let server = (vec!["mcpServers", "calve"], json!({"command": "calve", "args": ["mcp"]}));
+            vec![json(".claude/settings.json", vec![create, remove]), json(".mcp.json", vec![server])]
+        }
         Agent::Codex => vec![
             toml(".codex/config.toml", &["mcp_servers.calve"], CODEX_SERVER),
             toml(".codex/environments/environment.toml", &["version", "name", "setup"], CODEX_ENVIRONMENT),
         ],
-        Agent::Cursor => vec![
-            json(
-                ".cursor/worktrees.json",
-                vec![(
-                    vec!["setup-worktree-unix"],
-                    json!(["calve hook worktree-setup --maker cursor --from \"$ROOT_WORKTREE_PATH\""]),
-                )],
-            ),
-            json(
-                ".cursor/mcp.json",
-                vec![(
-                    vec!["mcpServers", "calve"],
-                    json!({"command": "calve", "args": ["mcp", "--repository", "${workspaceFolder}"]}),
-                )],
-            ),
-        ],
+        Agent::Cursor => {
+            let set_up = json!(["calve hook worktree-setup --maker cursor --from \"$ROOT_WORKTREE_PATH\""]);
+            let server = json!({"command": "calve", "args": ["mcp", "--repository", "${workspaceFolder}"]});
+            vec![
+                json(".cursor/worktrees.json", vec![(vec!["setup-worktree-unix"], set_up)]),
+                json(".cursor/mcp.json", vec![(vec!["mcpServers", "calve"], server)]),
+            ]
+        }
         Agent::OpenCode => {
             let path = if root.join("opencode.jsonc").exists() { "opencode.jsonc" } else { "opencode.json" };
             let server = json!({"type": "local", "command": ["calve", "mcp"]});

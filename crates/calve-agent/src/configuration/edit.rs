@@ -14,7 +14,6 @@ pub struct FileChange {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// It is to have this text.
     Write(String),
     /// It goes, because everything in it is Calve's.
     Remove,
@@ -45,7 +44,6 @@ pub enum FileLeftReason {
     Form,
     #[error("it has a mistake: {0}")]
     Mistake(String),
-    /// Another value is there.
     #[error("`{0}` has another value already")]
     Taken(String),
     /// It is a link, a directory, too large, or no text.

@@ -24,9 +24,7 @@ use agents::{Content, Part};
 /// Whether something is put into the files or taken out of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The settings that an agent needs are added.
     Install,
-    /// Exactly that goes.
     Uninstall,
 }
 

@@ -9,7 +9,6 @@ use super::tools;
 /// The longest text that an argument can be. Branches and paths are far shorter.
 const TEXT_BYTES: usize = 4096;
 
-/// Texts and numbers by name.
 #[derive(Debug)]
 pub(super) struct Arguments(JsonObject);
 

@@ -16,33 +16,28 @@ pub(super) struct Server {
     pub(super) confirmations: Confirmations,
 }
 
-/// Does what a tool does. Its name and arguments were checked.
-pub(super) async fn call(
-    server: &Server,
-    name: &str,
-    arguments: &Arguments,
-    repository: &Path,
-    maker: &str,
-) -> Result<Value, Problem> {
-    let call = Call { server, arguments, repository };
-    match name {
-        "list_worktrees" => call.list().await,
-        "create_worktree" => call.create(maker).await,
-        "worktree_status" => call.status().await,
-        "remove_worktree" => call.remove().await,
-        "database_url" => call.database_url().await,
-        "reset_database" => call.reset().await,
-        _ => call.disk_usage().await,
-    }
-}
-
-struct Call<'a> {
-    server: &'a Server,
-    arguments: &'a Arguments,
-    repository: &'a Path,
+/// A call of a tool, whose name and arguments were checked.
+pub(super) struct Call<'a> {
+    pub(super) server: &'a Server,
+    pub(super) arguments: &'a Arguments,
+    pub(super) repository: &'a Path,
+    /// The name of the client.
+    pub(super) maker: &'a str,
 }
 
 impl Call<'_> {
+    pub(super) async fn run(&self, tool: &str) -> Result<Value, Problem> {
+        match tool {
+            "list_worktrees" => self.list().await,
+            "create_worktree" => self.create().await,
+            "worktree_status" => self.listed(&self.named()?).await,
+            "remove_worktree" => self.remove().await,
+            "database_url" => self.database_url().await,
+            "reset_database" => self.reset().await,
+            _ => self.disk_usage().await,
+        }
+    }
+
     async fn json(&self, directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Value, Problem> {
         self.server.program.json(directory, arguments).await
     }
@@ -56,15 +51,15 @@ impl Call<'_> {
     }
 
     async fn list(&self) -> Result<Value, Problem> {
-        let mut worktrees = self.worktrees().await?;
-        worktrees.drain(..self.arguments.number("skip").unwrap_or(0).min(worktrees.len()));
-        for worktree in &mut worktrees {
+        let without_head = |mut worktree: Value| {
             worktree["head"] = Value::Null;
-        }
-        Ok(json!({ "worktrees": worktrees.iter().map(documents::worktree).collect::<Vec<_>>() }))
+            documents::worktree(&worktree)
+        };
+        let worktrees = self.worktrees().await?.into_iter().skip(self.arguments.number("skip").unwrap_or(0));
+        Ok(json!({ "worktrees": worktrees.map(without_head).collect::<Vec<_>>() }))
     }
 
-    async fn create(&self, maker: &str) -> Result<Value, Problem> {
+    async fn create(&self) -> Result<Value, Problem> {
         let place = match self.arguments.text("from") {
             Some(from) => worktree(self.repository, from)?,
             None => self.repository.to_path_buf(),
@@ -73,7 +68,7 @@ impl Call<'_> {
         if let Some(base) = self.arguments.text("base") {
             question["base_ref"] = base.into();
         }
-        let maker = maker_word(maker);
+        let maker = maker_word(self.maker);
         let line = ["hook", "worktree-create", "--maker", &maker];
         let printed = self.server.program.run(&place, &line, question.to_string().as_bytes()).await?;
         let path = String::from_utf8_lossy(printed.stdout.trim_ascii_end()).into_owned();
@@ -83,10 +78,6 @@ impl Call<'_> {
             made["notes"] = json!(notes);
         }
         Ok(made)
-    }
-
-    async fn status(&self) -> Result<Value, Problem> {
-        self.listed(&self.named()?).await
     }
 
     async fn listed(&self, path: &Path) -> Result<Value, Problem> {

@@ -12,7 +12,6 @@ const VALID: Duration = Duration::from_secs(600);
 /// More plans than anybody has in mind at a time.
 const MOST: usize = 100;
 
-/// Plans by their tokens.
 #[derive(Debug, Default)]
 pub(super) struct Confirmations(Mutex<HashMap<String, (Instant, String)>>);
 
@@ -37,13 +36,12 @@ impl Confirmations {
     pub(super) fn confirm(&self, token: &str, plan: &str) -> Result<(), Problem> {
         let announced = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
         let is_valid = |(since, announced): &(Instant, String)| since.elapsed() < VALID && announced == plan;
-        match announced {
-            Some(announced) if is_valid(&announced) => Ok(()),
-            Some(_) => {
-                Err(Problem::new("it is not what was announced any more", "call without a token for a new plan"))
-            }
-            None => Err(Problem::new("no plan has this token", "call without a token for a new plan")),
-        }
+        let wrong = match announced {
+            Some(announced) if is_valid(&announced) => return Ok(()),
+            Some(_) => "it is not what was announced any more",
+            None => "no plan has this token",
+        };
+        Err(Problem::new(wrong, "call without a token for a new plan"))
     }
 }
 

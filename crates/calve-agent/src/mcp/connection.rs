@@ -34,13 +34,6 @@ pub(super) struct Connection<R, W> {
     refusals: JoinSet<io::Result<()>>,
 }
 
-/// The error answer to an invalid line.
-struct Refusal {
-    id: Value,
-    code: i32,
-    message: String,
-}
-
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Connection<R, W> {
     pub(super) fn new(input: R, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
@@ -69,18 +62,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Connection<R,
         }
     }
 
-    fn take_message(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal> {
+    fn take_message(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.is_too_long) {
-            return Err(Refusal::new(&Value::Null, INVALID_REQUEST, format!("longer than {MESSAGE_BYTES} bytes")));
+            return Err(refusal(&Value::Null, INVALID_REQUEST, &format!("longer than {MESSAGE_BYTES} bytes")));
         }
         message(&line)
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
+    fn refuse(&mut self, answer: String) {
         let output = Arc::clone(&self.output);
-        let error = json!({"code": refusal.code, "message": refusal.message});
-        let answer = json!({"jsonrpc": "2.0", "id": refusal.id, "error": error}).to_string();
         while self.refusals.try_join_next().is_some() {}
         self.refusals.spawn(async move { write_line(&output, answer).await });
     }
@@ -106,7 +97,7 @@ where
             match self.take_message() {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                Err(refusal) => self.refuse(refusal),
+                Err(refusal) => self.refuse(refusal.to_string()),
             }
         }
         while self.refusals.join_next().await.is_some() {}
@@ -126,14 +117,14 @@ async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, mut line: String) 
 }
 
 /// Parses a line. Returns `None` if it needs no answer, such as a notification unknown to the library.
-fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal> {
+fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
     let value: Value =
-        serde_json::from_slice(line).map_err(|error| Refusal::new(&Value::Null, PARSE_ERROR, error.to_string()))?;
-    let invalid = |wrong: &str| Refusal::new(&value["id"], INVALID_REQUEST, wrong.to_owned());
+        serde_json::from_slice(line).map_err(|error| refusal(&Value::Null, PARSE_ERROR, &error.to_string()))?;
+    let invalid = |wrong: &str| refusal(&value["id"], INVALID_REQUEST, wrong);
     if !value.is_object() {
         return Err(invalid("a message is an object"));
     }
@@ -144,7 +135,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal>
     } else if method.is_none() && !is_response {
         return Err(invalid("there is no `method`"));
     }
-    let unread = Refusal::new(&value["id"], INVALID_PARAMS, "`params` are not what the method takes".to_owned());
+    let unread = refusal(&value["id"], INVALID_PARAMS, "`params` are not what the method takes");
     let wants_answer = method.is_some() && value.get("id").is_some();
     if wants_answer && value.get("params").is_some_and(|params| !params.is_object()) {
         return Err(unread);
@@ -161,10 +152,8 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal>
     }
 }
 
-impl Refusal {
-    /// Replaces an invalid id with null.
-    fn new(id: &Value, code: i32, message: String) -> Self {
-        let id = if id.is_string() || id.is_number() { id.clone() } else { Value::Null };
-        Self { id, code, message }
-    }
+/// Returns the error answer to an invalid line. An invalid id becomes null.
+fn refusal(id: &Value, code: i32, message: &str) -> Value {
+    let id = if id.is_string() || id.is_number() { id } else { &Value::Null };
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

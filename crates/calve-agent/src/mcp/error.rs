@@ -1,18 +1,14 @@
-//! Why the server ended.
-
 use std::path::PathBuf;
 
 /// Why the server ended that was not asked to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// A repository that was named is not a directory.
     #[error("`{}` is not a directory that can be read: {error}", calve_core::internal::ShownPath(.path))]
     NoDirectory { path: PathBuf, error: std::io::Error },
     /// The system gave no thread or descriptor.
     #[error("the server did not start: {0}")]
     Start(#[from] std::io::Error),
-    /// The client's first message does not begin a session.
     #[error("the session did not begin: {0}")]
     Session(String),
 }

@@ -25,7 +25,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::stdio_pipes;
 use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 
-use self::calls::Server;
+use self::calls::{Call, Server};
 use self::confirmation::Confirmations;
 use self::connection::Connection;
 pub use self::error::ServeError;
@@ -86,7 +86,8 @@ impl ServerHandler for Server {
         let maker = context.client_info().map(|client| client.name).unwrap_or_default();
         let called = async {
             let repository = self.repositories.chosen(&arguments).await?;
-            calls::call(self, &request.name, &arguments, &repository, &maker).await
+            let call = Call { server: self, arguments: &arguments, repository: &repository, maker: &maker };
+            call.run(&request.name).await
         };
         // A client that has given up waiting also wants no child left: dropping the call ends it.
         let outcome = tokio::select! {

@@ -64,11 +64,7 @@ impl Repositories {
 /// Returns the path of the worktree of that branch, path or name. None of another repository is found.
 pub(super) fn worktree(repository: &Path, name: &str) -> Result<PathBuf, Problem> {
     let hint = "list_worktrees has the names of all";
-    let (_, mut found) = calve_git::worktree::find_all(repository, &[PathBuf::from(name)])
-        .map_err(|error| Problem::new(error.to_string(), hint))?;
-    match found.pop() {
-        Some(Ok(path)) => Ok(path),
-        Some(Err(error)) => Err(Problem::new(error.to_string(), hint)),
-        None => Err(Problem::new("no worktree was named", hint)),
-    }
+    let problem = |error: calve_git::Error| Problem::new(error.to_string(), hint);
+    let (_, mut found) = calve_git::worktree::find_all(repository, &[PathBuf::from(name)]).map_err(problem)?;
+    found.pop().ok_or_else(|| Problem::new("no worktree was named", hint))?.map_err(problem)
 }

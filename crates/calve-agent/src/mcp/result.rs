@@ -13,11 +13,6 @@ impl Problem {
         Self { error: error.into(), hint: hint.into() }
     }
 
-    fn document(&self) -> String {
-        // Two texts are always JSON.
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
     /// Takes it from the document that a command with `--json` prints when it fails.
     pub(super) fn documented(printed: &[u8]) -> Option<Self> {
         let failure: Value = serde_json::from_slice(printed).ok()?;
@@ -47,7 +42,9 @@ pub(super) fn from_outcome(outcome: Result<Value, Problem>, most: usize) -> Call
         Err(Problem { error, hint }) => {
             let quarter = most / 4;
             let shorter = Problem::new(shortened(&error, quarter), shortened(&hint, quarter));
-            CallToolResult::error(vec![ContentBlock::text(shorter.document())])
+            // Two texts are always JSON.
+            let document = serde_json::to_string(&shorter).unwrap_or_default();
+            CallToolResult::error(vec![ContentBlock::text(document)])
         }
     }
 }

@@ -40,9 +40,10 @@ fn sentence(measured: &RepositoryCosts, topic: &'static str, tests: &[Test], tex
     Sentence { repository: measured.repository.clone(), topic, text, tests: tests.to_vec() }
 }
 
-/// Describes a test and its cost: "T2 (clone --depth=1): 300 ms, 15 ms of server CPU". `None` if it was not measured.
-fn named(measured: &RepositoryCosts, test: Test) -> Option<String> {
-    Some(format!("{test} ({}): {}", test.words(), figures(measured.cost(test)?)))
+/// Describes tests and their costs: "T2 (clone --depth=1): 300 ms, 15 ms of server CPU". `None` if one was not measured.
+fn named(measured: &RepositoryCosts, tests: &[Test]) -> Option<String> {
+    let one = |test: &Test| Some(format!("{test} ({}): {}", test.words(), figures(measured.cost(*test)?)));
+    Some(tests.iter().map(one).collect::<Option<Vec<_>>>()?.join("; "))
 }
 
 fn figures(cost: &Cost) -> String {
@@ -58,7 +59,7 @@ fn least(measured: &RepositoryCosts, tests: &[Test], of: impl Fn(&Cost) -> Optio
 
 fn throw_away(measured: &RepositoryCosts) -> Option<Sentence> {
     let tests = [Test::T1, Test::T2, Test::T3, Test::T4];
-    let all: Vec<_> = tests.iter().filter_map(|test| named(measured, *test)).collect();
+    let all: Vec<_> = tests.iter().filter_map(|test| named(measured, &[*test])).collect();
     if all.len() < 2 {
         return None;
     }
@@ -73,30 +74,22 @@ fn throw_away(measured: &RepositoryCosts) -> Option<Sentence> {
         Some(_) => format!("{fastest} ({}) is the fastest to have and costs the server least", fastest.words()),
         None => format!("{fastest} ({}) is the fastest to have", fastest.words()),
     };
-    let usual = if fastest == Test::T2 {
-        "; the purpose `ci` takes it"
-    } else {
-        "; the purpose `ci` takes T2, which has least to store"
-    };
-    Some(sentence(
-        measured,
-        "ci",
-        &tests,
-        format!("for a clone that is thrown away, {verdict}{usual} ({})", all.join("; ")),
-    ))
+    let usual = if fastest == Test::T2 { "it" } else { "T2, which has least to store" };
+    let all = all.join("; ");
+    let text = format!("for a clone that is thrown away, {verdict}; the purpose `ci` takes {usual} ({all})");
+    Some(sentence(measured, "ci", &tests, text))
 }
 
 fn history(measured: &RepositoryCosts) -> Option<Sentence> {
     let (treeless, blobless) = (measured.cost(Test::T3)?, measured.cost(Test::T4)?);
     let saved = blobless.client_ms() - treeless.client_ms();
-    let clones = format!("{}; {}", named(measured, Test::T3)?, named(measured, Test::T4)?);
-    let compared = if saved > 0.0 {
-        format!(
-            "treeless is {} faster to clone, and then asks the server for every tree that is looked at",
-            spoken(saved)
-        )
-    } else {
-        "blobless is no slower to clone than treeless".to_owned()
+    let clones = named(measured, &[Test::T3, Test::T4])?;
+    let faster = spoken(saved);
+    let compared = match saved > 0.0 {
+        true => {
+            format!("treeless is {faster} faster to clone, and then asks the server for every tree that is looked at")
+        }
+        false => "blobless is no slower to clone than treeless".to_owned(),
     };
     let mut text = format!("for a build that needs history, the purpose `history` is blobless: {compared} ({clones})");
     let mut tests = vec![Test::T3, Test::T4];
@@ -117,7 +110,7 @@ fn history(measured: &RepositoryCosts) -> Option<Sentence> {
 }
 
 fn developer(measured: &RepositoryCosts) -> Option<Sentence> {
-    let lasting = compare(measured, (Test::T4, Test::T10), (Test::T1, Test::T5), ("a blobless clone", "a full one"))?;
+    let lasting = compare(measured, [Test::T4, Test::T10], "a blobless clone")?;
     let text = format!(
         "for a developer, the purpose `dev` is full, so that nothing asks the server again for what it had already: {lasting}"
     );
@@ -134,9 +127,8 @@ fn large_contents(measured: &RepositoryCosts) -> Option<Sentence> {
         _ => "so the purpose `blobs` does not pay here: a full clone is at least as fast",
     };
     let text = format!(
-        "a blobless clone took {share:.0} % of the time of a full one, {advice} ({}; {})",
-        named(measured, Test::T4)?,
-        named(measured, Test::T1)?
+        "a blobless clone took {share:.0} % of the time of a full one, {advice} ({})",
+        named(measured, &[Test::T4, Test::T1])?
     );
     Some(sentence(measured, "blobs", &[Test::T1, Test::T4], text))
 }
@@ -144,8 +136,8 @@ fn large_contents(measured: &RepositoryCosts) -> Option<Sentence> {
 /// Tells when a shallow clone that is fetched into has cost more than a full one.
 fn shallow_and_fetch(measured: &RepositoryCosts, fetch: Test) -> Option<Sentence> {
     let with = if fetch == Test::T8 { "with `fetch --depth=1`" } else { "without a depth" };
-    let names = (format!("a shallow clone that is fetched into {with}"), "a full one");
-    let text = compare(measured, (Test::T2, fetch), (Test::T1, Test::T5), (&names.0, names.1))?;
+    let name = format!("a shallow clone that is fetched into {with}");
+    let text = compare(measured, [Test::T2, fetch], &name)?;
     Some(sentence(measured, "shallow", &[Test::T1, Test::T2, Test::T5, fetch], text))
 }
 
@@ -162,11 +154,9 @@ fn kept_or_thrown_away(measured: &RepositoryCosts) -> Option<Sentence> {
         answers.push(kept("server CPU", once, each, anew));
     }
     let text = format!(
-        "a full clone that is kept and fetched into is cheaper than a new shallow clone for every job {} ({}; {}; {})",
+        "a full clone that is kept and fetched into is cheaper than a new shallow clone for every job {} ({})",
         answers.join(", "),
-        named(measured, Test::T1)?,
-        named(measured, Test::T5)?,
-        named(measured, Test::T2)?
+        named(measured, &[Test::T1, Test::T5, Test::T2])?
     );
     Some(sentence(measured, "fetch", &[Test::T1, Test::T2, Test::T5], text))
 }
@@ -179,10 +169,9 @@ fn depth_into_full(measured: &RepositoryCosts) -> Option<Sentence> {
         factors.push(format!("{} the server CPU", times(a, b)));
     }
     let text = format!(
-        "`fetch --depth=1` into a full clone takes {} of a plain fetch, and cuts the history off ({}; {})",
+        "`fetch --depth=1` into a full clone takes {} of a plain fetch, and cuts the history off ({})",
         factors.join(" and "),
-        named(measured, Test::T6)?,
-        named(measured, Test::T5)?
+        named(measured, &[Test::T6, Test::T5])?
     );
     Some(sentence(measured, "fetch", &[Test::T5, Test::T6], text))
 }
@@ -201,12 +190,8 @@ fn fleet(measured: &RepositoryCosts, jobs: u64) -> Option<Sentence> {
         let each = measured.cost(*test)?.server_cpu_ms?;
         tests.push(*test);
         let all = each * jobs as f64;
-        Some(format!(
-            "{words} {} ({test}: {} each; {:.1} % of one core)",
-            spoken(all),
-            spoken(each),
-            100.0 * all / DAY_MS
-        ))
+        let share = 100.0 * all / DAY_MS;
+        Some(format!("{words} {} ({test}: {} each; {share:.1} % of one core)", spoken(all), spoken(each)))
     });
     let costs: Vec<_> = costs.collect();
     if costs.is_empty() {
@@ -216,52 +201,32 @@ fn fleet(measured: &RepositoryCosts, jobs: u64) -> Option<Sentence> {
     Some(sentence(measured, "fleet", &tests, text))
 }
 
-/// Compares two clones over their lives: which is cheaper at first, and after how many fetches no more.
-fn compare(measured: &RepositoryCosts, a: (Test, Test), b: (Test, Test), names: (&str, &str)) -> Option<String> {
-    let cost = |(clone, fetch): (Test, Test)| Some((measured.cost(clone)?, measured.cost(fetch)?));
-    let ((a_clone, a_fetch), (b_clone, b_fetch)) = (cost(a)?, cost(b)?);
-    let waits = |clone: &Cost, fetch: &Cost| (clone.client_ms(), fetch.client_ms());
-    let mut answers = vec![("waiting", lead(waits(a_clone, a_fetch), waits(b_clone, b_fetch)))];
-    let works = |clone: &Cost, fetch: &Cost| Some((clone.server_cpu_ms?, fetch.server_cpu_ms?));
-    if let (Some(a), Some(b)) = (works(a_clone, a_fetch), works(b_clone, b_fetch)) {
-        answers.push(("server CPU", lead(a, b)));
+/// Compares a clone and fetches into it with a full one's: which is cheaper at first, and after how many fetches no more.
+fn compare(measured: &RepositoryCosts, own: [Test; 2], name: &str) -> Option<String> {
+    let full = [Test::T1, Test::T5];
+    let answer = |what: &str, of: fn(&Cost) -> Option<f64>| {
+        let costs = |[clone, fetch]: [Test; 2]| Some((of(measured.cost(clone)?)?, of(measured.cost(fetch)?)?));
+        Some(lead(what, costs(own)?, costs(full)?))
+    };
+    let waiting = answer("waiting", |cost| Some(cost.client_ms()))?;
+    let answers: Vec<_> = std::iter::once(waiting).chain(answer("server CPU", |cost| cost.server_cpu_ms)).collect();
+    Some(format!("{name} is {} ({})", answers.join(", and "), named(measured, &[own, full].concat())?))
+}
+
+/// Says when a clone and fetches into it are cheaper than a full one's. Each has what it costs once, and each time.
+fn lead(what: &str, (a_once, a_each): (f64, f64), (full_once, full_each): (f64, f64)) -> String {
+    let meeting = ((full_once - a_once) / (a_each - full_each)).floor() as u64;
+    let fetches = counted(meeting.saturating_add(1), "fetch", "fetches");
+    match (a_once < full_once, a_each > full_each) {
+        (true, true) => format!("cheaper than a full one in {what} until {fetches}"),
+        (true, false) => format!("cheaper than a full one in {what} however many fetches"),
+        (false, false) if a_each < full_each => format!("cheaper than a full one in {what} only after {fetches}"),
+        (false, _) => format!("never cheaper than a full one in {what}"),
     }
-    let answers = answers.into_iter().map(|(what, lead)| match lead {
-        Lead::Until(fetches) => {
-            format!("cheaper than {} in {what} until {}", names.1, counted(fetches, "fetch", "fetches"))
-        }
-        Lead::Stays => format!("cheaper than {} in {what} however many fetches", names.1),
-        Lead::After(fetches) => {
-            format!("cheaper than {} in {what} only after {}", names.1, counted(fetches, "fetch", "fetches"))
-        }
-        Lead::None => format!("never cheaper than {} in {what}", names.1),
-    });
-    let tests = [a.0, a.1, b.0, b.1].map(|test| named(measured, test));
-    let tests: Option<Vec<_>> = tests.into_iter().collect();
-    Some(format!("{} is {} ({})", names.0, answers.collect::<Vec<_>>().join(", and "), tests?.join("; ")))
 }
 
 fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
-}
-
-#[derive(Debug, PartialEq)]
-enum Lead {
-    /// At first; no more after this many fetches.
-    Until(u64),
-    Stays,
-    After(u64),
-    None,
-}
-
-fn lead((a_once, a_each): (f64, f64), (b_once, b_each): (f64, f64)) -> Lead {
-    let meeting = || ((b_once - a_once) / (a_each - b_each)).floor() as u64 + 1;
-    match (a_once < b_once, a_each > b_each) {
-        (true, true) => Lead::Until(meeting()),
-        (true, false) => Lead::Stays,
-        (false, false) if a_each < b_each => Lead::After(meeting()),
-        (false, _) => Lead::None,
-    }
 }
 
 #[cfg(test)]
@@ -271,10 +236,14 @@ mod tests {
 
     #[test]
     fn a_lead_ends_where_the_sums_meet() {
-        assert_eq!(lead((300.0, 255.0), (2000.0, 205.0)), Lead::Until(35));
-        assert_eq!(lead((15.0, 4.0), (450.0, 4.0)), Lead::Stays);
-        assert_eq!(lead((450.0, 4.0), (15.0, 14.0)), Lead::After(44));
-        assert_eq!(lead((130.0, 9.0), (60.0, 4.0)), Lead::None);
+        for (a, full, words) in [
+            ((300.0, 255.0), (2000.0, 205.0), "cheaper than a full one in CPU until 35 fetches"),
+            ((15.0, 4.0), (450.0, 4.0), "cheaper than a full one in CPU however many fetches"),
+            ((450.0, 4.0), (15.0, 14.0), "cheaper than a full one in CPU only after 44 fetches"),
+            ((130.0, 9.0), (60.0, 4.0), "never cheaper than a full one in CPU"),
+        ] {
+            assert_eq!(lead("CPU", a, full), words);
+        }
         for (a, b, fetches) in [((300.0, 255.0), (2000.0, 205.0), 35.0), ((0.0, 3.0), (10.0, 1.0), 6.0)] {
             let sum = |(once, each): (f64, f64), n: f64| once + n * each;
             assert!(sum(a, fetches) > sum(b, fetches) && sum(a, fetches - 1.0) <= sum(b, fetches - 1.0));

@@ -153,7 +153,8 @@ impl Config {
     }
 
     fn add(&mut self, at: &ConfigText<'_>) -> Result<()> {
-        let document = DeTable::parse(at.text).map_err(|error| at.error(error.span(), error.message()))?;
+        let document =
+            DeTable::parse(at.text).map_err(|error| at.error(error.span().unwrap_or_default(), error.message()))?;
         for (key, value) in document.get_ref() {
             match key.get_ref().as_ref() {
                 "worktree" => self.add_worktree(at, value)?,
@@ -171,11 +172,10 @@ impl Config {
         for (key, value) in at.table(value, "worktree")? {
             match key.get_ref().as_ref() {
                 "path" => {
-                    let template = at.string(value, "path")?;
-                    path::check_template(&template).map_err(|reason| at.error(Some(value.span()), &reason))?;
-                    let said_by_repository =
-                        (!holds(at.author, "worktree", "path")).then(|| at.position(Some(value.span())));
-                    self.path = Some(PathTemplate { text: template, said_by_repository });
+                    let text = at.checked(value, "path", path::check_template)?;
+                    let position = || at.position(value.span());
+                    let said_by_repository = (!holds(at.author, "worktree", "path")).then(position);
+                    self.path = Some(PathTemplate { text, said_by_repository });
                 }
                 "include" => self.include = at.patterns(value, "include", check_pattern)?,
                 "exclude" => {
@@ -186,7 +186,7 @@ impl Config {
                     self.secrets = Some(match at.string(value, "secrets")?.as_str() {
                         "carry" => Secrets::Carry,
                         "leave" => Secrets::Leave,
-                        _ => return Err(at.error(Some(value.span()), "`secrets` is \"carry\" or \"leave\"")),
+                        _ => return Err(at.error(value.span(), "`secrets` is \"carry\" or \"leave\"")),
                     });
                 }
                 "spares" => {
@@ -194,9 +194,8 @@ impl Config {
                     self.spares = Some(SparesRequest { count, is_own: holds(at.author, "worktree", "spares") });
                 }
                 "env-file" => {
-                    let path = env_file_inside(&at.string(value, "env-file")?);
-                    self.env_file =
-                        Some(path.map_err(|reason| at.error(Some(value.span()), &format!("`env-file`: {reason}")))?);
+                    let inside = |text: &str| env_file_inside(text).map_err(|reason| format!("`env-file`: {reason}"));
+                    self.env_file = Some(at.parsed(value, "env-file", inside)?);
                 }
                 other => return Err(at.unknown_key(key.span(), "worktree", other)),
             }
@@ -222,8 +221,7 @@ impl Config {
                     "standby" => {
                         let count = at.number(value, "standby")?;
                         if count > MOST_STANDBYS {
-                            let reason = format!("`standby` is at most {MOST_STANDBYS}");
-                            return Err(at.error(Some(value.span()), &reason));
+                            return Err(at.error(value.span(), &format!("`standby` is at most {MOST_STANDBYS}")));
                         }
                         self.standbys.insert(name.get_ref().to_string(), count);
                     }
@@ -238,16 +236,14 @@ impl Config {
         for (name, value) in at.table(value, "ports")? {
             let (span, name) = (name.span(), name.get_ref());
             if !is_plain_name(name) {
-                return Err(
-                    at.error(Some(span), "a port's name is small letters, digits and `-`, and begins with a letter")
-                );
+                return Err(at.error(span, "a port's name is small letters, digits and `-`, and begins with a letter"));
             }
             let number = at.number(value, name)?;
             let port = u16::try_from(number).ok().filter(|port| *port >= 1024);
-            let port = port.ok_or_else(|| at.error(Some(value.span()), "a port is from 1024 to 65535"))?;
+            let port = port.ok_or_else(|| at.error(value.span(), "a port is from 1024 to 65535"))?;
             self.ports.insert(name.to_string(), port);
             if self.ports.len() > MOST_PORTS {
-                return Err(at.error(Some(span), &format!("`[ports]` has more than {MOST_PORTS} names")));
+                return Err(at.error(span, &format!("`[ports]` has more than {MOST_PORTS} names")));
             }
         }
         Ok(())
@@ -256,7 +252,7 @@ impl Config {
     fn add_services(&mut self, at: &ConfigText<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
         for (name, value) in at.table(value, SERVICE)? {
             let (span, name) = (name.span(), name.get_ref());
-            let wrong = |reason: &str| at.error(Some(span.clone()), reason);
+            let wrong = |reason: &str| at.error(span.clone(), reason);
             if !is_plain_name(name) || name.len() > 32 {
                 return Err(wrong(
                     "a service's name is up to 32 small letters, digits and `-`, and begins with a letter",
@@ -276,18 +272,12 @@ impl Config {
                     "engine" => parts.engine = Some(at.checked(value, "engine", recipe::check_engine)?),
                     "create" => parts.command = Some(at.string(value, "create")?),
                     "inputs" => parts.inputs = Some(at.patterns(value, "inputs", recipe::check_input)?),
-                    "env" => {
-                        service.variable = at.string(value, "env")?;
-                        if !is_url_variable(&service.variable) {
-                            let reason = "`env` is capital letters, digits and `_`, and ends in _URL or _URI";
-                            return Err(at.error(Some(value.span()), reason));
-                        }
-                    }
+                    "env" => service.variable = at.checked(value, "env", check_url_variable)?,
                     other => return Err(at.unknown_key(key.span(), SERVICE, other)),
                 }
             }
             // A template that is named exists, or is made by hand.
-            service.recipe = match (is_named, parts.is_empty()) {
+            service.recipe = match (is_named, parts == RecipeParts::default()) {
                 (true, true) => None,
                 (true, false) => return Err(wrong("`template` is a template that is there; `engine` makes one")),
                 (false, _) => parts.after(service.recipe).map_err(wrong)?,
@@ -316,12 +306,13 @@ fn has_file_of_main(root: &Path) -> bool {
         && shared(root).is_some_and(|text| shared(main) == Some(text))
 }
 
-/// Returns whether it can be a variable with a URL. The ending keeps a project from setting variables that programs heed, like `PATH`.
-fn is_url_variable(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_uppercase())
+/// Fails if it cannot be a variable with a URL. The ending keeps a project from setting variables that programs heed, like `PATH`.
+fn check_url_variable(name: &str) -> std::result::Result<(), String> {
+    let is_one = name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
         && (name.ends_with("_URL") || name.ends_with("_URI"))
-        && name.len() <= 64
+        && name.len() <= 64;
+    if is_one { Ok(()) } else { Err("`env` is capital letters, digits and `_`, and ends in _URL or _URI".into()) }
 }
 
 fn check_pattern(pattern: &str) -> std::result::Result<(), String> {

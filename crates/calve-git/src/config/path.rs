@@ -67,20 +67,14 @@ fn nearby(base: &Path, text: &OsStr, is_in_git: bool) -> std::result::Result<Pla
     let has = |is_wanted: fn(&OsStr) -> bool| below.iter().any(is_wanted);
     match is_beside {
         _ if below.as_os_str().is_empty() => Err("names no directory"),
-        true if has(is_hidden) => Err("has a hidden name"),
-        true if has(is_of_packages) => Err("is where a package manager looks for packages"),
+        true if has(|name| name.as_encoded_bytes().starts_with(b".")) => Err("has a hidden name"),
+        true if has(|name| PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known))) => {
+            Err("is where a package manager looks for packages")
+        }
         false if is_in_git || has(is_of_git) => Err("is among git's own files"),
         true => Ok(Place::Below { root: base.parent().ok_or("is outside of `/`")?.to_path_buf(), below }),
         false => Ok(Place::Below { root: base.to_path_buf(), below }),
     }
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".")
-}
-
-fn is_of_packages(name: &OsStr) -> bool {
-    PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Returns whether a file system may take the name for `.git`: some ignore case, and invisible characters (git's core.protectHFS).

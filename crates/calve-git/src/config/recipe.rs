@@ -15,7 +15,7 @@ pub struct TemplateRecipe {
 }
 
 /// A recipe while it is read, maybe from two files.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 pub(super) struct RecipeParts {
     pub(super) engine: Option<String>,
     pub(super) command: Option<String>,
@@ -34,10 +34,6 @@ impl RecipeParts {
             None if command.is_some() || !inputs.is_empty() => Err("`create` and `inputs` need an `engine`"),
             None => Ok(None),
         }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.engine.is_none() && self.command.is_none() && self.inputs.is_none()
     }
 }
 

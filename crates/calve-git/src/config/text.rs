@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path, author: Author) -> Result<Option<String>> {
         let valid = error.utf8_error().valid_up_to();
         let bytes = error.into_bytes();
         let text = String::from_utf8_lossy(&bytes[..valid]).into_owned();
-        ConfigText { path, text: &text, author }.error(Some(valid..valid), "it is not UTF-8")
+        ConfigText { path, text: &text, author }.error(valid..valid, "it is not UTF-8")
     })
 }
 
@@ -37,18 +37,14 @@ pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>>
     let invalid = |reason: &str| Error::Config { path: path.to_path_buf(), line: 1, column: 1, reason: reason.into() };
     let follow = if author == Author::User { OFlags::empty() } else { OFlags::NOFOLLOW };
     // Opening a FIFO would wait.
-    let opened =
-        match rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | follow, Mode::empty()) {
-            Ok(opened) => fs_err::File::from_parts(opened.into(), path),
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(Errno::LOOP) => {
-                return Err(invalid("it is a link; a file of the repository is read only if it is none"));
-            }
-            Err(Errno::NXIO) => return Err(invalid("it is not a regular file")),
-            Err(errno) => {
-                return Err(failed("failed to open file", path, errno).into());
-            }
-        };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | follow;
+    let opened = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(opened) => fs_err::File::from_parts(opened.into(), path),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(Errno::LOOP) => return Err(invalid("it is a link; a file of the repository is read only if it is none")),
+        Err(Errno::NXIO) => return Err(invalid("it is not a regular file")),
+        Err(errno) => return Err(failed("failed to open file", path, errno).into()),
+    };
     if !opened.metadata()?.is_file() {
         return Err(invalid("it is not a regular file"));
     }
@@ -60,6 +56,9 @@ pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>>
     Ok(Some(bytes))
 }
 
+/// Fails with what is wrong with a text.
+type Check = fn(&str) -> std::result::Result<(), String>;
+
 pub(super) struct ConfigText<'t> {
     pub(super) path: &'t Path,
     pub(super) text: &'t str,
@@ -67,14 +66,14 @@ pub(super) struct ConfigText<'t> {
 }
 
 impl ConfigText<'_> {
-    pub(super) fn error(&self, span: Option<Range<usize>>, reason: &str) -> Error {
-        let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
+    pub(super) fn error(&self, span: Range<usize>, reason: &str) -> Error {
+        let (line, column) = self.line_and_column(span.start);
         let path = self.path.to_path_buf();
         Error::Config { path, line, column, reason: reason.lines().collect::<Vec<_>>().join(", ") }
     }
 
-    pub(super) fn position(&self, span: Option<Range<usize>>) -> String {
-        let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
+    pub(super) fn position(&self, span: Range<usize>) -> String {
+        let (line, column) = self.line_and_column(span.start);
         format!("`{}`, line {line}, column {column}", ShownPath(self.path))
     }
 
@@ -87,7 +86,7 @@ impl ConfigText<'_> {
             (None, Some(near)) => format!("did you mean `[{near}]`?"),
             (None, None) => format!("there are: {}", tables.map(|table| format!("[{table}]")).join(", ")),
         };
-        self.error(Some(span), &format!("there is no `{shown}` at the top of the file; {instead}"))
+        self.error(span, &format!("there is no `{shown}` at the top of the file; {instead}"))
     }
 
     pub(super) fn unknown_key(&self, span: Range<usize>, table: &str, key: &str) -> Error {
@@ -99,7 +98,7 @@ impl ConfigText<'_> {
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => format!("it has: {}", keys.join(", ")),
         };
-        self.error(Some(span), &format!("`[{table}]` has no `{shown}`; {instead}"))
+        self.error(span, &format!("`[{table}]` has no `{shown}`; {instead}"))
     }
 
     /// Returns the line and the column of a byte, both from 1; columns count characters.
@@ -117,14 +116,14 @@ impl ConfigText<'_> {
     pub(super) fn table<'v, 'd>(&self, value: &'v Spanned<DeValue<'d>>, name: &str) -> Result<&'v DeTable<'d>> {
         match value.get_ref() {
             DeValue::Table(table) => Ok(table),
-            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a table: write `[{name}]` above its keys"))),
+            _ => Err(self.error(value.span(), &format!("`{name}` is a table: write `[{name}]` above its keys"))),
         }
     }
 
     pub(super) fn string(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<String> {
         match value.get_ref() {
             DeValue::String(text) => Ok(text.to_string()),
-            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a text in quotes"))),
+            _ => Err(self.error(value.span(), &format!("`{name}` is a text in quotes"))),
         }
     }
 
@@ -133,29 +132,26 @@ impl ConfigText<'_> {
             DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
         };
-        number.ok_or_else(|| self.error(Some(value.span()), &format!("`{name}` is a whole number")))
+        number.ok_or_else(|| self.error(value.span(), &format!("`{name}` is a whole number")))
     }
 
-    pub(super) fn checked(
+    pub(super) fn checked(&self, value: &Spanned<DeValue<'_>>, name: &str, check: Check) -> Result<String> {
+        self.parsed(value, name, |text| check(text).map(|()| text.to_owned()))
+    }
+
+    pub(super) fn parsed<T>(
         &self,
         value: &Spanned<DeValue<'_>>,
         name: &str,
-        check: fn(&str) -> std::result::Result<(), String>,
-    ) -> Result<String> {
-        let text = self.string(value, name)?;
-        check(&text).map_err(|reason| self.error(Some(value.span()), &reason))?;
-        Ok(text)
+        parse: impl Fn(&str) -> std::result::Result<T, String>,
+    ) -> Result<T> {
+        parse(&self.string(value, name)?).map_err(|reason| self.error(value.span(), &reason))
     }
 
-    pub(super) fn patterns(
-        &self,
-        value: &Spanned<DeValue<'_>>,
-        name: &str,
-        check: fn(&str) -> std::result::Result<(), String>,
-    ) -> Result<Vec<String>> {
+    pub(super) fn patterns(&self, value: &Spanned<DeValue<'_>>, name: &str, check: Check) -> Result<Vec<String>> {
         match value.get_ref() {
             DeValue::Array(values) => values.iter().map(|value| self.checked(value, name, check)).collect(),
-            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a list of texts: [\"a\", \"b\"]"))),
+            _ => Err(self.error(value.span(), &format!("`{name}` is a list of texts: [\"a\", \"b\"]"))),
         }
     }
 }

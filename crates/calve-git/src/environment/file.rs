@@ -159,15 +159,8 @@ fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
     Ok(git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?.status.success())
 }
 
-const MODE: u32 = 0o644;
-
-fn mode(replaced: Option<&ReplacedFile>) -> Mode {
-    Mode::from_raw_mode(replaced.map_or(MODE, |_| ReplacedFile::NEW_MODE) as _)
-}
-
 enum PresentFile {
     Nothing,
-    /// With this text.
     Own(Vec<u8>),
     Foreign,
 }
@@ -217,10 +210,9 @@ impl EnvFilePlace {
 
     /// Makes the file, with the permissions of the one that it replaces. It has its name when it has its text, where the system can do that.
     fn fill(&self, replaced: Option<&ReplacedFile>, text: &str) -> io::Result<()> {
+        let mode = Mode::from_raw_mode(replaced.map_or(0o644, |_| ReplacedFile::NEW_MODE) as _);
         #[cfg(target_os = "linux")]
-        if let Ok(file) =
-            openat(&self.directory, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode(replaced))
-        {
+        if let Ok(file) = openat(&self.directory, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode) {
             let file = self.write(file, replaced, text)?;
             let own = format!("/proc/self/fd/{}", file.as_raw_fd());
             match linkat(CWD, own, &self.directory, &self.name, AtFlags::SYMLINK_FOLLOW) {
@@ -230,7 +222,7 @@ impl EnvFilePlace {
             }
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&self.directory, &self.name, flags, mode(replaced));
+        let file = openat(&self.directory, &self.name, flags, mode);
         self.write(file.map_err(|errno| self.error("create", errno))?, replaced, text).map(drop)
     }
 

@@ -124,10 +124,9 @@ impl Leases {
     pub fn of_worktrees<'w>(&self, worktrees: impl IntoIterator<Item = &'w Worktree>) -> Result<Vec<Vec<LeasedPort>>> {
         let all = self.read()?;
         let ports = |Worktree { path, entry, is_main, .. }: &Worktree| {
-            let own = if *is_main {
-                LeasingWorktree::find(path).ok().map(|worktree| worktree.entry)
-            } else {
-                entry.as_deref().map(real)
+            let own = match *is_main {
+                true => LeasingWorktree::find(path).ok().map(|worktree| worktree.entry),
+                false => entry.as_deref().map(real),
             };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
             let own = own.filter(|lease| !lease.identity.is_replaced_at(&lease.entry));
@@ -146,12 +145,8 @@ impl Leases {
     fn read(&self) -> Result<Vec<Lease>> {
         let file = self.file();
         let Some(bytes) = if_there(fs_err::read(&file))? else { return Ok(Vec::new()) };
-        parse(&bytes).ok_or_else(|| {
-            Error::refused(
-                format!("`{}` is damaged, or of another version", ShownPath(&file)),
-                Remedy::RemoveLeases(file),
-            )
-        })
+        let text = || format!("`{}` is damaged, or of another version", ShownPath(&file));
+        parse(&bytes).ok_or_else(|| Error::refused(text(), Remedy::RemoveLeases(file.clone())))
     }
 
     fn write(&self, all: &[Lease]) -> Result<()> {
@@ -171,11 +166,8 @@ impl Leases {
 }
 
 fn parse(bytes: &[u8]) -> Option<Vec<Lease>> {
-    let records = bytes.strip_prefix(HEADING)?;
-    if records.is_empty() {
-        return Some(Vec::new());
-    }
-    records.strip_suffix(b"\0")?.split(|&byte| byte == 0).map(parse_lease).collect()
+    let records = bytes.strip_prefix(HEADING)?.split_inclusive(|&byte| byte == 0);
+    records.map(|record| parse_lease(record.strip_suffix(b"\0")?)).collect()
 }
 
 fn parse_lease(record: &[u8]) -> Option<Lease> {

@@ -52,10 +52,6 @@ impl<'a> EntryName<'a> {
         self.kind == EntryKind::Symlink
     }
 
-    pub(super) fn folder_above(&self) -> &'a [u8] {
-        self.folder.parent().and_then(Path::file_name).map_or(b"", OsStr::as_bytes)
-    }
-
     pub(super) fn path(&self) -> PathBuf {
         self.folder.join(OsStr::from_bytes(self.name()))
     }
@@ -86,11 +82,16 @@ impl<'a> WalkEntry<'a> {
     }
 }
 
+/// Lists the entries of this type in an open directory; none when it cannot be read.
+pub(super) fn names_of(directory: impl AsFd, wanted: FileType) -> impl Iterator<Item = Vec<u8>> {
+    names(directory).into_iter().filter(move |(_, kind)| *kind == wanted).map(|(name, _)| name)
+}
+
 /// Lists the names in an open directory, with their types; none when it cannot be read.
 pub(super) fn names(directory: impl AsFd) -> Vec<(Vec<u8>, FileType)> {
     let Ok(entries) = Dir::read_from(directory.as_fd()) else { return Vec::new() };
-    let names = entries.flatten().filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));
-    let names = names.map(|entry| {
+    let entries = entries.flatten().filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));
+    let names = entries.map(|entry| {
         let kind = match entry.file_type() {
             FileType::Unknown => {
                 let stat = rustix::fs::statat(directory.as_fd(), entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);

@@ -13,6 +13,7 @@ mod trees;
 mod worktrees;
 mod writing;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -41,34 +42,27 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
     let begin = Instant::now();
     let mut trees = Trees::new(new, old, options)?;
     let mut scanned = scan(new, &trees, options)?;
-    let former: BTreeSet<PathBuf> =
-        scanned.visitors.iter().flat_map(|auditor| auditor.former.iter().cloned()).collect();
+    let former: BTreeSet<_> = scanned.visitors.iter().flat_map(|auditor| auditor.former.clone()).collect();
     if !former.is_empty() {
         let mut options = options.clone();
         options.others.extend(former);
         trees = Trees::new(new, old, &options)?;
         scanned = scan(new, &trees, &options)?;
     }
-    let mut found = Vec::new();
-    let mut records = Vec::new();
-    for auditor in scanned.visitors {
-        found.extend(auditor.found);
+    let ScanReport { visitors, entries, skipped } = scanned;
+    let (mut findings, mut records) = (Vec::new(), Vec::new());
+    for auditor in visitors {
+        findings.extend(auditor.found);
         records.extend(auditor.records);
     }
-    found.sort_by(|a: &Finding, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
-    report_tracked(&mut found, new, options)?;
-    found.extend(dist_info::records(&trees, &found, records));
+    findings.sort_by(|a: &Finding, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
+    report_tracked(&mut findings, new, options)?;
+    findings.extend(dist_info::records(&trees, &findings, records));
     let fixed = options.fix == Fix::Yes;
     if fixed {
-        found.iter_mut().for_each(|found| repair(&trees, found));
+        findings.iter_mut().for_each(|found| repair(&trees, found));
     }
-    Ok(AuditReport {
-        findings: found,
-        fixed,
-        entries: scanned.entries,
-        skipped: scanned.skipped,
-        elapsed: begin.elapsed(),
-    })
+    Ok(AuditReport { findings, fixed, entries, skipped, elapsed: begin.elapsed() })
 }
 
 fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<ScanReport<Auditor<'t>>> {
@@ -133,9 +127,8 @@ fn repair(trees: &Trees, found: &mut Finding) {
             Step::Remove { path } => writing::remove(trees.root(), path),
         };
         match done {
-            Ok(()) => {}
             // Something else has removed it meanwhile, be it another finding's repair.
-            Err(Errno::NOENT) => {}
+            Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => {
                 let (path, reason) = (step.path().clone(), errno.to_string());
                 found.only_reported(Explanation::Unchangeable { path, reason });
@@ -150,13 +143,9 @@ fn report_tracked(found: &mut [Finding], new: &Path, options: &AuditOptions) -> 
     if found.is_empty() {
         return Ok(());
     }
-    let asked;
     let tracked = match &options.tracked {
-        Some(tracked) => tracked,
-        None => {
-            asked = tracked(new)?;
-            &asked
-        }
+        Some(tracked) => Cow::Borrowed(tracked),
+        None => Cow::Owned(tracked(new)?),
     };
     for found in found.iter_mut() {
         if tracked.contains(&found.path) && found.action != Action::Reported {

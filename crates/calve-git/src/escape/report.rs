@@ -22,10 +22,7 @@ pub struct AuditReport {
 impl AuditReport {
     /// Returns how many references are still there.
     pub fn left(&self) -> usize {
-        match self.fixed {
-            true => self.findings.iter().filter(|finding| finding.action == Action::Reported).count(),
-            false => self.findings.len(),
-        }
+        self.findings.iter().filter(|finding| !self.fixed || finding.action == Action::Reported).count()
     }
 }
 
@@ -52,13 +49,11 @@ pub enum Explanation {
     HashesRemoved,
     /// The link still leads to what it led to before.
     SameTarget,
-    /// The link's target does not exist in this tree.
     TargetMissing(PathBuf),
     Unwritable,
     LineTooLong,
     /// git tracks the file, so that a repair would be a change to commit.
     Tracked,
-    /// This path could not be changed.
     Unchangeable {
         /// Below the new tree.
         path: PathBuf,
@@ -77,7 +72,6 @@ pub enum Explanation {
     InitSubmodule,
     /// A worktree inside is plain files now.
     PlainFiles,
-    /// The repository borrows objects from the other tree.
     BorrowsObjects,
 }
 
@@ -149,15 +143,9 @@ impl Finding {
     }
 
     /// Makes a finding that writes contents which name the new tree instead.
-    pub(super) fn rewritten(
-        kind: ReferenceKind,
-        path: PathBuf,
-        names: PathBuf,
-        bytes: Vec<u8>,
-        explanation: Explanation,
-    ) -> Self {
+    pub(super) fn rewritten(kind: ReferenceKind, path: PathBuf, names: PathBuf, bytes: Vec<u8>) -> Self {
         let steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
-        Self { kind, path, names, action: Action::Repaired, explanation, steps }
+        Self { kind, path, names, action: Action::Repaired, explanation: Explanation::NamesThisTree, steps }
     }
 
     pub(super) fn dropped(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
@@ -168,7 +156,7 @@ impl Finding {
     /// Makes a finding of a text, which is written to name the new tree instead where it can, and is only reported otherwise.
     pub(super) fn text(kind: ReferenceKind, path: PathBuf, named: Mention) -> Self {
         match named.moved {
-            Some(bytes) => Self::rewritten(kind, path, named.names, bytes, Explanation::NamesThisTree),
+            Some(bytes) => Self::rewritten(kind, path, named.names, bytes),
             None => Self::reported(kind, path, named.names, Explanation::Unwritable),
         }
     }

@@ -71,7 +71,7 @@ impl Trees {
             }
         }
         let mut spellings = Vec::new();
-        for spell in [<[u8]>::to_vec, |path: &[u8]| in_url(path).into_bytes(), backslash] {
+        for spell in [<[u8]>::to_vec, |path: &[u8]| in_url(path).into_bytes(), in_makefile] {
             let becomes = spell(new.as_os_str().as_bytes());
             let mut add = |old: &Path, becomes: Option<Vec<u8>>| {
                 let spelled = spell(old.as_os_str().as_bytes());
@@ -136,16 +136,13 @@ impl Trees {
         }
         let names = names?;
         moved.extend_from_slice(&text[from..]);
-        Some(Mention { names, moved: self.is_writable_in(language).then_some(moved) })
-    }
-
-    fn is_writable_in(&self, language: Language) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%=:,~^".contains(&byte) || byte >= 0x80;
-        self.new.as_os_str().as_bytes().iter().all(|&byte| match language {
+        let is_writable = self.new.as_os_str().as_bytes().iter().all(|&byte| match language {
             Language::Lines => byte != b'\n' && byte != b'\r',
             Language::Quoted => plain(byte) || b" ()[]&;!".contains(&byte),
             Language::Shell => plain(byte),
-        })
+        });
+        Some(Mention { names, moved: is_writable.then_some(moved) })
     }
 
     /// Returns where other trees are named, from the front, each with what stands for the new tree there.
@@ -159,7 +156,7 @@ impl Trees {
                     .min_by_key(|&(at, index)| (at, std::cmp::Reverse(self.spellings[index].finder.needle().len())))?;
                 let spelling = &self.spellings[index];
                 let end = at + spelling.finder.needle().len();
-                if !begins_path(text, at) || !ends_name(text, end) {
+                if !begins_path(text, at) || text.get(end).is_some_and(|&byte| in_name(byte)) {
                     next[index] = find_from(spelling, text, at + 1);
                     continue;
                 }
@@ -198,10 +195,6 @@ fn begins_path(text: &[u8], at: usize) -> bool {
     }
 }
 
-fn ends_name(text: &[u8], end: usize) -> bool {
-    text.get(end).is_none_or(|&byte| !in_name(byte))
-}
-
 /// Returns the whole path that begins with those bytes, for people.
 fn path_at(text: &[u8], begin: usize, end: usize) -> PathBuf {
     let rest = &text[end..];
@@ -210,8 +203,8 @@ fn path_at(text: &[u8], begin: usize, end: usize) -> PathBuf {
     path_of(&text[begin..end + length])
 }
 
-/// Spells a path as in a Makefile's list of dependencies.
-fn backslash(path: &[u8]) -> Vec<u8> {
+/// Spells a path as in a list of dependencies.
+fn in_makefile(path: &[u8]) -> Vec<u8> {
     path.split(|&byte| byte == b' ').collect::<Vec<_>>().join(&b"\\ "[..])
 }
 

@@ -14,7 +14,7 @@ use crate::remedy::Remedy;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
-use crate::remote::features::Features;
+use crate::remote::git_version::git_version;
 use crate::remote::session::{Listener, Session};
 use crate::remote::traffic::{Traces, Traffic};
 use crate::remote::url::RepositoryUrl;
@@ -110,18 +110,13 @@ impl FetchPlan {
         let shallow = git.line(&["rev-parse", "--is-shallow-repository"])? == "true";
         let follows = value("remote.origin.fetch")?.is_some();
         let url = RepositoryUrl::parse(url.as_ref())?;
-        Features::ask(&git)?;
+        git_version(&git)?;
         let step = step(&options.references, follows)?;
-        let (commands, reason) = (vec![spoken(&step)], reason(shallow, filter.as_deref()));
+        let (commands, reason) = (vec![redact::git_command(&step.arguments)], reason(shallow, filter.as_deref()));
         let plan = PlannedFetch { purpose, shallow, filter, commands, reason };
         let report = FetchReport { plan, ..FetchReport::default() };
         Ok(FetchPlan { report, step, url, git_directory })
     }
-}
-
-fn spoken(step: &Step) -> String {
-    let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
-    std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns why the fetch is the cheapest one. It never has a depth, which makes the server work out and send objects that are already here, and cuts
@@ -154,7 +149,7 @@ mod tests {
 
     fn fetched(follows: bool, reference: Option<&str>) -> Result<String, RemoteError> {
         let references: Vec<String> = reference.map(str::to_owned).into_iter().collect();
-        Ok(spoken(&step(&references, follows)?))
+        Ok(redact::git_command(&step(&references, follows)?.arguments))
     }
 
     #[test]

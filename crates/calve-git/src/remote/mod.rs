@@ -2,8 +2,8 @@
 
 mod clone;
 mod error;
-mod features;
 mod fetch;
+mod git_version;
 pub mod published;
 mod session;
 mod traffic;
@@ -15,7 +15,6 @@ pub use clone::recipe::{GitCloneOptions, Recipe, Step, Tip};
 pub use clone::verify::{MissingObjects, Verdict};
 pub use clone::{GitCloneReport, PhaseSeconds, clone_repository, plan_clone};
 pub use error::RemoteError;
-pub use features::Features;
 pub use fetch::{FetchOptions, FetchReport, PlannedFetch, fetch, plan_fetch};
 pub use session::Listener;
 pub use traffic::Traffic;
@@ -44,9 +43,7 @@ pub struct Notice {
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum NoticeCode {
-    /// The server sent everything although a filter was asked for.
     FilterIgnored,
-    /// The server sent the whole history although a depth was asked for.
     DepthIgnored,
     CredentialsUnencrypted,
     CredentialsNotStored,

@@ -5,74 +5,26 @@
 
 use crate::advise::{Cost, Numbers, RepositoryCosts, Test};
 
-/// Wall time and server CPU of T1 to T4; then wall time, reset and server CPU of T5 to T10. All in milliseconds.
-type PublishedRow = (&'static str, [(f64, f64); 4], [(f64, f64, f64); 6]);
+const REPOSITORIES: [&str; 3] = ["jquery", "swift", "linux"];
 
-const SECOND: f64 = 1000.0;
-const MINUTE: f64 = 60_000.0;
-
-const ROWS: [PublishedRow; 3] = [
-    (
-        "jquery",
-        [(2000.0, 450.0), (300.0, 15.0), (900.0, 270.0), (900.0, 300.0)],
-        [
-            (200.0, 5.0, 4.0),
-            (300.0, 5.0, 18.0),
-            (200.0, 5.0, 4.0),
-            (250.0, 5.0, 14.0),
-            (200.0, 85.0, 9.0),
-            (200.0, 40.0, 6.0),
-        ],
-    ),
-    (
-        "swift",
-        [
-            (50.0 * SECOND, 8.0 * SECOND),
-            (8.0 * SECOND, 3.0 * SECOND),
-            (16.0 * SECOND, 13.0 * SECOND),
-            (22.0 * SECOND, 15.0 * SECOND),
-        ],
-        [
-            (350.0, 80.0, 20.0),
-            (1500.0, 80.0, 300.0),
-            (300.0, 80.0, 20.0),
-            (350.0, 80.0, 45.0),
-            (300.0, 300.0, 70.0),
-            (300.0, 150.0, 35.0),
-        ],
-    ),
-    (
-        "linux",
-        [
-            (5.0 * MINUTE, 60.0 * SECOND),
-            (1.2 * MINUTE, 40.0 * SECOND),
-            (2.4 * MINUTE, 120.0 * SECOND),
-            (3.0 * MINUTE, 130.0 * SECOND),
-        ],
-        [
-            (350.0, 250.0, 40.0),
-            (6000.0, 250.0, 1000.0),
-            (300.0, 250.0, 50.0),
-            (400.0, 250.0, 80.0),
-            (350.0, 1250.0, 400.0),
-            (300.0, 500.0, 140.0),
-        ],
-    ),
+/// Wall time, reset and server CPU of each test in each repository, in milliseconds.
+const ROWS: [[(f64, Option<f64>, f64); 3]; 10] = [
+    [(2000.0, None, 450.0), (50_000.0, None, 8000.0), (300_000.0, None, 60_000.0)],
+    [(300.0, None, 15.0), (8000.0, None, 3000.0), (72_000.0, None, 40_000.0)],
+    [(900.0, None, 270.0), (16_000.0, None, 13_000.0), (144_000.0, None, 120_000.0)],
+    [(900.0, None, 300.0), (22_000.0, None, 15_000.0), (180_000.0, None, 130_000.0)],
+    [(200.0, Some(5.0), 4.0), (350.0, Some(80.0), 20.0), (350.0, Some(250.0), 40.0)],
+    [(300.0, Some(5.0), 18.0), (1500.0, Some(80.0), 300.0), (6000.0, Some(250.0), 1000.0)],
+    [(200.0, Some(5.0), 4.0), (300.0, Some(80.0), 20.0), (300.0, Some(250.0), 50.0)],
+    [(250.0, Some(5.0), 14.0), (350.0, Some(80.0), 45.0), (400.0, Some(250.0), 80.0)],
+    [(200.0, Some(85.0), 9.0), (300.0, Some(300.0), 70.0), (350.0, Some(1250.0), 400.0)],
+    [(200.0, Some(40.0), 6.0), (300.0, Some(150.0), 35.0), (300.0, Some(500.0), 140.0)],
 ];
 
 pub fn numbers() -> Numbers {
-    let repositories = ROWS.iter().map(|(name, clones, fetches)| {
-        let clones =
-            clones.iter().map(|(wall, cpu)| Cost { wall_ms: *wall, reset_ms: None, server_cpu_ms: Some(*cpu) });
-        let fetches = fetches.iter().map(|(wall, reset, cpu)| Cost {
-            wall_ms: *wall,
-            reset_ms: Some(*reset),
-            server_cpu_ms: Some(*cpu),
-        });
-        RepositoryCosts {
-            repository: (*name).into(),
-            costs: Test::ALL.into_iter().zip(clones.chain(fetches)).collect(),
-        }
+    let repositories = REPOSITORIES.iter().enumerate().map(|(at, name)| {
+        let costs = ROWS.map(|row| Cost { wall_ms: row[at].0, reset_ms: row[at].1, server_cpu_ms: Some(row[at].2) });
+        RepositoryCosts { repository: (*name).into(), costs: Test::ALL.into_iter().zip(costs).collect() }
     });
     let source = "published in 2020: git 2.28, a server with 8 cores, 30 minutes of load";
     Numbers { source: source.into(), repositories: repositories.collect() }

@@ -140,8 +140,10 @@ impl Session<'_> {
     fn failure(&self, step: &Step, said: &Transcript) -> RemoteError {
         let text = said.text();
         let said = if text.is_empty() { SILENCE.to_owned() } else { text };
+        let asks_server =
+            step.arguments.first().is_some_and(|word| word == "clone" || word == "fetch" || word == "ls-remote");
         let trouble = match TransferFailure::from_message(&said) {
-            TransferFailure::Unknown if !step.asks_server() => TransferFailure::Here,
+            TransferFailure::Unknown if !asks_server => TransferFailure::Here,
             TransferFailure::DiskFull(_) if self.makes == Some(Purpose::Ci) => {
                 TransferFailure::DiskFull("`--sparse` with fewer directories needs less")
             }
@@ -192,25 +194,20 @@ fn read_pieces(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = [0; 4096];
         let mut piece = Vec::new();
+        // The other end is gone when nobody listens any more.
+        let give = |piece: &[u8]| piece.is_empty() || send.send(String::from_utf8_lossy(piece).into_owned()).is_ok();
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
             for byte in &buffer[..count] {
                 match byte {
-                    b'\r' | b'\n' if !piece.is_empty() => {
-                        if send.send(String::from_utf8_lossy(&piece).into_owned()).is_err() {
-                            return;
-                        }
-                        piece.clear();
-                    }
-                    b'\r' | b'\n' => {}
+                    b'\r' | b'\n' if give(&piece) => piece.clear(),
+                    b'\r' | b'\n' => return,
                     // A line without an end, from a server that means no good.
                     _ if piece.len() >= 4096 => {}
                     _ => piece.push(*byte),
                 }
             }
         }
-        if !piece.is_empty() {
-            let _ = send.send(String::from_utf8_lossy(&piece).into_owned());
-        }
+        give(&piece);
     });
     receive
 }

@@ -90,13 +90,10 @@ impl RepositoryUrl {
             let Some(text) = given.to_str() else { return refuse("a URL is text; write other bytes as %XX") };
             return Self::with_scheme(given, &text[..at], &text[at + 3..]);
         }
-        let colon = bytes.iter().position(|byte| *byte == b':');
-        let slash = bytes.iter().position(|byte| *byte == b'/');
-        match colon {
-            Some(colon) if slash.is_none_or(|slash| colon < slash) && !Path::new(given).exists() => {
-                Self::like_scp(given, &bytes[..colon], &bytes[colon + 1..])
-            }
-            _ => Self::local(given),
+        let colon = bytes.iter().position(|byte| b":/".contains(byte)).filter(|&at| bytes[at] == b':');
+        match colon.filter(|_| !Path::new(given).exists()) {
+            Some(colon) => Self::like_scp(given, &bytes[..colon], &bytes[colon + 1..]),
+            None => Self::local(given),
         }
     }
 
@@ -110,20 +107,14 @@ impl RepositoryUrl {
             "file" => Transport::File,
             _ => return refuse("the kinds of URL are https, http, ssh, git and file"),
         };
-        let (authority, path) = match rest.find('/') {
-            Some(at) => rest.split_at(at),
-            None => (rest, ""),
-        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if kind == Transport::File {
             return Ok(Self::new(kind, format!("file://{rest}").into()));
         }
         if path.trim_matches('/').is_empty() {
             return refuse("it names no repository");
         }
-        let (user, host) = match authority.rfind('@') {
-            Some(at) => (Some(&authority[..at]), &authority[at + 1..]),
-            None => (None, authority),
-        };
+        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
         if host.is_empty() || host.starts_with('-') || user.is_some_and(|user| user.starts_with('-')) {
             return refuse("its host or user begins with a dash, which ssh would take for an option, or is missing");
         }
@@ -198,12 +189,10 @@ impl RepositoryUrl {
 
     /// Returns the same repository by a URL, so that filters and depths hold for a local path too.
     pub(crate) fn over_the_protocol(&self) -> Self {
-        match self.kind {
-            Transport::Local => {
-                Self::new(Transport::File, format!("file://{}", in_url(self.as_os_str().as_bytes())).into())
-            }
-            _ => self.clone(),
+        if self.kind != Transport::Local {
+            return self.clone();
         }
+        Self::new(Transport::File, format!("file://{}", in_url(self.as_os_str().as_bytes())).into())
     }
 
     /// Returns the directory of a repository that is reached as a file.
@@ -217,10 +206,6 @@ impl RepositoryUrl {
             }
             Transport::Http | Transport::Ssh | Transport::Git => None,
         }
-    }
-
-    pub(crate) fn exposes_credentials(&self) -> bool {
-        self.origin.starts_with("http://") && self.credentials.is_some()
     }
 
     /// Returns the name of the directory that git would clone into. Fails if there is none in the URL.
@@ -246,10 +231,9 @@ impl RepositoryUrl {
 
 impl Credentials {
     fn parse(given: &OsStr, before_the_at: &str) -> Result<Self, RemoteError> {
-        let (username, password) = match before_the_at.split_once(':') {
-            Some((username, password)) => (username, Some(password)),
-            None => (before_the_at, None),
-        };
+        let parts = before_the_at.split_once(':');
+        let (username, password) =
+            parts.map_or((before_the_at, None), |(username, password)| (username, Some(password)));
         let plain = |text: &str| match String::from_utf8(decoded(text.as_bytes())) {
             Ok(text) if !text.contains(char::is_control) => Ok(text),
             _ => Err(RemoteError::url(given, "its credentials are no text")),

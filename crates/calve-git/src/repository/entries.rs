@@ -20,11 +20,8 @@ const MOVED: &str = "calve-moved-to";
 
 /// Lists the entries that git lists, each with the root of its worktree.
 pub(crate) fn by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let mut found = Vec::new();
-    for directory in all(common)? {
-        found.extend(worktree_of(&directory).map(|worktree| (worktree, directory)));
-    }
-    Ok(found)
+    let listed = all(common)?.into_iter().filter_map(|directory| Some((worktree_of(&directory)?, directory)));
+    Ok(listed.collect())
 }
 
 /// Returns the root of the worktree that an entry names; `None` if it names none.

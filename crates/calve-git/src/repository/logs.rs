@@ -94,7 +94,9 @@ impl Log {
     /// Returns the source of a branch's tip: what it was made from, and what the last fetch put there; `unlogged` if no line tells.
     pub(crate) fn source(&self, reference: &str, oid: &str, unlogged: Source, remotes: &Remotes) -> Source {
         let is_local = reference.starts_with("refs/heads/");
-        let begins = self.lines().enumerate().filter(|(at, line)| is_local && (*at == 0 || line.begins_anew()));
+        // Both commands set a branch regardless of its earlier commit.
+        let begins_anew = |line: &LogLine<'_>| line.is_of("branch") || line.is_of("reset");
+        let begins = self.lines().enumerate().filter(|(at, line)| is_local && (*at == 0 || begins_anew(line)));
         let sources: Vec<Source> = begins.map(|(_, line)| line.source(reference, remotes)).collect();
         if sources.first() == Some(&Source::Request) {
             return Source::Request;
@@ -111,39 +113,31 @@ impl Log {
 
     /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the one rebased. For a rebase that has not ended,
     /// git has noted that commit (`unfinished`). Such a rebase has no lines yet if it has kept all commits so far.
-    pub(crate) fn rebases<'l>(&'l self, unfinished: Option<&'l RebaseNote>) -> Vec<Rebase<'l>> {
-        let mut all: Vec<Rebase<'_>> = Vec::new();
+    pub(crate) fn rebases(&self, unfinished: Option<&RebaseNote>) -> Vec<Rewriting> {
+        let mut all: Vec<Rewriting> = Vec::new();
         let mut started_unix_s = 0;
         for line in self.lines() {
             match line.rebase_step() {
                 Some("(start)") => {
                     started_unix_s = line.unix_s;
-                    let (onto, new) = (line.new, line.new);
-                    all.push(Rebase { old: line.old, onto, new, certainty: Certainty::Unknown });
+                    let (old, new) = (line.old.to_owned(), line.new.to_owned());
+                    all.push(Rewriting { old, onto: Some(new.clone()), new, certainty: Certainty::Unknown });
                 }
                 Some("(finish)") => {
                     all.last_mut().into_iter().for_each(|rebase| rebase.certainty = Certainty::Likely);
                 }
                 Some("(abort)") | None => {}
-                Some(_) => all.last_mut().into_iter().for_each(|rebase| rebase.new = line.new),
+                Some(_) => all.last_mut().into_iter().for_each(|rebase| line.new.clone_into(&mut rebase.new)),
             }
         }
         if let (Some(note), Some(last)) = (unfinished, all.last_mut())
             && note.since_unix_s <= started_unix_s
         {
-            (last.old, last.certainty) = (&note.commit, Certainty::Told);
+            (last.old, last.certainty) = (note.commit.clone(), Certainty::Told);
         }
-        all.retain(|rebase| rebase.new != rebase.onto);
+        all.retain(|rebase| rebase.onto.as_ref() != Some(&rebase.new));
         all
     }
-}
-
-/// A rebase, as the log of a HEAD records it.
-pub(crate) struct Rebase<'l> {
-    old: &'l str,
-    onto: &'l str,
-    pub(crate) new: &'l str,
-    pub(crate) certainty: Certainty,
 }
 
 /// One line of a log: `OLD NEW WHO WHEN\tHOW`.
@@ -181,11 +175,6 @@ impl<'l> LogLine<'l> {
         let (action, _) = self.how.split_once(": ")?;
         let is_rebase = action.starts_with("rebase ") || self.is_pull();
         action.rsplit(' ').next().filter(|step| is_rebase && step.starts_with('('))
-    }
-
-    /// Returns whether the branch was set to a commit regardless of its earlier one.
-    fn begins_anew(&self) -> bool {
-        self.is_of("branch") || self.is_of("reset")
     }
 
     /// Returns the revision that was given to the command, if the line names it.
@@ -266,6 +255,7 @@ pub(crate) enum Certainty {
     Unknown,
 }
 
+/// A commit that was made anew, by an amendment or a rebase.
 pub(crate) struct Rewriting {
     pub(crate) old: String,
     pub(crate) new: String,
@@ -289,15 +279,6 @@ impl History {
             }
             self.rewritten.extend(line.rewriting());
         }
-    }
-
-    pub(crate) fn read_rebases(&mut self, log: &Log, unfinished: Option<&RebaseNote>) {
-        self.rewritten.extend(log.rebases(unfinished).into_iter().map(|rebase| Rewriting {
-            old: rebase.old.to_owned(),
-            new: rebase.new.to_owned(),
-            onto: Some(rebase.onto.to_owned()),
-            certainty: rebase.certainty,
-        }));
     }
 
     /// Returns the last commits that rebases have made.
@@ -409,7 +390,7 @@ mod tests {
         let log = Log { text };
         let told = |unfinished: Option<&RebaseNote>| -> Vec<_> {
             let rebases = log.rebases(unfinished).into_iter();
-            rebases.map(|one| [one.old, one.onto, one.new, &format!("{:?}", one.certainty)].map(String::from)).collect()
+            rebases.map(|one| [one.old, one.onto.unwrap(), one.new, format!("{:?}", one.certainty)]).collect()
         };
         assert_eq!(told(None), [["b", "c", "e", "Unknown"], ["f", "g", "h", "Likely"]]);
         // The last one has made nothing yet.
@@ -421,7 +402,7 @@ mod tests {
         for (since_unix_s, old, certainty) in [(100, "x", Certainty::Told), (101, "a", Certainty::Unknown)] {
             let note = RebaseNote { commit: "x".into(), since_unix_s };
             let rebases = detached.rebases(Some(&note));
-            assert_eq!((rebases[0].old, rebases[0].new, rebases[0].certainty), (old, "c", certainty));
+            assert_eq!((&*rebases[0].old, &*rebases[0].new, rebases[0].certainty), (old, "c", certainty));
         }
     }
 
@@ -477,7 +458,7 @@ mod tests {
             let log = Log { text: String::from_utf8_lossy(input).into_owned() };
             let mut history = History::default();
             history.read(&log, &remotes());
-            history.read_rebases(&log, Some(&RebaseNote { commit: "1".into(), since_unix_s: 0 }));
+            history.rewritten.extend(log.rebases(Some(&RebaseNote { commit: "1".into(), since_unix_s: 0 })));
             history.prefer_told();
             let request = |line: &LogLine<'_>| line.source("refs/heads/b", &remotes()) == Source::Request;
             assert!(log.lines().all(|line| line.is_fetch() || !request(&line)));

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
-use crate::repository::origins::{Origins, decide, provenance_of_commit};
+use crate::repository::origins::{Origins, decide};
 use crate::repository::reference_list::References;
 use crate::repository::references::{Refspec, refspecs};
 use crate::repository::standing::WorktreeState;
@@ -65,7 +65,7 @@ impl Repository {
             (joined(places), joined(settings), joined(references), worktrees)
         });
         let (common, own, here) = match places {
-            Ok(Places { common, own, here }) => {
+            Ok((common, own, here)) => {
                 // With GIT_DIR set, git takes any directory for a worktree.
                 let here = here.filter(|_| !is_told_where);
                 (fs_err::canonicalize(start.join(common))?, real(&own), here)
@@ -98,7 +98,10 @@ impl Repository {
 
     /// Returns whose a commit is that is to be checked out, as `branch` if it is a local one.
     pub(crate) fn provenance_of(&self, commit: &str, branch: Option<&str>) -> Result<Provenance> {
-        provenance_of_commit(&self.origins, &self.common, &self.worktrees, commit, branch)
+        let is_foreign = self.origins.lacks_evidence
+            || branch.is_some_and(|branch| self.origins.branches.contains(branch))
+            || self.origins.foreign(&self.common, &self.worktrees, &[commit])?.contains(&true);
+        Ok(if is_foreign { Provenance::Untrusted } else { Provenance::Own })
     }
 
     /// Returns git for what only asks about commits: no directory of a worktree is around it, and it runs no program of the settings.
@@ -162,12 +165,8 @@ impl Repository {
         first.or_else(|| self.setting("extensions.partialclone"))
     }
 
-    /// Returns how many bytes the names of objects have.
     pub(crate) fn hash_bytes(&self) -> usize {
-        match self.setting("extensions.objectformat") {
-            Some("sha256") => 32,
-            _ => 20,
-        }
+        if self.setting("extensions.objectformat") == Some("sha256") { 32 } else { 20 }
     }
 
     /// Returns whether it is a bare repository in a hidden directory, such as `project/.bare`.
@@ -196,12 +195,9 @@ impl Repository {
             |worktree: &&Worktree| worktree.branch.as_deref().is_some_and(|branch| OsStr::new(branch) == what);
         let by_name = |worktree: &&Worktree| worktree.path.file_name() == Some(what.as_os_str());
         let found = self.worktrees.iter().find(by_branch).or_else(|| self.worktrees.iter().find(by_path));
-        found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(|| {
-            Error::refused(
-                format!("there is no worktree of the branch or at the path `{}`", ShownPath(what)),
-                Remedy::NameListedWorktree,
-            )
-        })
+        let text = || format!("there is no worktree of the branch or at the path `{}`", ShownPath(what));
+        let unknown = || Error::refused(text(), Remedy::NameListedWorktree);
+        found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(unknown)
     }
 
     /// Opens a linked worktree, if it is at its path.
@@ -216,10 +212,7 @@ impl Repository {
     /// Finds the worktree that a user means, to take files from.
     pub(crate) fn find_usable(&self, what: &Path) -> Result<&Worktree> {
         let found = self.find(what)?;
-        match found.standing {
-            WorktreeState::Intact => Ok(found),
-            ref standing => Err(standing.refusal(&found.path)),
-        }
+        found.standing.problem(&found.path).map_or(Ok(found), Err)
     }
 
     /// Refuses where git was asked from the copy of a linked worktree, and so works on the files of another one.
@@ -230,13 +223,11 @@ impl Repository {
             return Ok(());
         }
         LinkedWorktree::open(own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
-        match state::check_original(own, here)? {
-            true => Ok(()),
-            false => Err(Error::refused(
-                format!("the repository does not know that `{}` is its worktree", ShownPath(here)),
-                Remedy::RepairWorktree,
-            )),
+        if state::check_original(own, here)? {
+            return Ok(());
         }
+        let text = format!("the repository does not know that `{}` is its worktree", ShownPath(here));
+        Err(Error::refused(text, Remedy::RepairWorktree))
     }
 
     /// Fails if references and their logs are not files. Without the logs there is no way to tell what would be lost, or whose work it is.
@@ -261,16 +252,13 @@ impl Repository {
             "relativeworktrees",
         ];
         if let Some((unknown, _)) = self.settings_below("extensions.").find(|(name, _)| !KNOWN.contains(name)) {
-            return Err(Error::refused(
-                format!("this repository uses the extension `{}`, which Calve does not know", ShownPath(unknown)),
-                Remedy::AddWithGit,
-            ));
+            let unknown = ShownPath(unknown);
+            let text = format!("this repository uses the extension `{unknown}`, which Calve does not know");
+            return Err(Error::refused(text, Remedy::AddWithGit));
         }
         if self.setting("core.worktree").is_some() {
-            return Err(Error::refused(
-                "the repository has `core.worktree` set, as a submodule has: git does not say where its main worktree is",
-                Remedy::AddWithGit,
-            ));
+            let text = "the repository has `core.worktree` set, as a submodule has: git does not say where its main worktree is";
+            return Err(Error::refused(text, Remedy::AddWithGit));
         }
         Ok(())
     }
@@ -284,33 +272,20 @@ pub(crate) fn asked(start: &Path, arguments: &[&str]) -> Result<PathBuf> {
     }
 }
 
-/// The places of a repository, as git names them.
-struct Places {
-    common: PathBuf,
-    own: PathBuf,
-    here: Option<PathBuf>,
-}
-
-/// Asks where all worktrees' common files are, and the root and the own files of the worktree that git is in, if it is in one.
-fn places(git: &Git) -> Result<Places> {
+/// Asks where all worktrees' common files are, and the own files and the root of the worktree that git is in, if it is in one.
+fn places(git: &Git) -> Result<(PathBuf, PathBuf, Option<PathBuf>)> {
     const COMMON: &str = "--git-common-dir";
     const OWN: &str = "--absolute-git-dir";
     const HERE: &str = "--show-toplevel";
     let printed = git.output(&["rev-parse", COMMON, OWN, HERE])?;
     let lines: Vec<&[u8]> = trimmed(&printed.stdout).split(|&byte| byte == b'\n').collect();
     match (printed.status.success(), lines.as_slice()) {
-        (true, [common, own, here]) => {
-            Ok(Places { common: path_of(common), own: path_of(own), here: Some(path_of(here)) })
-        }
+        (true, [common, own, here]) => Ok((path_of(common), path_of(own), Some(path_of(here)))),
         // It is missing, or a name has a line feed in it.
         _ => {
             let here = git.output(&["rev-parse", HERE])?;
             let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
-            Ok(Places {
-                common: git.line(&["rev-parse", COMMON])?.into(),
-                own: git.line(&["rev-parse", OWN])?.into(),
-                here,
-            })
+            Ok((git.line(&["rev-parse", COMMON])?.into(), git.line(&["rev-parse", OWN])?.into(), here))
         }
     }
 }

@@ -34,14 +34,14 @@ pub(crate) struct Origins {
     /// Tips of own local branches, and all that branches of remotes ever had: evidence only about a commit that no other one leads to.
     reached: HashSet<String>,
     /// Local branches that are a pull request's, without `refs/heads/`.
-    branches: HashSet<String>,
+    pub(super) branches: HashSet<String>,
     /// The other local branches, with `refs/heads/`.
     local: Vec<String>,
     /// Those of them that began with commits from an unknown source, without `refs/heads/`.
     doubtful: HashSet<String>,
     remotes: Remotes,
     /// git keeps its logs in a format that Calve cannot read.
-    lacks_evidence: bool,
+    pub(super) lacks_evidence: bool,
 }
 
 /// A reference that is no tag, and the facts about its commit.
@@ -67,10 +67,9 @@ impl Origins {
         for directory in directories() {
             let log = Log::new(directory, "HEAD");
             origins.others.extend(log.of_others("HEAD", &namespaces.remotes).map(str::to_owned));
-            let unfinished = unfinished_rebase(directory);
-            let rebases = log.rebases(unfinished.as_ref()).into_iter();
+            let rebases = log.rebases(unfinished_rebase(directory).as_ref()).into_iter();
             let rebases = rebases.filter(|rebase| rebase.certainty == Certainty::Unknown);
-            origins.others.extend(rebases.map(|rebase| rebase.new.to_owned()));
+            origins.others.extend(rebases.map(|rebase| rebase.new));
         }
         origins.others.extend(fetched.of_others.into_keys());
         // git keeps no log of tags: `git fetch origin pull/5/head:refs/tags/x` can bring one. Until the first fetch all are the clone's, or made here.
@@ -152,7 +151,8 @@ impl Origins {
             let is_project_branch = is_remote
                 || bare_head == Some(reference)
                 // There, a fetch writes the project's branches.
-                || namespaces.has_project_branches(is_bare);
+                || namespaces.mirrors
+                || is_bare && !namespaces.has_refspecs;
             // Of a branch that is checked out in an untrusted worktree, that one adds the tip.
             if is_project_branch && !branch.is_some_and(|branch| inside.contains(branch)) {
                 self.own.insert(oid.to_owned());
@@ -180,7 +180,7 @@ impl Origins {
     /// Returns which of these commits are a pull request's. A commit that was made in this repository is the user's, also where a pull request
     /// has it, unless it is a pull request's commit in another form. A commit to which neither a branch nor a known tag leads may have
     /// been fetched by hand: `git worktree add --detach x FETCH_HEAD` leaves no record of that.
-    fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
+    pub(super) fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
         let none = vec![false; commits.len()];
         // Mostly a worktree has just begun at a branch of the project, and git need not be asked.
         let are_reached = commits.iter().all(|commit| self.reached.contains(*commit));
@@ -244,7 +244,7 @@ impl Origins {
         for directory in entries.chain([common]) {
             let log = Log::new(directory, "HEAD");
             history.read(&log, &self.remotes);
-            history.read_rebases(&log, unfinished_rebase(directory).as_ref());
+            history.rewritten.extend(log.rebases(unfinished_rebase(directory).as_ref()));
         }
         let branches: Vec<&str> = self.local.iter().map(String::as_str).collect();
         Log::of_each(common, &branches).iter().for_each(|log| history.read(log, &self.remotes));
@@ -297,12 +297,8 @@ pub(crate) fn decide(
     }
     let heads: Vec<&str> = undecided.iter().map(|(_, head)| head.as_str()).collect();
     let foreign = origins.foreign(common, worktrees, &heads)?;
-    let foreign: HashSet<(usize, &str)> = undecided
-        .iter()
-        .zip(foreign)
-        .filter(|(_, foreign)| *foreign)
-        .map(|((at, commit), _)| (*at, commit.as_str()))
-        .collect();
+    let foreign = undecided.iter().zip(foreign).filter(|(_, is_foreign)| *is_foreign);
+    let foreign: HashSet<(usize, &str)> = foreign.map(|((at, commit), _)| (*at, commit.as_str())).collect();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
         let Some(entry) = &worktree.entry else { continue };
         let is_foreign = |commit: Option<&str>| commit.is_some_and(|commit| foreign.contains(&(at, commit)));
@@ -323,19 +319,6 @@ pub(crate) fn decide(
         }
     }
     Ok(origins)
-}
-
-pub(crate) fn provenance_of_commit(
-    origins: &Origins,
-    common: &Path,
-    worktrees: &[Worktree],
-    commit: &str,
-    branch: Option<&str>,
-) -> Result<Provenance> {
-    let is_foreign = origins.lacks_evidence
-        || branch.is_some_and(|branch| origins.branches.contains(branch))
-        || origins.foreign(common, worktrees, &[commit])?.contains(&true);
-    Ok(if is_foreign { Provenance::Untrusted } else { Provenance::Own })
 }
 
 /// Returns whether there is a mark for the worktree: in its entry, or for what it lies in.

@@ -11,7 +11,7 @@ use crate::trust::is_object_id;
 /// The names below `refs/` under which servers offer the requests of others: GitHub's and Gitea's, GitLab's, Bitbucket's, Gerrit's.
 const OFFERED: [&str; 4] = ["pull", "merge-requests", "pull-requests", "changes"];
 
-/// The name that people give them here: `origin/pr/5`, `pr/5`.
+/// The name that people and Calve give them here: `origin/pr/5`, `pr/5`.
 const SHORT: &str = "pr";
 
 /// The setting by which a local branch is known that Calve has made for a worktree that is not trusted.
@@ -55,8 +55,8 @@ pub(crate) struct Namespaces {
     /// Local branches that follow one, or that Calve has made of one.
     branches: HashSet<String>,
     /// A fetch writes the project's branches to `refs/heads`, as in a mirror.
-    mirrors: bool,
-    has_refspecs: bool,
+    pub(crate) mirrors: bool,
+    pub(crate) has_refspecs: bool,
     /// git keeps no logs of branches, as in a bare repository.
     pub(crate) lacks_logs: bool,
 }
@@ -105,8 +105,9 @@ impl Namespaces {
     pub(crate) fn source_of(&self, reference: &str) -> Option<Source> {
         let (first, below) =
             reference.strip_prefix("refs/")?.split_once('/').unwrap_or((&reference["refs/".len()..], ""));
+        let is_short = || below.split_once('/').is_some_and(|(first, number)| first == SHORT && is_number(number));
         let is_request = match first {
-            "heads" => self.branches.contains(below) || is_short(below),
+            "heads" => self.branches.contains(below) || is_short(),
             // With a number: `origin/pull/5/head`, `mirrors/origin/pr/5`, and the tag `pr/5`.
             "remotes" | "tags" => has_numbered(below),
             _ => is_offered(reference),
@@ -120,11 +121,6 @@ impl Namespaces {
             _ if LOCAL.contains(&first) => None,
             _ => Some(Source::Anybody),
         }
-    }
-
-    /// Returns whether `refs/heads` has the project's branches rather than the user's.
-    pub(crate) fn has_project_branches(&self, is_bare: bool) -> bool {
-        self.mirrors || is_bare && !self.has_refspecs
     }
 }
 
@@ -223,12 +219,6 @@ fn is_numbered(name: &str) -> bool {
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Returns whether a branch has the name that Calve gives a pull request: `pr/123`.
-fn is_short(branch: &str) -> bool {
-    let number = branch.strip_prefix(SHORT).and_then(|rest| rest.strip_prefix('/'));
-    number.is_some_and(is_number)
 }
 
 /// The commits that the last `git fetch` of each directory brought, from its FETCH_HEAD: `OID\t\t'refs/pull/5/head' of URL`,

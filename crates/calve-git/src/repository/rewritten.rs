@@ -6,8 +6,11 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::repository::logs::{Certainty, History, Rewriting};
 
+/// Commits with the parents of each.
+type Parents<'p> = HashMap<&'p str, Vec<&'p str>>;
+
 /// Returns whether the logs explain each of these commits: it was made here, or by a rebase whose last commit is among them.
-pub(crate) fn is_explained<'p>(history: &'p History, parents: &HashMap<&'p str, Vec<&'p str>>) -> bool {
+pub(crate) fn is_explained<'p>(history: &'p History, parents: &Parents<'p>) -> bool {
     let ranges: Vec<Range<'p>> = history.rewritten.iter().filter_map(|one| Range::new(one, parents)).collect();
     let is_made =
         |commit: &&str| history.made.contains(*commit) || ranges.iter().any(|range| range.made.contains(commit));
@@ -15,7 +18,7 @@ pub(crate) fn is_explained<'p>(history: &'p History, parents: &HashMap<&'p str, 
 }
 
 /// Returns the earlier forms of these commits, all the way back.
-pub(crate) fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Vec<&str>>) -> Vec<&'h str> {
+pub(crate) fn earlier_forms<'h>(history: &'h History, commits: &Parents<'_>) -> Vec<&'h str> {
     let mut earlier: HashSet<&str> = HashSet::new();
     // Lines from several logs are in no order, so this repeats until nothing is added.
     let mut before = usize::MAX;
@@ -34,7 +37,7 @@ pub(crate) fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Ve
 pub(crate) fn rewritten<'p>(
     git: &Git,
     history: &'p History,
-    parents: &HashMap<&'p str, Vec<&'p str>>,
+    parents: &Parents<'p>,
     mut of_others: HashSet<&'p str>,
 ) -> Result<HashSet<&'p str>> {
     let ranges: Vec<Range<'p>> =
@@ -85,7 +88,7 @@ struct Range<'p> {
 }
 
 impl<'p> Range<'p> {
-    fn new(rewriting: &'p Rewriting, parents: &HashMap<&'p str, Vec<&'p str>>) -> Option<Range<'p>> {
+    fn new(rewriting: &'p Rewriting, parents: &Parents<'p>) -> Option<Range<'p>> {
         let Rewriting { old, new, onto, certainty } = rewriting;
         if !parents.contains_key(new.as_str()) {
             return None;
@@ -121,17 +124,13 @@ fn kept_by_rebases(git: &Git, ranges: &[Range<'_>]) -> Result<HashMap<String, Ve
 }
 
 /// Parses the output of `git rev-list --parents`.
-pub(crate) fn parents_of(printed: &[u8]) -> HashMap<&str, Vec<&str>> {
+pub(crate) fn parents_of(printed: &[u8]) -> Parents<'_> {
     let lines = std::str::from_utf8(printed).unwrap_or_default().lines().map(str::split_ascii_whitespace);
     lines.map(|mut words| (words.next().unwrap_or_default(), words.collect())).collect()
 }
 
 /// Returns a commit and its ancestors that `parents` knows, without those only below `until`.
-pub(crate) fn history_of<'a>(
-    commit: &'a str,
-    parents: &HashMap<&'a str, Vec<&'a str>>,
-    until: Option<&str>,
-) -> HashSet<&'a str> {
+pub(crate) fn history_of<'p>(commit: &'p str, parents: &Parents<'p>, until: Option<&str>) -> HashSet<&'p str> {
     let (mut seen, mut waiting) = (HashSet::new(), vec![commit]);
     while let Some(commit) = waiting.pop() {
         if until != Some(commit) && seen.insert(commit) {

@@ -43,35 +43,27 @@ impl WorktreeState {
     /// Returns the error for an operation on the worktree at `path`, which something is wrong with.
     pub(crate) fn refusal(&self, path: &Path) -> Error {
         let path = ShownPath(path);
-        match self {
-            WorktreeState::Intact | WorktreeState::Gone => {
-                Error::refused(format!("the worktree `{path}` is gone"), Remedy::Prune)
-            }
-            WorktreeState::Moved(here) => Error::refused(
+        let (reason, remedy) = match self {
+            Self::Intact | Self::Gone => (format!("the worktree `{path}` is gone"), Remedy::Prune),
+            Self::Moved(here) => (
                 format!("the worktree `{path}` was moved to `{}`, and git does not know it", ShownPath(here)),
                 Remedy::RepairWorktree,
             ),
-            WorktreeState::Adrift => Error::refused(
+            Self::Adrift => (
                 format!("the `.git` file of `{path}` names a place in a repository that is not there"),
                 Remedy::RepairFromMain,
             ),
-            WorktreeState::Foreign(repository) => Error::refused(
-                format!("`{path}` is a worktree of another repository, `{}`", ShownPath(repository)),
-                Remedy::PruneOrRepair,
-            ),
-            WorktreeState::Linked(real) => Error::refused(
+            Self::Foreign(other) => {
+                (format!("`{path}` is a worktree of another repository, `{}`", ShownPath(other)), Remedy::PruneOrRepair)
+            }
+            Self::Linked(real) => (
                 format!("`{path}` is a link to the worktree, which is at `{}`", ShownPath(real)),
                 Remedy::RepairLinkedPath,
             ),
-            WorktreeState::Replaced(what) => {
-                Error::refused(format!("`{path}` is {what}, not the worktree any more"), Remedy::PruneOrRepair)
-            }
-            WorktreeState::Duplicate => {
-                Error::refused(format!("two worktrees are registered at `{path}`"), Remedy::PruneDuplicate)
-            }
-            WorktreeState::Unseen(why) => {
-                Error::refused(format!("cannot tell whether `{path}` is the worktree: {why}"), Remedy::AllowReading)
-            }
-        }
+            Self::Replaced(what) => (format!("`{path}` is {what}, not the worktree any more"), Remedy::PruneOrRepair),
+            Self::Duplicate => (format!("two worktrees are registered at `{path}`"), Remedy::PruneDuplicate),
+            Self::Unseen(why) => (format!("cannot tell whether `{path}` is the worktree: {why}"), Remedy::AllowReading),
+        };
+        Error::refused(reason, remedy)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
@@ -48,8 +48,7 @@ impl LinkedWorktree {
     }
 
     pub(crate) fn is_at(&self, path: &Path) -> bool {
-        let there = rustix::fs::stat(path);
-        matches!((rustix::fs::fstat(&self.root), there), (Ok(own), Ok(there)) if same(&own, &there))
+        are_same(rustix::fs::fstat(&self.root), rustix::fs::stat(path))
     }
 
     /// Checks that the `.git` file leads back to the entry.
@@ -70,17 +69,22 @@ impl LinkedWorktree {
         // Relative to the worktree, if git is configured so.
         let there = match rustix::fs::openat(&self.root, &named, PATH_ONLY, Mode::empty()) {
             Ok(there) => there,
-            Err(Errno::NOENT | Errno::NOTDIR) if self.has_name_of_entry(&named) => return Err(WorktreeState::Adrift),
-            Err(Errno::NOENT | Errno::NOTDIR) => return Err(WorktreeState::Replaced(ORPHAN)),
+            Err(Errno::NOENT | Errno::NOTDIR) => {
+                // Its name is `worktrees/ID`.
+                let name = self.entry.ancestors().nth(2).and_then(|above| self.entry.strip_prefix(above).ok());
+                let is_entrys = name.is_some_and(|name| named.ends_with(name));
+                return Err(if is_entrys { WorktreeState::Adrift } else { WorktreeState::Replaced(ORPHAN) });
+            }
             Err(errno) => return Err(unseen("open", &named, errno)),
         };
         let entry = rustix::fs::openat(CWD, &self.entry, PATH_ONLY, Mode::empty());
         let entry = entry.map_err(|errno| unseen("open", &self.entry, errno))?;
-        if are_same(&there, &entry) {
+        if are_same(rustix::fs::fstat(&there), rustix::fs::fstat(&entry)) {
             return Ok(());
         }
-        let above = |directory: &OwnedFd| rustix::fs::openat(directory, "..", PATH_ONLY, Mode::empty());
-        if matches!((above(&there), above(&entry)), (Ok(a), Ok(b)) if are_same(&a, &b)) {
+        let above =
+            |directory| rustix::fs::openat(directory, "..", PATH_ONLY, Mode::empty()).and_then(rustix::fs::fstat);
+        if are_same(above(&there), above(&entry)) {
             return Err(WorktreeState::Duplicate);
         }
         let named = plain(&self.path.join(named));
@@ -89,13 +93,6 @@ impl LinkedWorktree {
             Some(common) => WorktreeState::Foreign(common.to_path_buf()),
             None => WorktreeState::Replaced(OTHER),
         })
-    }
-
-    /// Returns whether a path ends as that of the entry does: `worktrees/ID`.
-    fn has_name_of_entry(&self, named: &Path) -> bool {
-        let end =
-            |path: &Path| path.components().rev().take(2).map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
-        end(named) == end(&self.entry)
     }
 }
 
@@ -112,10 +109,6 @@ pub(crate) fn check_original(entry: &Path, root: &Path) -> Result<bool, Error> {
         return Err(Error::refused(text, Remedy::RepairOrAdd));
     }
     Ok(listed.is_some_and(|path| LinkedWorktree::open(entry, &path).is_ok()))
-}
-
-fn are_same(a: &OwnedFd, b: &OwnedFd) -> bool {
-    matches!((rustix::fs::fstat(a), rustix::fs::fstat(b)), (Ok(a), Ok(b)) if same(&a, &b))
 }
 
 /// Returns the main worktree of a repository kept apart from it, if known: git was asked there, or a linked worktree has files from there.
@@ -188,9 +181,9 @@ const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 /// git takes no longer ones.
 const POINTER_BYTES: u64 = 64 * 1024;
 
-/// Returns whether two stats are of one file.
-fn same(a: &Stat, b: &Stat) -> bool {
-    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+/// Returns whether both were found, and are one file.
+fn are_same(a: rustix::io::Result<Stat>, b: rustix::io::Result<Stat>) -> bool {
+    matches!((a, b), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino))
 }
 
 fn no_directory(entry: &Path, path: &Path) -> WorktreeState {

@@ -74,21 +74,21 @@ const FOREIGN_FILES: &[u8] = b"has files of a pull request's worktree\n";
 
 /// Marks the worktree with this entry as untrusted, unless an existing mark already covers `part`. `commit` is checked out there.
 pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Result<()> {
+    let commit = commit.filter(|_| part == ForeignPart::Commit);
     let mut file = match fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let Some(commit) = commit.filter(|_| part == ForeignPart::Commit && !has_foreign_commit(entry)) else {
+            if commit.is_none() || has_foreign_commit(entry) {
                 return Ok(());
-            };
-            let mut file = fs_err::OpenOptions::new().append(true).open(entry.join(MARK))?;
-            return Ok(file.write_all(format!("{commit}\n").as_bytes())?);
+            }
+            fs_err::OpenOptions::new().append(true).open(entry.join(MARK))?
         }
-        opened => opened?,
+        made => {
+            let mut made = made?;
+            made.write_all(if part == ForeignPart::Commit { FOREIGN_COMMIT } else { FOREIGN_FILES })?;
+            made
+        }
     };
-    file.write_all(match part {
-        ForeignPart::Commit => FOREIGN_COMMIT,
-        ForeignPart::Files => FOREIGN_FILES,
-    })?;
-    if let (ForeignPart::Commit, Some(commit)) = (part, commit) {
+    if let Some(commit) = commit {
         file.write_all(format!("{commit}\n").as_bytes())?;
     }
     Ok(())

@@ -54,7 +54,7 @@ fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Find
         (None, None) => return None,
     };
     let names = names.or(rehashed)?;
-    Some(Finding::rewritten(ReferenceKind::DistInfo, path, names, lines, explanation))
+    Some(Finding { explanation, ..Finding::rewritten(ReferenceKind::DistInfo, path, names, lines) })
 }
 
 /// Returns the file of a line, below the new tree. Names with commas or quotes are in quotes, and are no names of ours.

@@ -10,6 +10,8 @@ use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
 
 pub(super) fn wants(entry: &EntryName<'_>) -> bool {
+    // The modules of setuptools, scikit-build-core and meson-python have the word in their name.
+    let is_finder = |name: &[u8]| name.ends_with(b".py") && memchr::memmem::find(name, b"editable").is_some();
     entry.is_file() && is_site(entry) && is_finder(entry.name())
 }
 
@@ -22,11 +24,6 @@ pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding
         finder.steps.extend(compiled(entry).into_iter().map(|path| Step::Remove { path }));
     }
     found.push(finder);
-}
-
-/// Returns true for the modules of setuptools, scikit-build-core, meson-python, with the word in their name.
-fn is_finder(name: &[u8]) -> bool {
-    name.ends_with(b".py") && memchr::memmem::find(name, b"editable").is_some()
 }
 
 fn compiled(entry: &WalkEntry<'_>) -> Vec<PathBuf> {

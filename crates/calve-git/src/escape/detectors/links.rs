@@ -14,15 +14,9 @@ pub(super) fn wants(entry: &EntryName<'_>) -> bool {
 
 pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
     found.extend(entry.link().and_then(|target| match target.is_absolute() {
-        true => absolute(entry, trees, target),
+        true => into_another(ReferenceKind::AbsoluteLink, entry, trees, &plain(&target), target),
         false => leaving(entry, trees, &target),
     }));
-}
-
-fn absolute(entry: &WalkEntry<'_>, trees: &Trees, target: PathBuf) -> Option<Finding> {
-    let below = trees.below_another(&plain(&target))?;
-    let instead = trees.new.join(&below);
-    Some(relinked(ReferenceKind::AbsoluteLink, entry, trees, target, &below, &instead))
 }
 
 /// Finds a relative target above the tree. Where it leads depends on where the tree is.
@@ -31,11 +25,7 @@ fn leaving(entry: &WalkEntry<'_>, trees: &Trees, target: &Path) -> Option<Findin
         return None;
     }
     let here = trees.new.join(entry.folder);
-    let into_another = |path: &Path| {
-        let below = trees.below_another(path)?;
-        let instead = relative(&here, &trees.new.join(&below));
-        Some(relinked(ReferenceKind::LeavingLink, entry, trees, path.to_path_buf(), &below, &instead))
-    };
+    let into_another = |path: &Path| into_another(ReferenceKind::LeavingLink, entry, trees, path, path.to_path_buf());
     let leads_to = plain(&here.join(target));
     into_another(&leads_to).or_else(|| {
         // In the tree that was copied the same text led elsewhere, if that one is elsewhere.
@@ -65,19 +55,25 @@ fn leaves(folder: &Path, target: &Path) -> bool {
     false
 }
 
-fn relinked(
+/// Finds a link to `path` in another tree, which the link spells as `names`.
+fn into_another(
     kind: ReferenceKind,
     entry: &WalkEntry<'_>,
     trees: &Trees,
+    path: &Path,
     names: PathBuf,
-    below: &Path,
-    instead: &Path,
-) -> Finding {
+) -> Option<Finding> {
+    let below = trees.below_another(path)?;
     // It must not lead to itself either.
-    if !trees.has(below) || below == entry.path() {
-        return Finding::reported(kind, entry.path(), names, Explanation::TargetMissing(below.to_path_buf()));
+    if !trees.has(&below) || below == entry.path() {
+        return Some(Finding::reported(kind, entry.path(), names, Explanation::TargetMissing(below)));
     }
-    to(kind, entry, names, instead, Explanation::NamesThisTree)
+    let there = trees.new.join(below);
+    let instead = match kind {
+        ReferenceKind::AbsoluteLink => there,
+        _ => relative(&trees.new.join(entry.folder), &there),
+    };
+    Some(to(kind, entry, names, &instead, Explanation::NamesThisTree))
 }
 
 fn to(kind: ReferenceKind, entry: &WalkEntry<'_>, names: PathBuf, instead: &Path, explanation: Explanation) -> Finding {

@@ -1,7 +1,7 @@
 //! Caches of webpack, Next.js, Vite and others that are keyed by absolute paths.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use rustix::fs::FileType;
 
@@ -9,17 +9,12 @@ use crate::directory::{open_directory, read};
 use crate::escape::entry::{EntryName, WalkEntry, names};
 use crate::escape::report::{Explanation, Finding, ReferenceKind};
 use crate::escape::trees::Trees;
-use crate::paths::path_of;
 
-/// So much of a cache is searched.
 const SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(super) fn wants(entry: &EntryName<'_>) -> bool {
-    let name = entry.name();
-    if entry.is_directory() {
-        return is_cache(entry);
-    }
-    entry.is_file() && matches!(name, b".eslintcache" | b".stylelintcache")
+    entry.is_directory() && is_cache(entry)
+        || entry.is_file() && matches!(entry.name(), b".eslintcache" | b".stylelintcache")
 }
 
 pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
@@ -38,11 +33,9 @@ pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding
         }
         return;
     }
-    let mut search = Search { trees, left: SEARCHED_BYTES, named: None };
-    search.directory(&directory);
-    if let Some(named) = search.named {
-        found.push(Finding::dropped(kind, path, named, Explanation::MadeAgain));
-    }
+    let mut left = SEARCHED_BYTES;
+    let names = first_named_below(trees, &directory, &mut left);
+    found.extend(names.map(|names| Finding::dropped(kind, path, names, Explanation::MadeAgain)));
 }
 
 fn is_cache(entry: &EntryName<'_>) -> bool {
@@ -52,41 +45,21 @@ fn is_cache(entry: &EntryName<'_>) -> bool {
         b".vite" | b".vite-temp" => folder == b"node_modules",
         b"cache" if folder == b".angular" => true,
         // `.next/cache`, `.next/dev/cache`, `node_modules/.cache`: each of their entries by itself.
-        _ => match folder {
-            b"cache" => entry.folder_above() == b".next" || entry.folder.ends_with(".next/dev/cache"),
-            b".cache" => entry.folder_above() == b"node_modules",
-            _ => false,
-        },
+        _ if !matches!(folder, b"cache" | b".cache") => false,
+        _ => [".next/cache", ".next/dev/cache", "node_modules/.cache"].iter().any(|end| entry.folder.ends_with(end)),
     }
 }
 
-struct Search<'a> {
-    trees: &'a Trees,
-    left: u64,
-    named: Option<std::path::PathBuf>,
-}
-
-impl Search<'_> {
-    fn directory(&mut self, directory: &File) {
-        for (name, kind) in names(directory) {
-            if self.named.is_some() || self.left == 0 {
-                return;
-            }
-            let name = path_of(&name);
-            match kind {
-                FileType::Directory => {
-                    if let Ok(below) = open_directory(directory, &name) {
-                        self.directory(&below);
-                    }
-                }
-                FileType::RegularFile => {
-                    if let Some(bytes) = read(directory.as_fd(), &name, self.left) {
-                        self.left -= bytes.len() as u64;
-                        self.named = self.trees.first_named(&bytes);
-                    }
-                }
-                _ => {}
-            }
+/// Searches files until as many bytes were read as are `left`.
+fn first_named_below(trees: &Trees, directory: &File, left: &mut u64) -> Option<PathBuf> {
+    names(directory).into_iter().find_map(|(name, kind)| match kind {
+        _ if *left == 0 => None,
+        FileType::Directory => first_named_below(trees, &open_directory(directory, name).ok()?, left),
+        FileType::RegularFile => {
+            let bytes = read(directory, name, *left)?;
+            *left -= bytes.len() as u64;
+            trees.first_named(&bytes)
         }
-    }
+        _ => None,
+    })
 }

@@ -17,7 +17,7 @@ use crate::remote::clone::purpose::{Property, Purpose};
 use crate::remote::clone::recipe::{GitCloneOptions, Recipe, Step, Tip, choose};
 use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
-use crate::remote::features::Features;
+use crate::remote::git_version::git_version;
 use crate::remote::session::{Listener, SILENCE, Session};
 use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{RepositoryUrl, Transport};
@@ -43,7 +43,8 @@ pub struct PhaseSeconds {
 #[derive(Debug, Clone)]
 pub struct GitCloneReport {
     pub recipe: Recipe,
-    pub git: Features,
+    /// The version of git.
+    pub git: String,
     /// The commit that is checked out; none in an empty repository.
     pub head: Option<String>,
     pub traffic: Traffic,
@@ -53,12 +54,12 @@ pub struct GitCloneReport {
     pub notices: Vec<Notice>,
 }
 
-/// Returns the recipe that [`clone_repository`] would follow, and fails as that where it can know. Asks the installed git, and no server.
-pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), RemoteError> {
-    let features = Features::ask(&Git::at("/"))?;
+/// Returns the recipe that [`clone_repository`] would follow, and the version of git. Fails as that where it can know. Asks the installed git, and no server.
+pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, String), RemoteError> {
+    let git = git_version(&Git::at("/"))?;
     let GitCloneOptions { purpose, url, sparse, .. } = options;
     let is_shallow = is_shallow_directory(url);
-    let recipe = choose(options, is_shallow, &features)?;
+    let recipe = choose(options, is_shallow)?;
     if let Some(&property) = options.require.iter().find(|property| !recipe.asks_for(**property)) {
         let wanted = recipe.depth.is_none() && (*purpose != Purpose::Dev || !sparse.is_empty());
         return Err(match is_shallow && wanted && property == Property::Filter {
@@ -73,7 +74,7 @@ pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), Remot
         });
     }
     check_buildable(&options.dst)?;
-    Ok((recipe, features))
+    Ok((recipe, git))
 }
 
 /// Returns whether the source is a directory with a shallow repository. Of any other source it can be known only when it was cloned.
@@ -98,10 +99,10 @@ fn is_shallow_directory(url: &RepositoryUrl) -> bool {
 /// Nothing is left behind, whatever the error.
 pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Result<GitCloneReport, RemoteError> {
     let started = Instant::now();
-    let (recipe, features) = plan_clone(options)?;
+    let (recipe, git) = plan_clone(options)?;
     refuse_a_partial_source(&recipe)?;
     let mut receipt =
-        build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, features, build, listener))?;
+        build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, git, build, listener))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
@@ -109,7 +110,7 @@ pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Re
 fn in_build(
     options: &GitCloneOptions,
     mut recipe: Recipe,
-    git: Features,
+    git: String,
     build: &BuildPaths,
     listener: Listener<'_>,
 ) -> Result<GitCloneReport, RemoteError> {
@@ -154,18 +155,12 @@ fn in_build(
 
 /// Refuses a partial clone as the source of a local clone: git links existing objects, and says nothing of missing ones.
 fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
-    if !recipe.is_local() {
+    let (url, asked) = (&recipe.url, ["config", "--get-regexp", r"^remote\..*\.promisor$", "true"]);
+    if !recipe.is_local() || !Git::at(url.as_os_str()).succeeds(&asked)? {
         return Ok(());
     }
-    let source = Git::at(recipe.url.as_os_str());
-    if !source.succeeds(&["config", "--get-regexp", r"^remote\..*\.promisor$", "true"])? {
-        return Ok(());
-    }
-    let why = format!(
-        "`{}` is a partial clone, so that a clone of it would lack what it lacks: clone from where it came from",
-        recipe.url
-    );
-    Err(RemoteError::senseless(why))
+    let lacking = "so that a clone of it would lack what it lacks: clone from where it came from";
+    Err(RemoteError::senseless(format!("`{url}` is a partial clone, {lacking}")))
 }
 
 /// Checks out, and returns the commit that is checked out then. `None` if the repository has no commit.
@@ -181,13 +176,11 @@ fn check_out(
         recipe.fetched_tip = !git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])?;
         recipe.fetch_tip().map(|step| run(&step)).transpose()?;
     } else if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
-        notices.push(match is_empty(&git, run)? {
-            true => Notice::new(NoticeCode::Empty, "the repository is empty: nothing is checked out"),
-            false => Notice::new(
-                NoticeCode::NoHead,
-                "the repository's HEAD names no branch that is there: nothing is checked out",
-            ),
-        });
+        let (code, what) = match is_empty(&git, run)? {
+            true => (NoticeCode::Empty, "the repository is empty"),
+            false => (NoticeCode::NoHead, "the repository's HEAD names no branch that is there"),
+        };
+        notices.push(Notice::new(code, format!("{what}: nothing is checked out")));
         return Ok(None);
     }
     for step in recipe.check_out() {
@@ -224,31 +217,25 @@ fn is_empty(git: &Git, run: &impl Fn(&Step) -> Result<String, RemoteError>) -> R
 /// Returns facts that are no surprise to the program, and may be one to the user.
 fn told_beforehand(options: &GitCloneOptions, recipe: &Recipe) -> Vec<Notice> {
     let mut notices = Vec::new();
-    let given = options.url.kind;
-    if given == Transport::Local && recipe.url.kind == Transport::File {
-        let text =
-            format!("the path is cloned by the URL {}, because git ignores filters and depths for paths", recipe.url);
-        notices.push(Notice::new(NoticeCode::PathAsUrl, text));
-    } else if given == Transport::Local {
-        notices.push(Notice::new(
-            NoticeCode::Local,
-            "a path: git links or copies the repository's files, and no server is asked",
-        ));
+    let mut tell = |code, text: &str| notices.push(Notice::new(code, text));
+    if options.url.kind == Transport::Local && recipe.url.kind == Transport::File {
+        let url = &recipe.url;
+        let text = format!("the path is cloned by the URL {url}, because git ignores filters and depths for paths");
+        tell(NoticeCode::PathAsUrl, &text);
+    } else if options.url.kind == Transport::Local {
+        tell(NoticeCode::Local, "a path: git links or copies the repository's files, and no server is asked");
     }
     if options.url.credentials.is_some() {
-        let text = "the credentials in the URL were used and not stored";
-        notices.push(Notice::new(NoticeCode::CredentialsNotStored, text));
+        tell(NoticeCode::CredentialsNotStored, "the credentials in the URL were used and not stored");
     }
     if options.url.has_query() {
         let text =
             "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch";
-        notices.push(Notice::new(NoticeCode::QueryStored, text));
+        tell(NoticeCode::QueryStored, text);
     }
-    if options.url.exposes_credentials() {
-        notices.push(Notice::new(
-            NoticeCode::CredentialsUnencrypted,
-            "the credentials travelled unencrypted: http:// is not https://",
-        ));
+    if options.url.credentials.is_some() && options.url.origin.starts_with("http://") {
+        let text = "the credentials travelled unencrypted: http:// is not https://";
+        tell(NoticeCode::CredentialsUnencrypted, text);
     }
     notices
 }
@@ -278,12 +265,9 @@ fn judge(
 }
 
 /// Replaces the place where the clone is made by `dst` in git's output. The user did not name that place, and it is gone.
-fn in_words_of_the_user(error: RemoteError, tree: &Path, dst: &Path) -> RemoteError {
-    match error {
-        RemoteError::Git { what, trouble, said } => {
-            let said = said.replace(&ShownPath(tree).to_string(), &ShownPath(dst).to_string());
-            RemoteError::Git { what, trouble, said }
-        }
-        error => error,
+fn in_words_of_the_user(mut error: RemoteError, tree: &Path, dst: &Path) -> RemoteError {
+    if let RemoteError::Git { said, .. } = &mut error {
+        *said = said.replace(&ShownPath(tree).to_string(), &ShownPath(dst).to_string());
     }
+    error
 }

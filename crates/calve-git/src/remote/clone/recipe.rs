@@ -10,8 +10,8 @@ use crate::redact;
 use crate::remote::Prompts;
 use crate::remote::clone::purpose::{Property, Purpose};
 use crate::remote::error::RemoteError;
-use crate::remote::features::Features;
 use crate::remote::url::{RepositoryUrl, Transport};
+use crate::trust::is_object_id;
 
 /// The filter that leaves the contents of files on the server, until they are checked out.
 const BLOBLESS: &str = "blob:none";
@@ -41,27 +41,10 @@ pub struct GitCloneOptions {
     pub cancel: CancelToken,
 }
 
-impl GitCloneOptions {
-    pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
-        Self {
-            url,
-            dst: dst.into(),
-            purpose,
-            tip: Tip::Default,
-            sparse: Vec::new(),
-            require: Vec::new(),
-            prompts: Prompts::Never,
-            cancel: CancelToken::default(),
-        }
-    }
-}
-
 /// How a repository is cloned, and why so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     pub purpose: Purpose,
-    /// A commit alone is cloned by `--revision`, which older versions of git do not have.
-    has_revision: bool,
     pub filter: Option<&'static str>,
     /// How many commits of history come; `None` for all.
     pub depth: Option<u32>,
@@ -84,7 +67,7 @@ pub struct Step {
 }
 
 /// Chooses the recipe. `is_shallow`: the source's history is cut off. In a partial clone of it, git would look for the rest without end.
-pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool, features: &Features) -> Result<Recipe, RemoteError> {
+pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool) -> Result<Recipe, RemoteError> {
     check(wanted)?;
     let GitCloneOptions { purpose, url, tip, sparse, .. } = wanted.clone();
     let sparsely = !sparse.is_empty();
@@ -96,7 +79,6 @@ pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool, features: &Feat
     let by_protocol = filter.is_some() || depth.is_some();
     Ok(Recipe {
         purpose,
-        has_revision: features.revision,
         filter,
         depth,
         tip,
@@ -129,13 +111,8 @@ fn reason(purpose: Purpose, sparsely: bool) -> &'static str {
 fn check(wanted: &GitCloneOptions) -> Result<(), RemoteError> {
     let senseless = |why: String| Err(RemoteError::senseless(why));
     match &wanted.tip {
-        Tip::Revision(id) => {
-            let hexadecimal = id.bytes().all(|byte| byte.is_ascii_hexdigit());
-            if !hexadecimal || ![40, 64].contains(&id.len()) {
-                return senseless(format!(
-                    "{id:?} is not the whole id of a commit, which has 40 or 64 hexadecimal digits"
-                ));
-            }
+        Tip::Revision(id) if !is_object_id(id) => {
+            return senseless(format!("{id:?} is not the whole id of a commit, which has 40 or 64 hexadecimal digits"));
         }
         Tip::Branch(name) if name.is_empty() || name.starts_with('-') || name.contains(char::is_control) => {
             return senseless(format!("{name:?} cannot be the name of a branch"));
@@ -155,27 +132,21 @@ fn check(wanted: &GitCloneOptions) -> Result<(), RemoteError> {
 impl Recipe {
     /// Returns the commands up to where nothing is checked out yet, with the repository to be made at `tree`.
     pub fn begin(&self, tree: &Path) -> Vec<Step> {
-        let revision = match &self.tip {
-            Tip::Revision(id) if self.depth.is_some() => Some(id),
-            _ => None,
-        };
-        if let Some(id) = revision.filter(|_| !self.has_revision) {
+        if let (Tip::Revision(id), Some(_)) = (&self.tip, self.depth) {
             return self.init_and_fetch(tree, id);
         }
         let purpose = format!("calve.purpose={}", self.purpose);
         let mut step = self.limited(Step::beside(["clone", "--no-checkout", "-c", &purpose]));
-        if self.depth.is_some() && revision.is_none() {
+        if self.depth.is_some() {
             step = step.with("--single-branch");
         }
-        step = match (&self.tip, revision) {
-            (Tip::Branch(name), _) => step.with(format!("--branch={name}")),
-            (_, Some(id)) => step.with(format!("--revision={id}")),
-            _ => step,
-        };
+        if let Tip::Branch(name) = &self.tip {
+            step = step.with(format!("--branch={name}"));
+        }
         vec![step.with("--").with(self.url.as_os_str()).with(tree)]
     }
 
-    /// Returns the commands that make a clone of one commit.
+    /// Returns the commands that make a clone of one commit: git has an option for that only since 2.49.
     fn init_and_fetch(&self, tree: &Path, id: &str) -> Vec<Step> {
         let format = if id.len() == 64 { "sha256" } else { "sha1" };
         let mut steps = vec![
@@ -210,9 +181,11 @@ impl Recipe {
         let mut steps = Vec::new();
         if !self.sparse.is_empty() {
             let mut set = Step::inside(["sparse-checkout", "set", "--stdin"]);
-            for path in &self.sparse {
-                set.input.extend_from_slice(line_for_git(path.trim_matches('/')).as_bytes());
-                set.input.push(b'\n');
+            for path in self.sparse.iter().map(|path| path.trim_matches('/')) {
+                // git would read a name in quotes as in C, and one with spaces at its ends as one without.
+                let is_other = path.starts_with(['"', ' ']) || path.ends_with(' ');
+                let line = if is_other { format!("/{path}/\n") } else { format!("{path}\n") };
+                set.input.extend_from_slice(line.as_bytes());
             }
             steps.extend([Step::inside(["sparse-checkout", "init", "--cone"]), set]);
         }
@@ -257,11 +230,6 @@ impl Step {
         format!("git {}", word.unwrap_or_default())
     }
 
-    pub(crate) fn asks_server(&self) -> bool {
-        let word = self.arguments.first();
-        word.is_some_and(|word| ["clone", "fetch", "ls-remote"].iter().any(|asking| word == asking))
-    }
-
     pub(crate) fn with(mut self, argument: impl Into<OsString>) -> Step {
         self.arguments.push(argument.into());
         self
@@ -282,12 +250,6 @@ impl Step {
     }
 }
 
-/// Puts slashes round a name that git would read as another: one in quotes as in C, one with spaces at its ends as one without.
-fn line_for_git(path: &str) -> String {
-    let is_other = path.starts_with(['"', ' ']) || path.ends_with(' ');
-    if is_other { format!("/{path}/") } else { path.to_owned() }
-}
-
 /// Quotes a word for a shell, and for a terminal: what could drive it is escaped.
 fn quoted(word: &OsStr) -> String {
     let Some(text) = word.to_str().filter(|text| !text.contains(char::is_control)) else {
@@ -304,15 +266,15 @@ mod tests {
 
     const ID: &str = "0123456789012345678901234567890123456789";
 
-    fn features(new: bool) -> Features {
-        Features { version: "2.39.5".into(), revision: new }
+    fn options(url: RepositoryUrl, purpose: Purpose, tip: Tip, sparse: Vec<String>) -> GitCloneOptions {
+        let (dst, require, prompts, cancel) = ("x".into(), Vec::new(), Prompts::Never, CancelToken::default());
+        GitCloneOptions { url, dst, purpose, tip, sparse, require, prompts, cancel }
     }
 
-    fn lines(purpose: Purpose, tip: Tip, sparse: &[&str], new: bool) -> Vec<String> {
+    fn lines(purpose: Purpose, tip: Tip, sparse: &[&str]) -> Vec<String> {
         let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
         let sparse = sparse.iter().map(|path| (*path).to_owned()).collect();
-        let wanted = GitCloneOptions { tip, sparse, ..GitCloneOptions::new(url, "x", purpose) };
-        choose(&wanted, false, &features(new)).unwrap().spoken(Path::new("it's"))
+        choose(&options(url, purpose, tip, sparse), false).unwrap().spoken(Path::new("it's"))
     }
 
     #[test]
@@ -321,11 +283,11 @@ mod tests {
         let to = format!("-- {url} 'it'\\''s'");
         let check_out = "git -C 'it'\\''s' checkout --force";
         assert_eq!(
-            lines(Purpose::Dev, Tip::Default, &[], false),
+            lines(Purpose::Dev, Tip::Default, &[]),
             [format!("git clone --no-checkout -c calve.purpose=dev {to}"), check_out.into()]
         );
         assert_eq!(
-            lines(Purpose::Ci, Tip::Branch("main".into()), &[], false),
+            lines(Purpose::Ci, Tip::Branch("main".into()), &[]),
             [
                 format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch --branch=main {to}"),
                 check_out.into()
@@ -333,10 +295,10 @@ mod tests {
         );
         for purpose in [Purpose::History, Purpose::Blobs] {
             let begin = format!("git clone --no-checkout -c calve.purpose={purpose} --filter=blob:none {to}");
-            assert_eq!(lines(purpose, Tip::Default, &[], false), [begin, check_out.into()]);
+            assert_eq!(lines(purpose, Tip::Default, &[]), [begin, check_out.into()]);
         }
         assert_eq!(
-            lines(Purpose::Dev, Tip::Default, &["/docs/", "a b"], false),
+            lines(Purpose::Dev, Tip::Default, &["/docs/", "a b"]),
             [
                 format!("git clone --no-checkout -c calve.purpose=dev --filter=blob:none {to}"),
                 "git -C 'it'\\''s' sparse-checkout init --cone".into(),
@@ -347,13 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn one_commit_is_cloned_as_the_git_that_is_there_can() {
-        let new = lines(Purpose::Ci, Tip::Revision(ID.into()), &[], true);
-        assert!(new[0].contains(&format!("--depth=1 --revision={ID} -- ")), "{new:?}");
-        assert!(!new[0].contains("--single-branch"), "git refuses both together: {new:?}");
-        let old = lines(Purpose::Ci, Tip::Revision(ID.into()), &[], false);
-        assert!(old.iter().any(|line| line.ends_with(&format!("fetch --no-tags --depth=1 origin {ID}"))), "{old:?}");
-        for lines in [new, old, lines(Purpose::Dev, Tip::Revision(ID.into()), &[], true)] {
+    fn one_commit_is_fetched_by_itself() {
+        let shallow = lines(Purpose::Ci, Tip::Revision(ID.into()), &[]);
+        let fetch = format!("fetch --no-tags --depth=1 origin {ID}");
+        assert!(shallow.iter().any(|line| line.ends_with(&fetch)), "{shallow:?}");
+        for lines in [shallow, lines(Purpose::Dev, Tip::Revision(ID.into()), &[])] {
             assert!(lines.last().unwrap().ends_with(&format!("checkout --force --detach {ID}")), "{lines:?}");
             assert!(!lines.concat().contains("secret"), "{lines:?}");
         }
@@ -362,10 +322,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
-        let refused = |purpose, tip, sparse| {
-            let wanted = GitCloneOptions { tip, sparse, ..GitCloneOptions::new(url.clone(), "x", purpose) };
-            choose(&wanted, false, &features(true)).unwrap_err()
-        };
+        let refused = |purpose, tip, sparse| choose(&options(url.clone(), purpose, tip, sparse), false).unwrap_err();
         refused(Purpose::Ci, Tip::Revision("HEAD".into()), vec![]);
         refused(Purpose::Ci, Tip::Revision(ID[1..].into()), vec![]);
         refused(Purpose::Ci, Tip::Branch("--upload-pack=x".into()), vec![]);

@@ -84,18 +84,13 @@ pub(crate) fn count_missing(tree: &Path) -> Result<MissingObjects, RemoteError> 
     let deadline = Instant::now() + Duration::from_secs(3);
     let mut objects = 0;
     let count = || -> std::io::Result<bool> {
-        let (mut lines, mut line, mut pipe) = (0_u32, Vec::new(), BufReader::new(pipe));
-        loop {
-            line.clear();
-            if pipe.read_until(b'\n', &mut line)? == 0 {
-                return Ok(true);
-            }
-            objects += u64::from(line.starts_with(b"?"));
-            lines += 1;
-            if lines.is_multiple_of(1024) && Instant::now() > deadline {
+        for (at, line) in BufReader::new(pipe).split(b'\n').enumerate() {
+            objects += u64::from(line?.starts_with(b"?"));
+            if at % 1024 == 1023 && Instant::now() > deadline {
                 return Ok(false);
             }
         }
+        Ok(true)
     };
     let is_whole = count();
     if !matches!(is_whole, Ok(true)) {

@@ -47,15 +47,11 @@ fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<GitClo
     };
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let purpose = arguments.purpose.unwrap_or(if in_ci { Purpose::Ci } else { Purpose::Dev });
-    let mut request = GitCloneOptions::new(url, dst, purpose);
-    request.tip = match (&arguments.branch, &arguments.rev) {
+    let tip = match (&arguments.branch, &arguments.rev) {
         (Some(branch), _) => Tip::Branch(branch.clone()),
         (None, Some(id)) => Tip::Revision(id.to_ascii_lowercase()),
         (None, None) => Tip::Default,
     };
-    request.sparse.clone_from(&arguments.sparse);
-    request.require.clone_from(&arguments.require);
-    request.prompts = prompts();
-    request.cancel = cancel.clone();
-    Ok(request)
+    let (sparse, require) = (arguments.sparse.clone(), arguments.require.clone());
+    Ok(GitCloneOptions { url, dst, purpose, tip, sparse, require, prompts: prompts(), cancel: cancel.clone() })
 }

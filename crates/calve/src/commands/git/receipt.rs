@@ -4,7 +4,7 @@ use std::path::Path;
 
 use calve_core::internal::ShownPath;
 use calve_git::remote::{
-    Features, FetchReport, GitCloneReport, Notice, PlannedFetch, Property, Recipe, Tip, Traffic, Verdict,
+    FetchReport, GitCloneReport, Notice, PlannedFetch, Property, Recipe, Tip, Traffic, Verdict,
 };
 
 use crate::wording;
@@ -28,13 +28,13 @@ pub(crate) fn clone(report: &GitCloneReport, dst: &Path) -> GitCloneReceipt {
     }
 }
 
-pub(crate) fn plan(recipe: &Recipe, git: &Features, dst: &Path) -> GitClonePlan {
+pub(crate) fn plan(recipe: &Recipe, git: &str, dst: &Path) -> GitClonePlan {
     GitClonePlan {
         url: recipe.url.to_string(),
         dst: path(dst),
         purpose: recipe.purpose.into(),
         recipe: self::recipe(recipe, dst),
-        git: git.version.clone(),
+        git: git.to_owned(),
     }
 }
 

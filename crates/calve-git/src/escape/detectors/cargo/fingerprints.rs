@@ -5,8 +5,7 @@ use std::fs::File;
 use rustix::fs::FileType;
 
 use crate::directory::open_directory;
-use crate::escape::entry::names;
-use crate::paths::path_of;
+use crate::escape::entry::names_of;
 
 pub(super) struct Fingerprints {
     directory: File,
@@ -16,38 +15,30 @@ pub(super) struct Fingerprints {
 impl Fingerprints {
     pub(super) fn read(profile: &File) -> Option<Self> {
         let directory = open_directory(profile, c".fingerprint").ok()?;
-        let folders = names(&directory).into_iter().filter(|(_, kind)| *kind == FileType::Directory);
-        let folders = folders.map(|(name, _)| name).collect();
+        let folders = names_of(&directory, FileType::Directory).collect();
         Some(Self { directory, folders })
     }
 
     /// Returns the folders of the units named `stem` (a crate's or a package's name, mostly with a hash), each with its files.
     pub(super) fn units_of(&self, stem: &[u8]) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         let (name, hash) = split(stem);
-        let named: Vec<&Vec<u8>> = match hash {
-            Some(hash) => self.folders.iter().filter(|folder| split(folder).1 == Some(hash)).collect(),
-            None => Vec::new(),
-        };
-        // Some libraries have no hash in their file's name: all units of the package are meant.
-        let named = match named.is_empty() {
-            true => self.folders.iter().filter(|folder| same_name(split(folder).0, name)).collect(),
-            false => named,
-        };
+        let is_same = |folder: &&Vec<u8>| hash.is_some() && split(folder).1 == hash;
+        let mut named: Vec<&Vec<u8>> = self.folders.iter().filter(is_same).collect();
+        if named.is_empty() {
+            // Some libraries have no hash in their file's name: all units of the package are meant.
+            named = self.folders.iter().filter(|folder| same_name(split(folder).0, name)).collect();
+        }
         named.into_iter().map(|folder| (folder.clone(), self.files(folder))).collect()
     }
 
     /// Lists the hashes that say what a unit was made of. It leaves out the files beside them: JSON for messages, dep-info, and a time.
     fn files(&self, folder: &[u8]) -> Vec<Vec<u8>> {
-        let Ok(directory) = open_directory(&self.directory, path_of(folder)) else { return Vec::new() };
-        let files =
-            names(&directory).into_iter().filter(|(_, kind)| *kind == FileType::RegularFile).map(|(name, _)| name);
-        let is_hash = |name: &Vec<u8>| {
-            !name.ends_with(b".json")
-                && !name.starts_with(b"dep-")
-                && !name.starts_with(b"output-")
-                && name != b"invoked.timestamp"
+        let Ok(directory) = open_directory(&self.directory, folder) else { return Vec::new() };
+        let is_other = |name: &[u8]| {
+            let begins = |word: &[u8]| name.starts_with(word);
+            name.ends_with(b".json") || begins(b"dep-") || begins(b"output-") || name == b"invoked.timestamp"
         };
-        files.filter(is_hash).collect()
+        names_of(&directory, FileType::RegularFile).filter(|name| !is_other(name)).collect()
     }
 }
 
@@ -55,16 +46,12 @@ impl Fingerprints {
 fn split(stem: &[u8]) -> (&[u8], Option<&[u8]>) {
     let Some(at) = stem.iter().rposition(|&byte| byte == b'-') else { return (stem, None) };
     let hash = &stem[at + 1..];
-    match hash.len() == 16 && hash.iter().all(u8::is_ascii_hexdigit) {
-        true => (&stem[..at], Some(hash)),
-        false => (stem, None),
-    }
+    if hash.len() == 16 && hash.iter().all(u8::is_ascii_hexdigit) { (&stem[..at], Some(hash)) } else { (stem, None) }
 }
 
 /// Reports whether a unit has the name of a package: underscores may stand for hyphens, and libraries begin with "lib".
 fn same_name(package: &[u8], unit: &[u8]) -> bool {
     let plain = |name: &[u8]| -> Vec<u8> { name.iter().map(|&byte| if byte == b'-' { b'_' } else { byte }).collect() };
-    let unit = plain(unit);
-    let package = plain(package);
-    package == unit || unit.strip_prefix(b"lib").is_some_and(|unit| unit == package)
+    let (unit, package) = (plain(unit), plain(package));
+    package == unit || unit.strip_prefix(b"lib") == Some(&*package)
 }

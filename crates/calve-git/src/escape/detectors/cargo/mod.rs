@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::directory::{open_directory, read};
-use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names};
+use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names_of};
 use crate::escape::report::{Action, Explanation, Finding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
@@ -36,8 +36,8 @@ pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding
         }
     }
     if let Ok(build) = open_directory(&profile, c"build") {
-        for (name, _) in names(&build).into_iter().filter(|(_, kind)| *kind == FileType::Directory) {
-            if let Ok(directory) = open_directory(&build, path_of(&name)) {
+        for name in names_of(&build, FileType::Directory) {
+            if let Ok(directory) = open_directory(&build, &name) {
                 look.units(&directory);
                 look.script_run(&directory, &name);
             }
@@ -56,9 +56,9 @@ struct ProfileInspection<'a> {
 impl ProfileInspection<'_> {
     /// Marks the units whose dep-infos in a directory name another tree.
     fn units(&mut self, directory: &File) {
-        for (name, kind) in names(directory) {
-            let Some(stem) = name.strip_suffix(b".d").filter(|_| kind == FileType::RegularFile) else { continue };
-            let Some(text) = read(directory, path_of(&name), TEXT_BYTES) else { continue };
+        for name in names_of(directory, FileType::RegularFile) {
+            let Some(stem) = name.strip_suffix(b".d") else { continue };
+            let Some(text) = read(directory, &name, TEXT_BYTES) else { continue };
             if self.trees.first_named(&text).is_none() {
                 continue;
             }
@@ -118,13 +118,11 @@ impl ProfileInspection<'_> {
             false => without(line, own.trim_ascii_end()),
         });
         let mut named = lines.find_map(|line| self.trees.first_named(&line));
-        if let Ok(out) = open_directory(directory, c"out") {
-            for (name, kind) in names(&out) {
-                if named.is_none() && kind == FileType::RegularFile && name.ends_with(b".rs") {
-                    let text = read(&out, path_of(&name), TEXT_BYTES);
-                    named = text.and_then(|text| self.trees.first_named(&text));
-                }
-            }
+        if named.is_none()
+            && let Ok(out) = open_directory(directory, c"out")
+        {
+            let mut sources = names_of(&out, FileType::RegularFile).filter(|name| name.ends_with(b".rs"));
+            named = sources.find_map(|name| self.trees.first_named(&read(&out, name, TEXT_BYTES)?));
         }
         if let Some(named) = named {
             self.mark(name, named, Explanation::ScriptRunsAgain);
@@ -147,16 +145,12 @@ impl ProfileInspection<'_> {
 
     /// Plans to rewrite the lists beside the programs, for other build tools: `target/debug/PROGRAM.d`.
     fn lists(&mut self, profile: &File) {
-        for (name, kind) in names(profile) {
-            if kind != FileType::RegularFile || !name.ends_with(b".d") {
-                continue;
-            }
-            let Some(text) = read(profile, path_of(&name), TEXT_BYTES) else { continue };
+        for name in names_of(profile, FileType::RegularFile).filter(|name| name.ends_with(b".d")) {
+            let Some(text) = read(profile, &name, TEXT_BYTES) else { continue };
             let Some(named) = self.trees.named(&text, Language::Lines) else { continue };
             let path = self.entry.folder.join(path_of(&name));
             if let Some(bytes) = named.moved {
-                let explanation = Explanation::NamesThisTree;
-                self.found.push(Finding::rewritten(ReferenceKind::Cargo, path, named.names, bytes, explanation));
+                self.found.push(Finding::rewritten(ReferenceKind::Cargo, path, named.names, bytes));
             }
         }
     }
