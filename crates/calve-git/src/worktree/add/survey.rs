@@ -1,5 +1,6 @@
 //! Finding out what a new worktree is to consist of, before anything of it is made.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,20 +166,27 @@ fn compared(
     git: Option<&Git>,
 ) -> Result<(TrackedFiles, Status)> {
     let repository = &request.repository;
-    if let Some(spare) = spare
-        && let Some(known) = WatchedDonor::find(request, spare)?
-    {
-        spare.with_record_of(&known.source);
-        return known.compared(request, at_donor, index, git);
+    let mut known = None;
+    if let Some(spare) = spare {
+        known = WatchedDonor::find(request, spare)?;
+        known.iter().for_each(|known| spare.with_record_of(&known.source));
     }
+    let known = known.as_ref();
     let look = || {
-        let index = index()?;
-        let donor_index = Index::read(&request.donor_index()?, repository.hash_bytes())?;
-        let conversions = conversions(repository, git, &index, &donor_index)?;
+        let own = known.and_then(WatchedDonor::commit_index);
+        // There is no file of it yet, and the donor's has the same attributes.
+        let at_own = known.zip(git).filter(|_| own.is_some());
+        let at_own = at_own.map(|(known, git)| git.clone().with("GIT_INDEX_FILE", &known.index_path));
+        let index = own.map_or_else(index, Ok)?;
+        let donor_index = match known {
+            Some(known) => Cow::Borrowed(&known.index),
+            None => Cow::Owned(Index::read(&request.donor_index()?, repository.hash_bytes())?),
+        };
+        let conversions = conversions(repository, at_own.as_ref().or(git), &index, &donor_index)?;
         Ok::<_, Error>((index, donor_index, conversions))
     };
     let (status, found) = std::thread::scope(|scope| {
-        let status = scope.spawn(|| Status::read(at_donor));
+        let status = scope.spawn(|| known.and_then(|known| known.status(at_donor)).unwrap_or_else(|| Status::read(at_donor)));
         let found = look();
         (joined(status), found)
     });

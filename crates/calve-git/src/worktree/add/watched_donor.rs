@@ -15,20 +15,18 @@ use calve_core::internal::{EntryKind, ListedEntry, WatchedListing};
 use calve_core::options::SpareUse;
 use calve_core::spares::{SpareSource, Spares};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::Git;
 use crate::threads::joined;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::status::{GitPath, Status, split};
-use crate::worktree::tracked::TrackedFiles;
-use crate::worktree::tracked::conversion::conversions;
 use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
 
 /// A donor that a watcher knows, with an index that is just what its commit has.
 pub(crate) struct WatchedDonor {
     pub(crate) source: WatchedListing,
-    index: Index,
-    index_path: PathBuf,
+    pub(crate) index: Index,
+    pub(crate) index_path: PathBuf,
     /// The donor's commit and the new worktree's have the same files.
     is_same_tree: bool,
 }
@@ -62,48 +60,20 @@ impl WatchedDonor {
         Ok(Some(WatchedDonor { source, index, index_path, is_same_tree: head == wanted }))
     }
 
-    /// Compares the commit's index with the donor, and says what state that is in.
-    pub(crate) fn compared(
-        self,
-        request: &AddRequest,
-        at_donor: &Git,
-        index: impl FnOnce() -> Result<Index> + Send,
-        git: Option<&Git>,
-    ) -> Result<(TrackedFiles, Status)> {
-        let repository = &request.repository;
-        let look = || {
-            let own = if self.is_same_tree { self.index.of_its_tree() } else { None };
-            // There is no file of it yet, and the donor's has the same attributes.
-            let at_own = own.is_some().then(|| git.map(|git| git.clone().with("GIT_INDEX_FILE", &self.index_path)));
-            let at_own = at_own.flatten();
-            let index = own.map_or_else(index, Ok)?;
-            let conversions = conversions(repository, at_own.as_ref().or(git), &index, &self.index)?;
-            Ok::<_, Error>((index, conversions))
-        };
-        let (status, found) = std::thread::scope(|scope| {
-            let status = scope.spawn(|| match status(at_donor, &self.source, &self.index)? {
-                Some(status) => Ok(status),
-                None => Status::read(at_donor),
-            });
-            let found = look();
-            (joined(status), found)
-        });
-        let (status, (index, conversions)) = (status?, found?);
-        Ok((TrackedFiles::compare(repository, index, &self.index, &status, &conversions), status))
+    /// Returns the index of the new worktree's commit, if the donor's has all of it.
+    pub(crate) fn commit_index(&self) -> Option<Index> {
+        if self.is_same_tree { self.index.of_its_tree() } else { None }
+    }
+
+    /// Returns the state of the donor. `None` if git has to look at everything.
+    pub(crate) fn status(&self, git: &Git) -> Option<Result<Status>> {
+        let paths = to_look_at(&self.source, &self.index)?;
+        Some(if paths.is_empty() { Ok(Status::default()) } else { Status::of_paths(git, &paths) })
     }
 }
 
 /// git compares each path of the index with each of those that it is asked about.
 const MOST_PATHS: usize = 64;
-
-/// Returns the state of the watched worktree with this index, whose tree is its commit's. `None` if git has to look at everything.
-fn status(git: &Git, known: &WatchedListing, index: &Index) -> Result<Option<Status>> {
-    let Some(paths) = to_look_at(known, index) else { return Ok(None) };
-    if paths.is_empty() {
-        return Ok(Some(Status::default()));
-    }
-    Status::of_paths(git, &paths).map(Some)
-}
 
 /// A directory with tracked files in it, or below it: the names of those in it, and their places in the index.
 type Folder<'i> = Vec<(&'i [u8], usize)>;
@@ -401,9 +371,9 @@ mod tests {
                 continue;
             };
             assert_eq!(all.staged, Vec::<GitPath>::new(), "round {round}");
-            if let Some(status) = status(&git, &known.source, &known.index).unwrap() {
+            if let Some(status) = known.status(&git) {
                 told += 1;
-                assert_eq!(status, all, "round {round}");
+                assert_eq!(status.unwrap(), all, "round {round}");
             }
         }
         watched.end();
