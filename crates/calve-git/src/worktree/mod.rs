@@ -23,7 +23,7 @@ pub use add::plan::plan;
 pub use add::post_checkout::HookRun;
 pub use add::report::{AddIntent, AddPlan, AddReport, AddedFiles, CarriedFiles, NewWorktree};
 pub use add::spares::of_worktree as spare_of_worktree;
-pub use add::target::BranchStart;
+pub use add::target::{AddTarget, BranchStart};
 pub use agent::{AgentBranch, delete_made_branch, finish_for_agent, for_agent};
 pub use agent_turn::AgentTurn;
 pub use convert::{ConvertReport, convert};

@@ -114,18 +114,8 @@ impl AddRequest {
     }
 
     pub(crate) fn into_new_worktree(self) -> NewWorktree {
-        let AddTarget { oid, branch, is_new, start, upstream, pull_request } = self.target;
-        NewWorktree {
-            path: self.path,
-            branch,
-            is_new_branch: is_new,
-            start,
-            upstream,
-            head: oid,
-            donor: self.donor,
-            pull_request,
-            provenance: self.provenance,
-        }
+        let AddRequest { path, target, donor, provenance, .. } = self;
+        NewWorktree { path, target, donor, provenance }
     }
 
     pub(crate) fn foreign_part(&self) -> ForeignPart {

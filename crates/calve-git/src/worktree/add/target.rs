@@ -11,18 +11,20 @@ use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_serv
 use crate::worktree::add::options::AddOptions;
 use crate::worktree::add::revision::{commit, pull_request};
 
+/// The commit that a worktree is made of, and its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AddTarget {
-    pub(crate) oid: String,
+#[non_exhaustive]
+pub struct AddTarget {
+    pub oid: String,
     /// Without `refs/heads/`; none for a detached HEAD.
-    pub(crate) branch: Option<String>,
-    pub(crate) is_new: bool,
+    pub branch: Option<String>,
+    pub is_new: bool,
     /// The start of the new branch; a pull request says it by itself.
-    pub(crate) start: Option<BranchStart>,
+    pub start: Option<BranchStart>,
     /// The branch that a new one follows: `origin/x`.
-    pub(crate) upstream: Option<String>,
+    pub upstream: Option<String>,
     /// The number of the pull request whose head this is.
-    pub(crate) pull_request: Option<u64>,
+    pub pull_request: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
