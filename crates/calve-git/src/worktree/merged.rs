@@ -79,13 +79,13 @@ pub fn is_still_merged(start: &Path, found: &MergedWorktree) -> Result<bool> {
 /// Returns whether a commit was ever made on a worktree's branch, or in it if HEAD is detached, by the log. Without a log, and of a branch with
 /// an upstream, whose commits were made elsewhere, that is known only if it was merged by a commit.
 fn has_own_commits(repository: &Repository, worktree: &Worktree, merged_into: &str) -> Result<bool> {
-    let log = match (&worktree.branch, &worktree.entry) {
-        (Some(branch), _) => repository.common.join("logs/refs/heads").join(branch),
-        (None, Some(entry)) => entry.join("logs/HEAD"),
+    let (directory, reference) = match (&worktree.branch, &worktree.entry) {
+        (Some(branch), _) => (&repository.common, format!("refs/heads/{branch}")),
+        (None, Some(entry)) => (entry, "HEAD".to_owned()),
         (None, None) => return Ok(false),
     };
     let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
-    match reflog::has_made_commits(&log) {
+    match reflog::has_made_commits(directory, &reference) {
         Some(true) => return Ok(true),
         Some(false) if !has_remote(&git, worktree)? => return Ok(false),
         _ => {}

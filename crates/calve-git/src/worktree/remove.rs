@@ -19,6 +19,7 @@ use crate::paths::is_missing;
 use crate::place::open_directory;
 use crate::remedy::Remedy;
 use crate::repository::entries;
+use crate::repository::logs::Log;
 use crate::repository::operation::{holding, names_one};
 use crate::repository::reference_list::References;
 use crate::repository::standing::WorktreeState;
@@ -376,8 +377,8 @@ impl<'r> Going<'r> {
         let main = self.repository.worktrees.first().filter(|main| main.is_main).and_then(|main| main.head.as_deref());
         let staying = references.all().filter(|one| !own.contains(one.name) && !one.is_of_one_worktree());
         let staying: HashSet<&str> = staying.map(|one| one.oid).chain(main).collect();
-        let mut tips = reflog::all(&self.repository.common.join("logs/refs/heads").join(name));
-        tips.push(commit.clone());
+        let mut tips = reflog::all(&Log::new(&self.repository.common, &format!("refs/heads/{name}")));
+        tips.insert(commit.clone());
         tips.retain(|tip| !staying.contains(tip.as_str()));
         let own_commits = match tips.is_empty() {
             // Mostly it has nothing of its own, and git need not be asked.

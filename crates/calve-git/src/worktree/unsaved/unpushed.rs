@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::is_missing;
+use crate::repository::logs::Log;
+use crate::trust::is_object_id;
 use crate::unsaved_item::LooseCommits;
-use crate::worktree::unsaved::reflog::{is_oid, made_here};
+use crate::worktree::unsaved::reflog::made_here;
 
 /// Returns a git for a repository that the user may never have inspected: it runs no program of its configuration, and fetches nothing.
 pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
@@ -38,7 +40,7 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
     // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
     // excluded like those before them.
     // A branch that was made here can have been fetched from here, too (`git fetch . BRANCH`).
-    let made = made_here(&repository.join("logs/HEAD"));
+    let made = made_here(&Log::new(repository, "HEAD"));
     let fetched = oids(&repository.join("FETCH_HEAD")).into_iter().filter(|commit| !made.contains(commit));
     let own: Vec<String> = own.into_iter().chain(fetched).chain(oids(&repository.join("shallow"))).collect();
     let without_tags = loose(git, &[all.clone(), own.clone(), vec!["--tags".to_owned()]].concat())?;
@@ -157,5 +159,5 @@ fn oids(file: &Path) -> Vec<String> {
     let text = fs_err::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
     let words = text.lines().filter_map(|line| line.split_whitespace().next());
-    words.filter(|word| is_oid(word)).map(str::to_owned).collect()
+    words.filter(|word| is_object_id(word)).map(str::to_owned).collect()
 }
