@@ -124,7 +124,7 @@ fn carry(
             let mut clone = options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
-            clone.select = is_directory.then(|| rules_below(&survey.rules, &path));
+            clone.select = is_directory.then(|| rules_below(&survey.plan, &path));
             let mut report = clone_tree(&from, &here.join(&path), &clone)?;
             changed.extend(take_notes(&mut report, &path, left));
             carried.push(path);

@@ -63,7 +63,7 @@ pub(super) fn planned(
     }
     let sources = untracked.carried.iter().map(|path| (source(request, &untracked.dependencies, path), path));
     let sources: Vec<(PathBuf, &PathBuf)> = sources.collect();
-    let outline = Outline { tree: tree.path(), rules: &survey.rules, nested: &nested(request) };
+    let outline = Outline { tree: tree.path(), rules: &survey.plan.rules, nested: &nested(request) };
     for (from, path) in &sources {
         outline.begin(from, path)?;
     }

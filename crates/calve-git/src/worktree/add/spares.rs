@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use calve_core::internal::{Descent, EntryKind, Folder, ScanOptions, StagedTree, Visitor, scan_tree};
 use calve_core::options::SpareUse;
@@ -21,7 +22,7 @@ use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::notes::{is_worktree, take_notes};
 use crate::worktree::add::report::AddedFiles;
 use crate::worktree::add::request::{AddRequest, no_donor};
-use crate::worktree::add::selector::rules_below;
+use crate::worktree::add::selector::{Selector, rules_below};
 use crate::worktree::status::UntrackedEntry;
 
 /// The entries that a spare of a worktree is made without.
@@ -80,20 +81,20 @@ pub(crate) fn place(
     staged: &mut StagedTree<'_>,
     from: &Path,
     root: &Path,
-    rules: &Rules,
+    plan: &Arc<Selector>,
     options: &CloneOptions,
     files: &mut AddedFiles,
 ) -> Result<()> {
     let left = &mut files.untracked.left;
     if let Some(mut report) = claim(&from.join(root), &staged.path().join(root), options) {
-        leave_out(staged, from, root, rules, options, left)?;
+        leave_out(staged, from, root, &plan.rules, options, left)?;
         report.dst = root.to_path_buf();
         files.spares_wanted |= report.spares_wanted;
         files.spares.push(report);
         return Ok(());
     }
     let mut plain = options.clone();
-    plain.select = Some(rules_below(rules, root));
+    plain.select = Some(rules_below(plan, root));
     plain.spares = None;
     let mut part = staged.clone_below(&from.join(root), root, &plain)?;
     files.clone.changed.extend(take_notes(&mut part, root, left));

@@ -76,7 +76,7 @@ fn clone_files(
     clone.spares = None;
     report.changed = take_notes(&mut report, Path::new(""), left);
     for dependency in untracked.dependencies.iter().filter(|dependency| dependency.from != *donor) {
-        clone.select = Some(rules_below(&survey.rules, &dependency.path));
+        clone.select = Some(rules_below(&survey.plan, &dependency.path));
         let from = dependency.from.join(&dependency.path);
         let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
         report.changed.extend(take_notes(&mut part, &dependency.path, left));
@@ -94,7 +94,7 @@ fn clone_files(
         warnings,
     };
     for root in &survey.spare_roots {
-        spares::place(staged, donor, root, &survey.rules, &options.clone, &mut files)?;
+        spares::place(staged, donor, root, &survey.plan, &options.clone, &mut files)?;
     }
     Ok(files)
 }

@@ -37,7 +37,6 @@ use crate::worktree::tracked::index::Index;
 pub(crate) struct Survey {
     pub(crate) tracked: TrackedFiles,
     pub(crate) plan: Arc<Selector>,
-    pub(crate) rules: Rules,
     pub(crate) roots: Vec<UntrackedEntry>,
     /// The spares of the whole donor.
     pub(crate) spare: Option<SpareUse>,
@@ -66,9 +65,8 @@ impl Survey {
         self.roots.retain(|root| only.may_have(&root.path, root.is_directory));
         self.untracked.dependencies.retain(|one| only.may_have(&one.path, true));
         if let Some(plan) = Arc::get_mut(&mut self.plan) {
-            plan.limit(&only);
+            plan.rules.only = Some(only);
         }
-        self.rules.only = Some(only);
     }
 }
 
@@ -127,7 +125,7 @@ pub(crate) fn survey(
     let may_show =
         options.changes == UncommittedChanges::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
     let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
-    let mut plan = Selector::new(rules.clone(), nested, replaced);
+    let mut plan = Selector::new(rules, nested, replaced);
     let tracks_below = |path: &Path| tracked.index.entries.iter().any(|file| path_of(&file.path).starts_with(path));
     let is_elsewhere = |root: &Path| is_inside_of.iter().any(|path| path.starts_with(root)) || tracks_below(root);
     let spare_roots = match &spare {
@@ -140,7 +138,6 @@ pub(crate) fn survey(
     Ok(Survey {
         tracked,
         plan: Arc::new(plan),
-        rules,
         roots,
         spare,
         spare_roots,
