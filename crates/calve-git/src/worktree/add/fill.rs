@@ -123,6 +123,8 @@ fn carry(
         } else {
             let mut clone = options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;
+            // Nothing here would make the next one.
+            clone.spares = None;
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
             clone.select = is_directory.then(|| rules_below(&survey.plan, &path));
             let mut report = clone_tree(&from, &here.join(&path), &clone)?;

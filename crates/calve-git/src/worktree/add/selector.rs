@@ -96,17 +96,17 @@ impl Selector {
                 Some(only) if !only.may_have(path, is_directory) => Decision::Leave,
                 _ => Decision::Take,
             },
+            NameDecision::Whole if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) => {
+                Decision::Leave
+            }
+            NameDecision::Whole if is_directory && !self.nested.is_empty() && self.nested.contains(path) => {
+                LeftBehindReason::NestedWorktree.decision()
+            }
             NameDecision::Whole => self.by_rules(path, is_directory),
         }
     }
 
     fn by_rules(&self, path: &Path, is_directory: bool) -> Decision {
-        if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) {
-            return Decision::Leave;
-        }
-        if is_directory && !self.nested.is_empty() && self.nested.contains(path) {
-            return LeftBehindReason::NestedWorktree.decision();
-        }
         match self.rules.leave(path, is_directory) {
             None => Decision::Take,
             Some(reason) => {
@@ -143,9 +143,7 @@ pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
 /// Returns a selection by the rules alone, for a directory that is cloned to `at`.
 pub(crate) fn rules_below(plan: &Arc<Selector>, at: &Path) -> Selection {
     let (plan, at) = (Arc::clone(plan), at.to_path_buf());
-    Selection::new(move |path, is_directory| {
-        plan.rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftBehindReason::decision)
-    })
+    Selection::new(move |path, is_directory| plan.by_rules(&at.join(path), is_directory))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::internal::StagedTree;
-use calve_core::{CloneOptions, UnreadableEntry};
+use calve_core::{CloneOptions, CloneReport, UnreadableEntry};
 
 use crate::environment::remove_own_env_files;
 use crate::error::Result;
@@ -67,22 +67,15 @@ fn clone_files(
 ) -> Result<AddedFiles> {
     let donor = &request.donor;
     let mut untracked = survey.carried(donor);
-    let (left, mut warnings) = (&mut untracked.left, std::mem::take(&mut survey.warnings));
     let mut clone = options.clone.clone();
     clone.spares = survey.spare.take();
     clone.select = Some(selection(&survey.plan));
     clone.unreadable = UnreadableEntry::Skip;
     let mut report = staged.clone_root(donor, &clone)?;
     clone.spares = None;
-    report.changed = take_notes(&mut report, Path::new(""), left);
-    for dependency in untracked.dependencies.iter().filter(|dependency| dependency.from != *donor) {
-        clone.select = Some(rules_below(&survey.plan, &dependency.path));
-        let from = dependency.from.join(&dependency.path);
-        let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
-        report.changed.extend(take_notes(&mut part, &dependency.path, left));
-        warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
-    }
-    warnings.extend(report.warnings.iter().cloned().map(AddWarning::Engine));
+    report.changed = take_notes(&mut report, Path::new(""), &mut untracked.left);
+    let foreign = untracked.dependencies.iter().filter(|dependency| dependency.from != *donor);
+    let foreign: Vec<_> = foreign.map(|one| (one.from.join(&one.path), one.path.clone())).collect();
     let mut files = AddedFiles {
         spares_wanted: report.spares_wanted,
         clone: report,
@@ -91,12 +84,41 @@ fn clone_files(
         spares: Vec::new(),
         uncommitted: survey.uncommitted,
         audit: AuditReport::default(),
-        warnings,
+        warnings: std::mem::take(&mut survey.warnings),
     };
+    for (src, at) in &foreign {
+        clone_part(staged, src, at, &survey.plan, &clone, &mut files)?;
+    }
+    files.warnings.extend(files.clone.warnings.iter().cloned().map(AddWarning::Engine));
     for root in &survey.spare_roots {
-        spares::place(staged, donor, root, &survey.plan, &options.clone, &mut files)?;
+        let src = donor.join(root);
+        if let Some(mut spare) = spares::claim(staged, &src, root, &survey.plan, &options.clone) {
+            files.clone.changed.extend(take_notes(&mut spare, root, &mut files.untracked.left));
+            files.spares_wanted |= spare.spares_wanted;
+            files.spares.push(CloneReport { dst: root.clone(), ..spare });
+        } else {
+            clone_part(staged, &src, root, &survey.plan, &clone, &mut files)?;
+            files.spares_wanted = true;
+        }
     }
     Ok(files)
+}
+
+/// Clones a directory into the staged tree, as far as the rules allow.
+fn clone_part(
+    staged: &mut StagedTree<'_>,
+    src: &Path,
+    at: &Path,
+    plan: &Arc<Selector>,
+    options: &CloneOptions,
+    files: &mut AddedFiles,
+) -> Result<()> {
+    let mut clone = options.clone();
+    clone.select = Some(rules_below(plan, at));
+    let mut part = staged.clone_below(src, at, &clone)?;
+    files.clone.changed.extend(take_notes(&mut part, at, &mut files.untracked.left));
+    files.warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
+    Ok(())
 }
 
 /// Removes worktrees of other repositories: each has a `.git` file, and the files beside it are that worktree.
@@ -109,8 +131,8 @@ fn remove_nested(
     for pointer in plan.pointers() {
         if is_worktree(&request.donor.join(&pointer))
             && let Some(directory) = pointer.parent()
+            && staged.remove(directory)? > 0
         {
-            staged.remove(directory)?;
             left.push(LeftEntry { path: directory.to_path_buf(), reason: LeftBehindReason::NestedWorktree });
         }
     }
