@@ -20,7 +20,7 @@ use crate::worktree::add::shown::shown;
 use crate::worktree::add::spares;
 use crate::worktree::add::survey::Survey;
 use crate::worktree::registration::Registration;
-use crate::worktree::tracked::{Checkout, TrackedCounts, TrackedFiles};
+use crate::worktree::tracked::{TrackedCounts, TrackedFiles};
 
 /// Fills the staged tree, and puts right what points out of it.
 pub(crate) fn fill(
@@ -35,17 +35,10 @@ pub(crate) fn fill(
     // A spare has them, and a program could use the donor's database by them.
     remove_own_env_files(&staged.path(), &files.untracked.env_files)?;
     let tracked_below = tracked_below(&survey.tracked, &files.untracked.carried);
-    let path = staged.path();
-    let git = entry.git(&path);
-    let checkout = Checkout {
-        files: &path,
-        index_path: &entry.index(),
-        commit: &request.target.oid,
-        is_sparse: request.is_sparse,
-        repository: &request.repository,
-        threads: options.clone.threads.map_or(2, std::num::NonZeroUsize::get),
-    };
-    files.tracked = survey.tracked.check_out(&git, &checkout)?;
+    let git = entry.git(&staged.path());
+    let commit = (&*request.target.oid, request.is_sparse);
+    let threads = options.clone.threads;
+    files.tracked = survey.tracked.check_out(&git, &entry.index(), commit, &request.repository, threads)?;
     files.warnings.extend(files.tracked.said.clone().map(AddWarning::Git));
     if survey.may_show {
         for path in shown(&git)? {

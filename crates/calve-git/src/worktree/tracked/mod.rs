@@ -4,6 +4,7 @@ pub(crate) mod conversion;
 pub(crate) mod index;
 
 use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -60,18 +61,6 @@ pub struct TrackedCounts {
     pub written: BTreeMap<NotClonedReason, u64>,
     /// What git and its filters said of those that it wrote.
     pub said: Option<String>,
-}
-
-/// The files to complete, and where.
-#[derive(Clone, Copy)]
-pub(crate) struct Checkout<'a> {
-    pub(crate) files: &'a Path,
-    pub(crate) index_path: &'a Path,
-    pub(crate) commit: &'a str,
-    /// Only a part of the commit is to be there.
-    pub(crate) is_sparse: bool,
-    pub(crate) repository: &'a Repository,
-    pub(crate) threads: usize,
 }
 
 impl TrackedFiles {
@@ -178,15 +167,22 @@ impl TrackedFiles {
         self.by_git.retain(|(at, _)| !is_changed(&entries[*at].path));
     }
 
-    /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index.
-    pub(crate) fn check_out(mut self, git: &Git, at: &Checkout<'_>) -> Result<TrackedCounts> {
-        let Checkout { files, index_path, commit, is_sparse, repository, threads } = *at;
+    /// Completes the files where `git` is: looks at every cloned one, has git write the others, and writes the index. Of a sparse checkout only
+    /// a part of the commit is to be there.
+    pub(crate) fn check_out(
+        mut self,
+        git: &Git,
+        index_path: &Path,
+        (commit, is_sparse): (&str, bool),
+        repository: &Repository,
+        threads: Option<NonZeroUsize>,
+    ) -> Result<TrackedCounts> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
+        let root = rustix::fs::openat(CWD, git.directory(), flags, Mode::empty()).map_err(std::io::Error::from)?;
         let created = CreatedModes::read(index_path)?;
         let keeps_modes = repository.setting("core.filemode") != Some("false");
         let paths: Vec<&[u8]> = self.cloned().map(Vec::as_slice).collect();
-        let mut stats = stat_all(root.as_fd(), &paths, threads);
+        let mut stats = stat_all(root.as_fd(), &paths, threads.map_or(2, NonZeroUsize::get));
         for (at, stat) in self.clean.iter().zip(&mut stats) {
             let entry = &self.index.entries[*at];
             created.correct_file(root.as_fd(), &entry.path, entry.mode, stat, keeps_modes);
@@ -342,7 +338,7 @@ pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
 
 /// Returns the state of each of these files, `None` for a missing one.
 fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option<Stat>> {
-    let share = paths.len().div_ceil(threads.max(1)).max(1);
+    let share = paths.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
         let parts: Vec<_> = paths.chunks(share).map(|part| scope.spawn(move || stat_some(root, part))).collect();
         parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
