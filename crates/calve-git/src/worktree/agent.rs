@@ -102,5 +102,6 @@ pub fn delete_made_branch(added: &NewWorktree) -> Result<()> {
     // Its own entry may still be there, where something keeps it from being removed.
     let has_it = |one: &Worktree| one.branch.as_deref() == Some(branch) && one.path != added.path;
     let is_in_use = || Ok(repository::list(&repository.git())?.iter().any(has_it));
-    delete_unused(&repository.common, branch, &added.target.oid, is_in_use).map(drop)
+    let names = repository.references.names_of(branch);
+    delete_unused(&repository.common, (branch, &names), &added.target.oid, is_in_use).map(drop)
 }

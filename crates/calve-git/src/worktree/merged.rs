@@ -12,7 +12,7 @@ use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::processes::check_idle;
-use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, plan_in};
+use crate::worktree::remove::{RemoveWorktreeOptions, plan_in};
 use crate::worktree::unsaved::reflog;
 
 /// A worktree all of whose commits another branch has.
@@ -163,7 +163,7 @@ fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> 
     check_not_here(repository, worktree)?;
     let mut options = RemoveWorktreeOptions { what: Some(worktree.path.clone()), ..RemoveWorktreeOptions::default() };
     options.remove.cancel = cancel.clone();
-    let plan = plan_in(repository, &options, &mut NoSteps)?;
+    let plan = plan_in::<Error>(repository, &options, &mut ())?;
     check_idle(&worktree.path)?;
     Ok(plan.unsaved)
 }

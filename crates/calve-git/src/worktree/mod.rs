@@ -32,7 +32,7 @@ pub use merged::{MergedWorktree, is_still_merged, merged};
 pub use processes::{WorktreeProcess, processes};
 pub use prune::{KeptEntry, PruneReport, plan_prune, prune};
 pub use remove::{
-    BranchFate, GoingBranch, Meanwhile, NoSteps, RemovalPlan, RemovalSteps, RemoveWorktreeOptions,
+    BranchFate, GoingBranch, Meanwhile, RemovalPlan, RemovalSteps, RemoveWorktreeOptions,
     WorktreeRemoveReport, find_all, plan_removal, remove,
 };
 pub use tracked::{NotClonedReason, TrackedCounts};

@@ -57,11 +57,18 @@ pub struct RemoveWorktreeOptions {
 /// The caller's part in a removal.
 pub trait RemovalSteps<E> {
     /// Lists what the caller knows of that would be lost, such as the data of services.
-    fn unsaved(&mut self, worktree: &Worktree) -> StepResult<Vec<UnsavedItem>, E>;
+    fn unsaved(&mut self, _: &Worktree) -> StepResult<Vec<UnsavedItem>, E> {
+        Ok(Vec::new())
+    }
 
     /// Is called when nothing stands in the way any more, with the worktree still whole.
-    fn before(&mut self, worktree: &Worktree) -> StepResult<Meanwhile, E>;
+    fn before(&mut self, _: &Worktree) -> StepResult<Meanwhile, E> {
+        Ok(Meanwhile::Nothing)
+    }
 }
+
+/// A caller who knows of nothing more.
+impl<E> RemovalSteps<E> for () {}
 
 /// Possible changes during [`RemovalSteps::before`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,20 +77,6 @@ pub enum Meanwhile {
     Nothing,
     /// It took time, in which files may have been saved: everything is looked at once more.
     Changes,
-}
-
-/// A caller who knows of nothing more.
-#[derive(Debug, Clone, Copy)]
-pub struct NoSteps;
-
-impl RemovalSteps<Error> for NoSteps {
-    fn unsaved(&mut self, _: &Worktree) -> Result<Vec<UnsavedItem>> {
-        Ok(Vec::new())
-    }
-
-    fn before(&mut self, _: &Worktree) -> Result<Meanwhile> {
-        Ok(Meanwhile::Nothing)
-    }
 }
 
 /// The removal of a worktree, if nothing changes until then.
@@ -331,8 +324,9 @@ impl<'r> Going<'r> {
         let deleted = is_there.and_then(|()| match &going_branch {
             // The branch stays if it has new commits since.
             Some(branch) if may_go => {
-                let is_in_use = || is_in_use(repository, &references.names_of(&branch.name));
-                registration::delete_unused(&repository.common, &branch.name, &branch.commit, is_in_use)
+                let names = references.names_of(&branch.name);
+                let is_in_use = || is_in_use(repository, &names);
+                registration::delete_unused(&repository.common, (&branch.name, &names), &branch.commit, is_in_use)
             }
             _ => Ok(false),
         });
@@ -415,16 +409,12 @@ impl<'r> Going<'r> {
 /// goes back to it.
 fn is_in_use(repository: &Repository, names: &HashSet<String>) -> Result<bool> {
     let common = &repository.common;
-    let branches: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("refs/heads/")).collect();
+    let has_it = |one: &Worktree| one.branch.as_ref().is_some_and(|branch| names.contains(&format!("refs/heads/{branch}")));
     // Mostly no HEAD names it, and git need not be asked.
-    for branch in &branches {
-        if registration::may_be_checked_out(common, Path::new(""), branch)? {
-            let listed = repository::list(&repository.git_to_ask())?;
-            if listed.iter().any(|one| one.branch.as_deref().is_some_and(|branch| branches.contains(&branch))) {
-                return Ok(true);
-            }
-            break;
-        }
+    if registration::may_be_checked_out(common, Path::new(""), names)?
+        && repository::list(&repository.git_to_ask())?.iter().any(has_it)
+    {
+        return Ok(true);
     }
     let names_it = |entry: &Path| names_one(&entry.join("HEAD"), names) || holding(entry, names).is_some();
     Ok(names_it(common) || entries::by_worktree(common)?.iter().any(|(_, entry)| names_it(entry)))

@@ -73,7 +73,7 @@ impl Registration {
         let common = &repository.common;
         let _turn = take_turn(common)?;
         clean_up(common)?;
-        check_branch(common, target.branch.as_deref())?;
+        check_branch(repository, target.branch.as_deref())?;
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
         let directory = new_directory(&all, &identifier(path))?;
@@ -96,7 +96,7 @@ impl Registration {
         let common = &request.repository.common;
         {
             let _turn = take_turn(common)?;
-            check_branch(common, request.target.branch.as_deref())?;
+            check_branch(&request.repository, request.target.branch.as_deref())?;
         }
         fs_err::create_dir(&directory)?;
         let entry = Registration::new(directory, PathBuf::new(), request);
@@ -166,8 +166,8 @@ impl Registration {
     pub(crate) fn seal(&mut self, repository: &Repository, target: &AddTarget, files: &Path) -> Result<()> {
         let turn = take_turn(&self.common)?;
         if let Some(branch) = &target.branch {
-            let git = repository.git();
-            if may_be_checked_out(&self.common, &self.directory, branch)? {
+            let (git, names) = (repository.git(), repository.references.names_of(branch));
+            if may_be_checked_out(&self.common, &self.directory, &names)? {
                 check_free(&repository::list(&git)?, branch)?;
             }
             if !target.is_new || may_be_there(&self.common, branch)? {
@@ -293,26 +293,27 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     Ok(found)
 }
 
-/// Returns whether a worktree with this branch is being made, or was made and is not shown yet. git lists neither.
-fn is_being_added(common: &Path, branch: &str) -> Result<bool> {
+/// Returns whether a worktree with a branch of one of these names is being made, or was made and is not shown yet. git lists neither.
+fn is_being_added(common: &Path, names: &HashSet<String>) -> Result<bool> {
     // The next run removes one that is not complete.
     let stays = |(directory, journal): &(PathBuf, Option<LeftJournal>)| {
         journal.as_ref().is_none_or(|(text, _)| is_complete(directory, &worktree_in(text)))
     };
-    Ok(unfinished(common)?.iter().any(|one| branch_in(&one.0).as_deref() == Some(branch) && stays(one)))
+    let has_it = |entry: &Path| branch_in(entry).is_some_and(|branch| names.contains(&format!("refs/heads/{branch}")));
+    Ok(unfinished(common)?.iter().any(|one| has_it(&one.0) && stays(one)))
 }
 
-fn check_branch(common: &Path, branch: Option<&str>) -> Result<()> {
+fn check_branch(repository: &Repository, branch: Option<&str>) -> Result<()> {
     let Some(branch) = branch else { return Ok(()) };
-    if is_being_added(common, branch)? {
+    let (common, names) = (&repository.common, repository.references.names_of(branch));
+    if is_being_added(common, &names)? {
         return Err(Error::refused(
             format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
             Remedy::WaitOrChooseAnotherBranch,
         ));
     }
     // Both detach HEAD, and come back to their branch. git, too, keeps it for them.
-    let names = HashSet::from([format!("refs/heads/{branch}")]);
-    let mut all = entries::all(common)?.into_iter().chain([common.to_path_buf()]);
+    let mut all = entries::all(common)?.into_iter().chain([common.clone()]);
     match all.find_map(|directory| holding(&directory, &names)) {
         None => Ok(()),
         Some(operation) => {
@@ -362,7 +363,8 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
             if let Some((branch, oid)) = branch {
                 let branch = String::from_utf8_lossy(branch);
                 // It may have been checked out meanwhile.
-                if !may_be_checked_out(common, &directory, &branch)? {
+                let name = HashSet::from([format!("refs/heads/{branch}")]);
+                if !may_be_checked_out(common, &directory, &name)? {
                     delete_branch(common, &branch, &String::from_utf8_lossy(oid))?;
                 }
             }
@@ -419,8 +421,8 @@ pub(crate) struct SweepReport {
     pub(crate) trees: Vec<PathBuf>,
 }
 
-/// Returns whether a worktree but that with the entry `own` may have a branch checked out, by its `HEAD`.
-pub(crate) fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Result<bool> {
+/// Returns whether a worktree but that with the entry `own` may have a branch with one of these names checked out, by its `HEAD`.
+pub(crate) fn may_be_checked_out(common: &Path, own: &Path, names: &HashSet<String>) -> Result<bool> {
     let mut all = entries::all(common)?;
     all.retain(|directory| *directory != own);
     all.push(common.to_path_buf());
@@ -432,22 +434,22 @@ pub(crate) fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Res
             || match fs_err::read(&head) {
                 Ok(text) => text
                     .strip_prefix(b"ref:")
-                    .is_some_and(|name| name.trim_ascii().strip_prefix(b"refs/heads/") == Some(branch.as_bytes())),
+                    .is_some_and(|name| names.iter().any(|one| one.as_bytes() == name.trim_ascii())),
                 Err(error) => error.kind() != std::io::ErrorKind::NotFound,
             }
     }))
 }
 
-/// Deletes a branch as long as it is where it was made, and no worktree has it. Says whether it did. `is_in_use` is asked when no other run can
-/// register a worktree.
+/// Deletes a branch as long as it is where it was made, and no worktree has it by one of its `names`. Says whether it did. `is_in_use` is asked
+/// when no other run can register a worktree.
 pub(crate) fn delete_unused(
     common: &Path,
-    branch: &str,
+    (branch, names): (&str, &HashSet<String>),
     oid: &str,
     is_in_use: impl FnOnce() -> Result<bool>,
 ) -> Result<bool> {
     let _turn = take_turn(common)?;
-    Ok(!is_being_added(common, branch)? && !is_in_use()? && delete_branch(common, branch, oid)?)
+    Ok(!is_being_added(common, names)? && !is_in_use()? && delete_branch(common, branch, oid)?)
 }
 
 /// Deletes a branch only as long as it is where it was made: it may be in use.
@@ -535,6 +537,21 @@ mod tests {
         ] {
             assert_eq!(identifier(Path::new(path)), id);
         }
+    }
+
+    #[test]
+    fn a_branch_stays_while_a_worktree_of_a_name_that_leads_to_it_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = folder.path().join("worktrees/x");
+        fs_err::create_dir_all(&entry).unwrap();
+        fs_err::write(entry.join("HEAD"), "ref: refs/heads/alias\n").unwrap();
+        let maker = File::from(fs_err::File::create(entry.join(JOURNAL)).unwrap());
+        flock(&maker, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let names = |names: &[&str]| names.iter().map(|name| format!("refs/heads/{name}")).collect();
+        assert!(!is_being_added(folder.path(), &names(&["real"])).unwrap());
+        let both = names(&["real", "alias"]);
+        let asked = || panic!("it was held already");
+        assert!(!delete_unused(folder.path(), ("real", &both), "1", asked).unwrap());
     }
 
     #[test]
