@@ -298,18 +298,15 @@ impl<'r> Going<'r> {
             return Err(removed_meanwhile(&worktree));
         }
         if let Some(linked) = linked {
-            let keeping = match unsaved::keep(&repository.common, &linked, &ignored(&unsaved)) {
+            kept = match unsaved::keep(&repository.common, &linked, &ignored(&unsaved)) {
                 // Force is also for a disk that is full.
                 Err(_) if options.is_forced => None,
-                keeping => keeping?,
+                kept => kept?,
             };
             match calve_core::internal::remove_opened(&linked.path, linked.root(), &remove) {
-                Ok(report) => {
-                    kept = keeping.map(|keeping| keeping.kept);
-                    trashed = report.trashed;
-                }
+                Ok(report) => trashed = report.trashed,
                 Err(error) => {
-                    keeping.into_iter().for_each(unsaved::Keeping::undo);
+                    kept.take().into_iter().for_each(|kept| kept.undo(linked.root()));
                     match error {
                         // By a program that knows nothing of entries.
                         calve_core::Error::Missing(_) => was_gone = true,

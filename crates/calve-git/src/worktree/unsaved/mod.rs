@@ -15,7 +15,7 @@ use calve_core::CancelToken;
 use calve_core::report::SkippedEntry;
 
 pub use kept::KeptFiles;
-pub(crate) use kept::{Keeping, check_place, keep, sweep_kept};
+pub(crate) use kept::{check_place, keep, sweep_kept};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
