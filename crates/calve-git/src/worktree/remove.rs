@@ -27,7 +27,7 @@ use crate::repository::state::LinkedWorktree;
 use crate::repository::{self, Repository, Worktree};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::registration;
-use crate::worktree::unsaved::{self, KeptFiles, Listing, reflog};
+use crate::worktree::unsaved::{self, KeptFiles, reflog};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BranchFate {
@@ -226,13 +226,16 @@ impl<'r> Going<'r> {
     /// Lists what would be lost. Refuses if something needs force, and it was not given.
     fn checked<E: From<Error>>(&self, steps: &mut impl RemovalSteps<E>) -> StepResult<Vec<UnsavedItem>, E> {
         let Going { repository, options, worktree, .. } = self;
-        let listed = match (&self.linked, &worktree.entry) {
-            (Some(linked), _) => unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel),
-            (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry).into(),
-            (None, None) => Listing::default(),
-        };
         // Force also applies to a worktree that is too broken to inspect.
-        let mut items = if options.is_forced { listed.known() } else { listed.whole() }?;
+        let mut unread = options.is_forced.then(Vec::new);
+        let mut items = match (&self.linked, &worktree.entry) {
+            (Some(linked), _) => {
+                unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel, &mut unread)?
+            }
+            (None, Some(entry)) => unsaved::part(unsaved::of_entry(repository, worktree, entry), &mut unread)?,
+            (None, None) => Vec::new(),
+        };
+        items.extend(unread.into_iter().flatten());
         items.extend(steps.unsaved(worktree)?);
         if !options.is_forced {
             let may_go = |item: &&UnsavedItem| options.loses_data && matches!(item, UnsavedItem::Service(_));
