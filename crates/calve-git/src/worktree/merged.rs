@@ -117,19 +117,17 @@ fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(S
     {
         return Ok(Some((main.to_owned(), false)));
     }
-    let reference = worktree.branch.as_ref().map(|branch| format!("{branch}@{{upstream}}"));
-    let upstream = match &reference {
-        Some(reference) => git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", reference])?,
-        None => None,
-    };
-    match (upstream, reference) {
-        (Some(upstream), Some(reference)) if has_all(&reference)? => Ok(Some((upstream, false))),
-        _ => match main {
-            Some(main) if has_squashed(repository, git, head, &format!("refs/heads/{main}"))? => {
-                Ok(Some((main.to_owned(), true)))
-            }
-            _ => Ok(None),
-        },
+    if let Some(reference) = worktree.branch.as_ref().map(|branch| format!("{branch}@{{upstream}}"))
+        && let Some(upstream) = git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", &reference])?
+        && has_all(&reference)?
+    {
+        return Ok(Some((upstream, false)));
+    }
+    match main {
+        Some(main) if has_squashed(repository, git, head, &format!("refs/heads/{main}"))? => {
+            Ok(Some((main.to_owned(), true)))
+        }
+        _ => Ok(None),
     }
 }
 
