@@ -126,7 +126,7 @@ pub(crate) fn survey(
         options.changes == UncommittedChanges::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
     let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
     let mut plan = Selector::new(rules, nested, replaced);
-    let tracks_below = |path: &Path| tracked.index.entries.iter().any(|file| path_of(&file.path).starts_with(path));
+    let tracks_below = |path: &Path| tracked.at_or_below(path.as_os_str().as_encoded_bytes()).next().is_some();
     let is_elsewhere = |root: &Path| is_inside_of.iter().any(|path| path.starts_with(root)) || tracks_below(root);
     let spare_roots = match &spare {
         Some(_) => Vec::new(),

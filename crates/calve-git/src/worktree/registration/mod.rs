@@ -547,7 +547,7 @@ mod tests {
         fs_err::write(entry.join("HEAD"), "ref: refs/heads/alias\n").unwrap();
         let maker = File::from(fs_err::File::create(entry.join(JOURNAL)).unwrap());
         flock(&maker, FlockOperation::NonBlockingLockExclusive).unwrap();
-        let names = |names: &[&str]| names.iter().map(|name| format!("refs/heads/{name}")).collect();
+        let names = |names: &[&str]| names.iter().map(|name| format!("refs/heads/{name}")).collect::<HashSet<String>>();
         assert!(!is_being_added(folder.path(), &names(&["real"])).unwrap());
         let both = names(&["real", "alias"]);
         let asked = || panic!("it was held already");
