@@ -21,7 +21,7 @@ use crate::worktree::add::ignored::dependency_names::dependency;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
-use crate::worktree::add::ignored::{self, CarryFacts};
+use crate::worktree::add::ignored::{self, CarriedEntries};
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddOptions, AddWarning, IgnoredEntries, UncommittedChanges};
 use crate::worktree::add::report::CarriedFiles;
@@ -93,29 +93,28 @@ pub(crate) fn survey(
         warnings.extend(unfiltered(git, &names.collect::<Vec<u8>>())?);
     }
 
-    let rules = Rules::new(&request.config, request.secrets())?;
-    let nested = nested(request);
-    let include = ignored::included(request.listed_in.as_deref(), &request.config.include)?;
     let collides = |path: &Path| collides(&tracked, &changed, path);
-    let carry = CarryFacts { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };
-    let mut roots = match options.ignored {
-        IgnoredEntries::Carry => carry.ignored(&status.ignored, &mut left)?,
-        IgnoredEntries::Leave => Vec::new(),
+    let mut entries = CarriedEntries {
+        donor,
+        rules: Rules::new(&request.config, request.secrets())?,
+        include: ignored::included(request.listed_in.as_deref(), &request.config.include)?,
+        nested: nested(request),
+        collides: &collides,
+        roots: Vec::new(),
+        left,
     };
     let mut dependencies = Vec::new();
     if options.ignored == IgnoredEntries::Carry {
-        let wanted = |path: &Path| {
-            include.as_ref().is_none_or(|include| include.covers(path, true))
-                && rules.leave(path, true).is_none()
-                && !collides(path)
-        };
-        let (tracked, roots, changed, worktrees) = (&tracked, &roots, &changed, &repository.worktrees);
+        entries.add_ignored(&status.ignored)?;
+        let wanted = |path: &Path| entries.takes(path);
+        let (tracked, roots, changed, worktrees) = (&tracked, &entries.roots, &changed, &repository.worktrees);
         dependencies = Choice { tracked, donor, roots, worktrees, wanted: &wanted, changed }.dependencies()?;
     }
-    let replaced = replaced(donor, &dependencies, &mut roots, &mut left);
+    let replaced = replaced(donor, &dependencies, &mut entries);
     if options.changes == UncommittedChanges::Carry {
-        roots.extend(carry.untracked(&status.untracked, &mut left));
+        status.untracked.iter().for_each(|entry| entries.add(entry.clone()));
     }
+    let CarriedEntries { rules, nested, mut roots, left, .. } = entries;
     let own = roots.extract_if(.., |root| !root.is_directory && is_own_env_file(donor, &root.path));
     let env_files = own.map(|root| root.path).collect();
     let uncommitted = match options.changes {
@@ -238,13 +237,9 @@ pub(super) fn nested(request: &AddRequest) -> HashSet<PathBuf> {
     inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_path_buf).collect()
 }
 
-/// Takes from `roots` the directories of dependencies that come from another worktree, or whose lockfile's others do, and returns them.
-fn replaced(
-    donor: &Path,
-    dependencies: &[Dependency],
-    roots: &mut Vec<UntrackedEntry>,
-    left: &mut Vec<LeftEntry>,
-) -> HashSet<PathBuf> {
+/// Takes from the roots the directories of dependencies that come from another worktree, or whose lockfile's others do, and returns them.
+fn replaced(donor: &Path, dependencies: &[Dependency], entries: &mut CarriedEntries<'_>) -> HashSet<PathBuf> {
+    let CarriedEntries { roots, left, .. } = entries;
     let foreign: Vec<&Dependency> = dependencies.iter().filter(|one| one.from != donor).collect();
     let mut replaced: HashSet<PathBuf> = foreign.iter().map(|one| one.path.clone()).collect();
     for root in roots.iter() {
