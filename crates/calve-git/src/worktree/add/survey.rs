@@ -106,9 +106,8 @@ pub(crate) fn survey(
     let mut dependencies = Vec::new();
     if options.ignored == IgnoredEntries::Carry {
         entries.add_ignored(&status.ignored)?;
-        let wanted = |path: &Path| entries.takes(path);
-        let (tracked, roots, changed, worktrees) = (&tracked, &entries.roots, &changed, &repository.worktrees);
-        dependencies = Choice { tracked, donor, roots, worktrees, wanted: &wanted, changed }.dependencies()?;
+        let (tracked, entries, changed, worktrees) = (&tracked, &entries, &changed, &repository.worktrees);
+        dependencies = Choice { tracked, entries, worktrees, changed }.dependencies()?;
     }
     let replaced = replaced(donor, &dependencies, &mut entries);
     if options.changes == UncommittedChanges::Carry {
