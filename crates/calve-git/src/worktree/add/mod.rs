@@ -76,7 +76,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         let place = staged.path();
         let filled = stage::fill(staged, &request, options, &entry, survey);
         let files = filled.map_err(|error| error.of_staged(&place, &request.path))?;
-        entry.seal(&request.repository, &request.target, &staged.path())?;
+        entry.seal(&staged.path())?;
         Ok::<_, Error>(files)
     })?;
     limit_root(&request.path, &entry.index())?;
@@ -91,7 +91,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
 }
 
 /// Finds out what the worktree consists of, by an index of its own.
-fn surveyed(request: &AddRequest, options: &AddOptions, entry: &Registration) -> Result<Survey> {
+fn surveyed(request: &AddRequest, options: &AddOptions, entry: &Registration<'_>) -> Result<Survey> {
     let index_path = entry.index();
     // No files are there yet; these commands look at none.
     let git = entry.git(&request.donor).with("GIT_INDEX_FILE", &index_path);

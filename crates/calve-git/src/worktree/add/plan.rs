@@ -49,6 +49,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
         Ok(services) => make_inputs(&scratch.files, &request, &options, &entry, survey, services)?,
         Err(_) => false,
     };
+    drop(entry);
     let inputs = has_files.then_some(scratch);
     let worktree = request.into_new_worktree();
     Ok(AddPlan { worktree, intent, untracked, tracked_same, tracked_other, secrets, services, inputs })
@@ -84,7 +85,7 @@ fn make_inputs(
     files: &Path,
     request: &AddRequest,
     options: &AddOptions,
-    entry: &Registration,
+    entry: &Registration<'_>,
     mut survey: Survey,
     services: &BTreeMap<String, ServiceConfig>,
 ) -> Result<bool> {

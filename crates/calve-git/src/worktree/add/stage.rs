@@ -27,7 +27,7 @@ pub(crate) fn fill(
     staged: &mut StagedTree<'_>,
     request: &AddRequest,
     options: &AddOptions,
-    entry: &Registration,
+    entry: &Registration<'_>,
     mut survey: Survey,
 ) -> Result<AddedFiles> {
     let mut files = clone_files(staged, request, options, &mut survey)?;

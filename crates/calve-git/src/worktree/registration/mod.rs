@@ -50,25 +50,19 @@ fn take_turn(common: &Path) -> Result<File> {
     lock_directory(common)
 }
 
-/// An entry that git does not show yet. Dropped, it is gone, and so is a branch that was made for it.
-pub(crate) struct Registration {
+/// An entry that git does not show yet.
+pub(crate) struct Registration<'r> {
+    request: &'r AddRequest,
     pub(crate) directory: PathBuf,
-    common: PathBuf,
-    worktree: PathBuf,
     journal: Option<File>,
     made_branch: Option<(String, String)>,
-    /// A new branch gets a mark of an untrusted commit, because it outlives the worktree's.
-    of_commit: Provenance,
+    /// The entry goes when this is dropped, and a branch that was made for it.
+    is_taken_back: bool,
 }
 
-impl Registration {
-    fn new(directory: PathBuf, worktree: PathBuf, request: &AddRequest) -> Registration {
-        let (common, of_commit) = (request.repository.common.clone(), request.of_commit);
-        Registration { directory, common, worktree, journal: None, made_branch: None, of_commit }
-    }
-
+impl<'r> Registration<'r> {
     /// Makes a worktree's entry, if no run, rebase or bisection has the branch. git called it free just before; [`Registration::seal`] asks again.
-    pub(crate) fn begin(request: &AddRequest) -> Result<Registration> {
+    pub(crate) fn begin(request: &'r AddRequest) -> Result<Self> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
         let _turn = take_turn(common)?;
@@ -77,35 +71,36 @@ impl Registration {
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
         let directory = new_directory(&all, &identifier(path))?;
-        let mut entry = Registration::new(directory, path.clone(), request);
+        let mut entry = Self { request, directory, journal: None, made_branch: None, is_taken_back: true };
         // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
         write_at_once(&entry.directory.join(LOCKED), BEING_MADE.as_bytes())?;
-        entry.note_provenance(request)?;
+        entry.note_provenance()?;
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
         lock(journal.file(), journal.path(), FlockOperation::NonBlockingLockExclusive)?;
         journal.write_all(path.as_os_str().as_bytes())?;
         journal.write_all(b"\n")?;
         entry.journal = Some(File::from(journal));
-        entry.fill(request, OsStr::new("../.."))?;
+        entry.fill(OsStr::new("../.."))?;
         Ok(entry)
     }
 
     /// Makes the entry of a worktree that is only planned in `directory`, which is outside of the repository, after the checks of
     /// [`Registration::begin`].
-    pub(crate) fn planned(request: &AddRequest, directory: PathBuf) -> Result<Registration> {
+    pub(crate) fn planned(request: &'r AddRequest, directory: PathBuf) -> Result<Self> {
         let common = &request.repository.common;
         {
             let _turn = take_turn(common)?;
             check_branch(&request.repository, request.target.branch.as_deref())?;
         }
         fs_err::create_dir(&directory)?;
-        let entry = Registration::new(directory, PathBuf::new(), request);
-        entry.note_provenance(request)?;
-        entry.fill(request, common.as_os_str())?;
+        let entry = Self { request, directory, journal: None, made_branch: None, is_taken_back: false };
+        entry.note_provenance()?;
+        entry.fill(common.as_os_str())?;
         Ok(entry)
     }
 
-    fn note_provenance(&self, request: &AddRequest) -> Result<()> {
+    fn note_provenance(&self) -> Result<()> {
+        let request = self.request;
         let oid = &request.target.oid;
         match request.provenance {
             Provenance::Untrusted => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
@@ -115,7 +110,8 @@ impl Registration {
     }
 
     /// Writes what git and Calve read in an entry. `common`: the repository's directory, as seen from there.
-    fn fill(&self, request: &AddRequest, common: &OsStr) -> Result<()> {
+    fn fill(&self, common: &OsStr) -> Result<()> {
+        let request = self.request;
         fs_err::write(self.directory.join("commondir"), [common.as_bytes(), b"\n"].concat())?;
         let head = match &request.target.branch {
             Some(branch) => format!("ref: refs/heads/{branch}\n"),
@@ -124,17 +120,17 @@ impl Registration {
         fs_err::write(self.directory.join("HEAD"), head)?;
         entries::note_donor(&self.directory, &request.donor)?;
         fs_err::write(self.directory.join(DATA_SOURCE), request.data_source.as_deref().unwrap_or(NO_SOURCE))?;
-        self.copy_settings(request)
+        self.copy_settings()
     }
 
     /// Copies the donor's own settings (`extensions.worktreeConfig`) as git does, without those about its place, and its sparse checkout's list.
-    fn copy_settings(&self, request: &AddRequest) -> Result<()> {
-        if request.is_sparse {
+    fn copy_settings(&self) -> Result<()> {
+        if self.request.is_sparse {
             fs_err::create_dir_all(self.directory.join("info"))?;
-            self.copy_file("info/sparse-checkout", request)?;
+            self.copy_file("info/sparse-checkout")?;
         }
-        let is_there = request.repository.is_set("extensions.worktreeconfig");
-        if !is_there || !self.copy_file("config.worktree", request)? {
+        let is_there = self.request.repository.is_set("extensions.worktreeconfig");
+        if !is_there || !self.copy_file("config.worktree")? {
             return Ok(());
         }
         let to = self.directory.join("config.worktree");
@@ -142,14 +138,14 @@ impl Registration {
             let arguments =
                 ["config".as_ref(), "--file".as_ref(), to.as_os_str(), "--unset-all".as_ref(), name.as_ref()];
             // It fails where there is no such setting.
-            request.repository.git().output(&arguments)?;
+            self.request.repository.git().output(&arguments)?;
         }
         Ok(())
     }
 
     /// Copies one of the donor's own files in the repository, if there is one.
-    fn copy_file(&self, name: &str, request: &AddRequest) -> Result<bool> {
-        let found = if_there(fs_err::read(Git::at(&request.donor).own_file(name)?))?;
+    fn copy_file(&self, name: &str) -> Result<bool> {
+        let found = if_there(fs_err::read(Git::at(&self.request.donor).own_file(name)?))?;
         Ok(found.map(|bytes| fs_err::write(self.directory.join(name), bytes)).transpose()?.is_some())
     }
 
@@ -163,14 +159,15 @@ impl Registration {
     }
 
     /// Makes the branch and points the worktree's `.git` here, as the last step before the worktree gets its name.
-    pub(crate) fn seal(&mut self, repository: &Repository, target: &AddTarget, files: &Path) -> Result<()> {
-        let turn = take_turn(&self.common)?;
+    pub(crate) fn seal(&mut self, files: &Path) -> Result<()> {
+        let AddRequest { repository, target, of_commit, .. } = self.request;
+        let turn = take_turn(&repository.common)?;
         if let Some(branch) = &target.branch {
             let (git, names) = (repository.git(), repository.references.names_of(branch));
-            if may_be_checked_out(&self.common, &self.directory, &names)? {
+            if may_be_checked_out(&repository.common, &self.directory, &names)? {
                 check_free(&repository::list(&git)?, branch)?;
             }
-            if !target.is_new || may_be_there(&self.common, branch)? {
+            if !target.is_new || may_be_there(&repository.common, branch)? {
                 check_unmoved(&git, branch, target)?;
             }
             if target.is_new {
@@ -184,7 +181,8 @@ impl Registration {
                     let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
                     git.run_holding(&turn, &["branch", "--quiet", &follow, branch])?;
                 }
-                if self.of_commit.is_untrusted() {
+                // This mark outlives that of the worktree.
+                if of_commit.is_untrusted() {
                     git.run_holding(&turn, &["config", &format!("branch.{branch}.{BRANCH_MARK}"), "true"])?;
                 }
             }
@@ -196,22 +194,21 @@ impl Registration {
 
     /// Shows the worktree to git, because it has its name now.
     pub(crate) fn show(mut self) -> Result<()> {
-        show(&self.directory, &self.worktree)?;
-        self.journal = None;
-        self.made_branch = None;
-        self.worktree = PathBuf::new();
+        show(&self.directory, &self.request.path)?;
+        self.is_taken_back = false;
         Ok(())
     }
 }
 
-impl Drop for Registration {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        if self.worktree.as_os_str().is_empty() {
+        if !self.is_taken_back {
             return;
         }
         if let Some((branch, oid)) = self.made_branch.take() {
-            let turn = take_turn(&self.common);
-            let _ = delete_branch(&self.common, &branch, &oid);
+            let common = &self.request.repository.common;
+            let turn = take_turn(common);
+            let _ = delete_branch(common, &branch, &oid);
             drop(turn);
         }
         let _ = remove(&self.directory);
