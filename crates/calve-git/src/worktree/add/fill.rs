@@ -77,12 +77,12 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     // After the mark, by which it runs no code of the worktree.
     let git = Git::at(&here);
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &head])?));
-    let survey = survey(&request, &wanted, index, None)?;
+    let survey = survey(&request, index, None)?;
     let mut untracked = survey.carried(&request.donor);
-    let (changed, audited) = carry(&request, options, &survey, &mut untracked)?;
+    let (changed, audited) = carry(&request, &survey, &mut untracked)?;
     let audit = match audited.is_empty() {
         true => AuditReport::default(),
-        false => escape::audit(&here, &request.donor, &audit_options(&request, audited, &options.clone))?,
+        false => escape::audit(&here, &request.donor, &audit_options(&request, audited))?,
     };
     let (path, donor, provenance) = (here, request.donor, request.provenance);
     Ok(FillReport { path, donor, provenance, untracked, changed, audit })
@@ -92,7 +92,6 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
 /// carried, now or before.
 fn carry(
     request: &AddRequest,
-    options: &AddOptions,
     survey: &Survey,
     untracked: &mut CarriedFiles,
 ) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
@@ -121,7 +120,7 @@ fn carry(
         } else if !leads_through_no_link(here, &path, true)? {
             left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
         } else {
-            let mut clone = options.clone.clone();
+            let mut clone = request.options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;
             // Nothing here would make the next one.
             clone.spares = None;

@@ -17,6 +17,7 @@ use crate::worktree::add::target::{self, AddTarget};
 
 /// The request, in terms of one repository.
 pub(crate) struct AddRequest {
+    pub(crate) options: AddOptions,
     pub(crate) repository: Repository,
     pub(crate) donor: PathBuf,
     pub(crate) target: AddTarget,
@@ -88,6 +89,7 @@ impl AddRequest {
             Trust::Yes => Provenance::TrustedByUser,
         };
         Ok(AddRequest {
+            options: options.clone(),
             repository,
             donor,
             target,

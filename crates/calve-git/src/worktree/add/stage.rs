@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::escape::{self, AuditOptions, AuditReport, Fix};
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::notes::{is_worktree, take_notes};
-use crate::worktree::add::options::{AddOptions, AddWarning};
+use crate::worktree::add::options::AddWarning;
 use crate::worktree::add::report::AddedFiles;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::{Selector, rules_below, selection};
@@ -23,21 +23,16 @@ use crate::worktree::registration::Registration;
 use crate::worktree::tracked::{TrackedCounts, TrackedFiles};
 
 /// Fills the staged tree, and puts right what points out of it.
-pub(crate) fn fill(
-    staged: &mut StagedTree<'_>,
-    request: &AddRequest,
-    options: &AddOptions,
-    entry: &Registration<'_>,
-    mut survey: Survey,
-) -> Result<AddedFiles> {
-    let mut files = clone_files(staged, request, options, &mut survey)?;
+pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut survey: Survey) -> Result<AddedFiles> {
+    let request = entry.request;
+    let mut files = clone_files(staged, request, &mut survey)?;
     remove_nested(staged, request, &survey.plan, &mut files.untracked.left)?;
     // A spare has them, and a program could use the donor's database by them.
     remove_own_env_files(&staged.path(), &files.untracked.env_files)?;
     let tracked_below = tracked_below(&survey.tracked, &files.untracked.carried);
     let git = entry.git(&staged.path());
     let commit = (&*request.target.oid, request.is_sparse);
-    let threads = options.clone.threads;
+    let threads = request.options.clone.threads;
     files.tracked = survey.tracked.check_out(&git, &entry.index(), commit, &request.repository, threads)?;
     files.warnings.extend(files.tracked.said.clone().map(AddWarning::Git));
     if survey.may_show {
@@ -47,18 +42,13 @@ pub(crate) fn fill(
         }
     }
     files.untracked.settle();
-    files.audit = audit(staged, request, options, &files.untracked.carried, &tracked_below)?;
+    files.audit = audit(staged, request, &files.untracked.carried, &tracked_below)?;
     Ok(files)
 }
 
 /// Clones what comes from the donor, and from the worktrees that directories of dependencies come from.
-fn clone_files(
-    staged: &mut StagedTree<'_>,
-    request: &AddRequest,
-    options: &AddOptions,
-    survey: &mut Survey,
-) -> Result<AddedFiles> {
-    let donor = &request.donor;
+fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut Survey) -> Result<AddedFiles> {
+    let AddRequest { donor, options, .. } = request;
     let mut untracked = survey.carried(donor);
     let mut clone = options.clone.clone();
     clone.spares = survey.spare.take();
@@ -142,7 +132,6 @@ fn tracked_below(tracked: &TrackedFiles, carried: &[PathBuf]) -> HashSet<PathBuf
 fn audit(
     staged: &mut StagedTree<'_>,
     request: &AddRequest,
-    options: &AddOptions,
     carried: &[PathBuf],
     tracked_below: &HashSet<PathBuf>,
 ) -> Result<AuditReport> {
@@ -158,13 +147,14 @@ fn audit(
         names,
         will_be: Some(request.path.clone()),
         tracked: Some(tracked_below.clone()),
-        ..audit_options(request, carried.to_vec(), &options.clone)
+        ..audit_options(request, carried.to_vec())
     };
     escape::audit(&staged.path(), &request.donor, &audit)
 }
 
 /// Returns how the carried entries of a worktree are looked through for references into others.
-pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>, clone: &CloneOptions) -> AuditOptions {
+pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>) -> AuditOptions {
+    let clone = &request.options.clone;
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare && one.path != request.path);
     AuditOptions {
         fix: Fix::Yes,

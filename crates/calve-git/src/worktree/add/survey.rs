@@ -23,7 +23,7 @@ use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::ignored::{self, CarriedEntries};
 use crate::worktree::add::input_paths::InputPaths;
-use crate::worktree::add::options::{AddOptions, AddWarning, IgnoredEntries, UncommittedChanges};
+use crate::worktree::add::options::{AddWarning, IgnoredEntries, UncommittedChanges};
 use crate::worktree::add::report::CarriedFiles;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::Selector;
@@ -73,11 +73,10 @@ impl Survey {
 /// Finds the parts of the new worktree. `index` returns the commit's index, `git` tells its files' conversion: both run while git looks at the donor.
 pub(crate) fn survey(
     request: &AddRequest,
-    options: &AddOptions,
     index: impl FnOnce() -> Result<Index> + Send,
     git: Option<&Git>,
 ) -> Result<Survey> {
-    let AddRequest { repository, donor, .. } = request;
+    let AddRequest { options, repository, donor, .. } = request;
     let at_donor = Git::at(donor);
     let mut spare = spares::of_donor(donor, &options.clone)?;
     let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;

@@ -52,7 +52,7 @@ fn take_turn(common: &Path) -> Result<File> {
 
 /// An entry that git does not show yet.
 pub(crate) struct Registration<'r> {
-    request: &'r AddRequest,
+    pub(crate) request: &'r AddRequest,
     pub(crate) directory: PathBuf,
     journal: Option<File>,
     made_branch: Option<(String, String)>,
