@@ -161,17 +161,12 @@ fn path_in(folder: &[u8], name: &[u8]) -> GitPath {
 
 /// Leaves out paths below others: git tells of an untracked directory otherwise when it is asked about something in it.
 fn outermost(mut paths: Vec<GitPath>) -> Vec<GitPath> {
-    paths.sort_by(|a, b| Path::new(OsStr::from_bytes(a)).cmp(Path::new(OsStr::from_bytes(b))));
-    let mut kept: Vec<GitPath> = Vec::new();
-    for path in paths {
-        let is_below = kept.last().is_some_and(|above| {
-            path.strip_prefix(above.as_slice()).is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
-        });
-        if !is_below {
-            kept.push(path);
-        }
+    fn path(bytes: &[u8]) -> &Path {
+        Path::new(OsStr::from_bytes(bytes))
     }
-    kept
+    paths.sort_by(|a, b| path(a).cmp(path(b)));
+    paths.dedup_by(|path_below, above| path(path_below).starts_with(path(above)));
+    paths
 }
 
 #[cfg(test)]
