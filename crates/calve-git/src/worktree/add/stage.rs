@@ -10,6 +10,7 @@ use calve_core::{CloneOptions, CloneReport, UnreadableEntry};
 use crate::environment::remove_own_env_files;
 use crate::error::Result;
 use crate::escape::{self, AuditOptions, AuditReport, Fix};
+use crate::paths::path_of;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::notes::{is_worktree, take_notes};
 use crate::worktree::add::options::AddWarning;
@@ -20,16 +21,28 @@ use crate::worktree::add::shown::shown;
 use crate::worktree::add::spares;
 use crate::worktree::add::survey::Survey;
 use crate::worktree::registration::Registration;
-use crate::worktree::tracked::{TrackedCounts, TrackedFiles};
+use crate::worktree::tracked::TrackedCounts;
 
 /// Fills the staged tree, and puts right what points out of it.
 pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut survey: Survey) -> Result<AddedFiles> {
     let request = entry.request;
     let mut files = clone_files(staged, request, &mut survey)?;
-    remove_nested(staged, request, &survey.plan, &mut files.untracked.left)?;
+    // Worktrees of other repositories: each has a `.git` file, and the files beside it are that worktree.
+    for pointer in survey.plan.pointers() {
+        if is_worktree(&request.donor.join(&pointer))
+            && let Some(directory) = pointer.parent()
+            && staged.remove(directory)? > 0
+        {
+            let left = LeftEntry { path: directory.to_path_buf(), reason: LeftBehindReason::NestedWorktree };
+            files.untracked.left.push(left);
+        }
+    }
     // A spare has them, and a program could use the donor's database by them.
     remove_own_env_files(&staged.path(), &files.untracked.env_files)?;
-    let tracked_below = tracked_below(&survey.tracked, &files.untracked.carried);
+    let carried = files.untracked.carried.iter().map(|root| root.as_os_str().as_encoded_bytes());
+    let below = carried.flat_map(|root| survey.tracked.at_or_below(root));
+    // The commit tracks them although they are ignored.
+    let tracked_below: HashSet<PathBuf> = below.map(|path| path_of(path)).collect();
     let git = entry.git(&staged.path());
     let commit = (&*request.target.oid, request.is_sparse);
     let threads = request.options.clone.threads;
@@ -42,7 +55,9 @@ pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut su
         }
     }
     files.untracked.settle();
-    files.audit = audit(staged, request, &files.untracked.carried, &tracked_below)?;
+    if !files.untracked.carried.is_empty() {
+        files.audit = audit(staged, request, files.untracked.carried.clone(), tracked_below)?;
+    }
     Ok(files)
 }
 
@@ -104,40 +119,13 @@ fn clone_part(
     Ok(())
 }
 
-/// Removes worktrees of other repositories: each has a `.git` file, and the files beside it are that worktree.
-fn remove_nested(
-    staged: &StagedTree<'_>,
-    request: &AddRequest,
-    plan: &Selector,
-    left: &mut Vec<LeftEntry>,
-) -> Result<()> {
-    for pointer in plan.pointers() {
-        if is_worktree(&request.donor.join(&pointer))
-            && let Some(directory) = pointer.parent()
-            && staged.remove(directory)? > 0
-        {
-            left.push(LeftEntry { path: directory.to_path_buf(), reason: LeftBehindReason::NestedWorktree });
-        }
-    }
-    Ok(())
-}
-
-/// Returns the entries that the commit tracks although they are ignored.
-fn tracked_below(tracked: &TrackedFiles, carried: &[PathBuf]) -> HashSet<PathBuf> {
-    let below = carried.iter().flat_map(|root| tracked.at_or_below(root.as_os_str().as_encoded_bytes()));
-    below.map(|path| crate::paths::path_of(path)).collect()
-}
-
 /// Puts right what points out of the copy, before anybody can see it.
 fn audit(
     staged: &mut StagedTree<'_>,
     request: &AddRequest,
-    carried: &[PathBuf],
-    tracked_below: &HashSet<PathBuf>,
+    carried: Vec<PathBuf>,
+    tracked_below: HashSet<PathBuf>,
 ) -> Result<AuditReport> {
-    if carried.is_empty() {
-        return Ok(AuditReport::default());
-    }
     let names = staged.take_names().map(|mut names| {
         // git may have written them.
         tracked_below.iter().for_each(|path| names.made(path));
@@ -146,8 +134,8 @@ fn audit(
     let audit = AuditOptions {
         names,
         will_be: Some(request.path.clone()),
-        tracked: Some(tracked_below.clone()),
-        ..audit_options(request, carried.to_vec())
+        tracked: Some(tracked_below),
+        ..audit_options(request, carried)
     };
     escape::audit(&staged.path(), &request.donor, &audit)
 }
