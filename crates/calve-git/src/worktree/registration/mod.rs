@@ -226,8 +226,7 @@ fn show(directory: &Path, worktree: &Path) -> Result<()> {
 /// Returns the name of git's own directory for a worktree, as git makes it: a character that a reference may not have becomes a dash.
 fn identifier(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut id: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect();
+    let mut id = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), "-");
     while id.contains("..") {
         id = id.replace("..", ".-");
     }

@@ -21,7 +21,7 @@ use crate::paths::path_of;
 use crate::repository::Worktree;
 use crate::worktree::add::ignored::CarriedEntries;
 use crate::worktree::add::ignored::dependency_names::dependency;
-use crate::worktree::status::{GitPath, Status, UntrackedEntry};
+use crate::worktree::status::{GitPath, Status, UntrackedEntry, split};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
 use fit::{Fit, Judge};
@@ -298,8 +298,7 @@ fn changed(directory: &Directory) -> Option<Time> {
 fn lockfiles(target: &Index) -> BTreeMap<GroupKey, Group<'_>> {
     let mut groups: BTreeMap<GroupKey, Group<'_>> = BTreeMap::new();
     for entry in &target.entries {
-        let name = memchr::memrchr(b'/', &entry.path).map_or(&entry.path[..], |slash| &entry.path[slash + 1..]);
-        let Some(installer) = Installer::of_lockfile(name) else { continue };
+        let Some(installer) = Installer::of_lockfile(split(&entry.path).1) else { continue };
         let path = path_of(&entry.path);
         if let Some(beside) = path.parent().filter(|_| dependency(&path).is_none()) {
             let group = groups.entry((beside.to_path_buf(), installer.kind())).or_default();
