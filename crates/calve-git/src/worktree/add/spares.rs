@@ -37,14 +37,9 @@ pub(crate) fn requested(request: &AddRequest) -> Option<SparesRequest> {
 
 /// Returns where spares of the whole donor are, if there are to be any.
 pub(crate) fn of_donor(donor: &Path, options: &CloneOptions) -> Result<Option<SpareUse>> {
-    let Some(using) = &options.spares else { return Ok(None) };
-    let made_without = vec![WITHOUT.to_owned()];
-    let wanted = Spares::at(&using.home).are_wanted(donor, &made_without)?;
-    Ok(wanted.then(|| {
-        let mut using = using.clone();
-        using.made_without = made_without;
-        using
-    }))
+    let Some(mut using) = options.spares.clone() else { return Ok(None) };
+    using.made_without = vec![WITHOUT.to_owned()];
+    Ok(Spares::at(&using.home).are_wanted(donor, &using.made_without)?.then_some(using))
 }
 
 /// Returns the roots of which there are spares, and which are nothing but ignored.
