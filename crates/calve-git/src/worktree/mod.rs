@@ -32,8 +32,8 @@ pub use merged::{MergedWorktree, is_still_merged, merged};
 pub use processes::{WorktreeProcess, processes};
 pub use prune::{KeptEntry, PruneReport, plan_prune, prune};
 pub use remove::{
-    BranchFate, GoingBranch, Meanwhile, RemovalPlan, RemovalSteps, RemoveWorktreeOptions,
-    WorktreeRemoveReport, find_all, plan_removal, remove,
+    BranchFate, GoingBranch, Meanwhile, RemovalPlan, RemovalSteps, RemoveWorktreeOptions, WorktreeRemoveReport,
+    find_all, plan_removal, remove,
 };
 pub use tracked::{NotClonedReason, TrackedCounts};
 pub use unsaved::KeptFiles;

@@ -409,7 +409,8 @@ impl<'r> Going<'r> {
 /// goes back to it.
 fn is_in_use(repository: &Repository, names: &HashSet<String>) -> Result<bool> {
     let common = &repository.common;
-    let has_it = |one: &Worktree| one.branch.as_ref().is_some_and(|branch| names.contains(&format!("refs/heads/{branch}")));
+    let has_it =
+        |one: &Worktree| one.branch.as_ref().is_some_and(|branch| names.contains(&format!("refs/heads/{branch}")));
     // Mostly no HEAD names it, and git need not be asked.
     if registration::may_be_checked_out(common, Path::new(""), names)?
         && repository::list(&repository.git_to_ask())?.iter().any(has_it)

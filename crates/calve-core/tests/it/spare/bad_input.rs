@@ -359,7 +359,9 @@ fn what_is_left_out_is_left_out_of_the_spare_too() {
     // What a selection does not take is removed from a spare, old and new.
     fixture.refill();
     Tree::new(fixture.src()).file("d/newer", "1");
-    let takes = |path: &Path, _| if path.starts_with("d/e") || path.ends_with("newer") { Decision::Leave } else { Decision::Take };
+    let takes = |path: &Path, _| {
+        if path.starts_with("d/e") || path.ends_with("newer") { Decision::Leave } else { Decision::Take }
+    };
     let mut selecting = fixture.options();
     selecting.exclude.clone_from(&options.like.exclude);
     selecting.select = Some(Selection::new(takes));

@@ -90,11 +90,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
 
 /// Carries the entries of `untracked`, which has those that were carried afterwards. Returns those that changed meanwhile, and those that were
 /// carried, now or before.
-fn carry(
-    request: &AddRequest,
-    survey: &Survey,
-    untracked: &mut CarriedFiles,
-) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let here = &request.path;
     let shown = planned(request, survey, untracked, &request.repository.own)?;
     let CarriedFiles { carried, env_files, left, dependencies } = untracked;

@@ -180,7 +180,8 @@ fn compared(
         Ok::<_, Error>((index, donor_index, conversions))
     };
     let (status, found) = std::thread::scope(|scope| {
-        let status = scope.spawn(|| known.and_then(|known| known.status(at_donor)).unwrap_or_else(|| Status::read(at_donor)));
+        let status =
+            scope.spawn(|| known.and_then(|known| known.status(at_donor)).unwrap_or_else(|| Status::read(at_donor)));
         let found = look();
         (joined(status), found)
     });
