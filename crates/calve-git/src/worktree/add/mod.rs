@@ -10,7 +10,6 @@ pub(crate) mod plan;
 pub(crate) mod post_checkout;
 pub(crate) mod report;
 pub(crate) mod request;
-pub(crate) mod revision;
 pub(crate) mod selector;
 pub(crate) mod shown;
 pub(crate) mod spares;

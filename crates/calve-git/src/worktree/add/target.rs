@@ -7,9 +7,8 @@ use crate::repository::standing::WorktreeState;
 use crate::repository::{Repository, Worktree};
 use crate::transfer_failure::TransferFailure;
 use crate::trust::{Provenance, note_fetch};
-use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers};
+use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers, commit, pull_request};
 use crate::worktree::add::options::AddOptions;
-use crate::worktree::add::revision::{commit, pull_request};
 
 /// The commit that a worktree is made of, and its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]

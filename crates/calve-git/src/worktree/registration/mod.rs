@@ -332,7 +332,7 @@ fn may_be_there(common: &Path, branch: &str) -> Result<bool> {
 
 /// Fails unless the branch is as it was when it was looked up: another run may have made it, or taken its own away again.
 fn check_unmoved(git: &Git, branch: &str, target: &AddTarget) -> Result<()> {
-    let now = crate::worktree::add::revision::branch_tip(git, branch)?;
+    let now = crate::worktree::add::meaning::branch_tip(git, branch)?;
     let expected = (!target.is_new).then_some(&target.oid);
     if now.as_ref() == expected {
         return Ok(());
