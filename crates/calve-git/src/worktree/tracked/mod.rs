@@ -224,11 +224,7 @@ impl TrackedFiles {
                 let wanted = by_git.iter().map(|(_, oid, _)| oid.as_str()).collect();
                 missing = fetch_missing(&repository.git_to_fetch(), remote, commit, wanted)?;
             }
-            let mut list = Vec::new();
-            for (path, ..) in &by_git {
-                list.extend_from_slice(path);
-                list.push(0);
-            }
+            let list: Vec<u8> = by_git.iter().flat_map(|(path, ..)| [&path[..], b"\0"].concat()).collect();
             // A filter that fails and is not required says so, and its files are as stored.
             let written = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
             let (_, heard) = match (written, missing) {
@@ -369,37 +365,24 @@ fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> 
 /// connection for each. Returns the error about objects that the remote did not send.
 fn fetch_missing(git: &Git, remote: &str, commit: &str, wanted: HashSet<&str>) -> Result<Option<Error>> {
     let objects = git.run(&["rev-list", "--objects", "--no-object-names", "--missing=print", "--no-walk", commit])?;
-    let (mut list, mut files) = (Vec::new(), 0);
-    for oid in objects.split(|&byte| byte == b'\n').filter_map(|line| line.strip_prefix(b"?")) {
-        if std::str::from_utf8(oid).is_ok_and(|oid| wanted.contains(oid)) {
-            list.extend_from_slice(oid);
-            list.push(b'\n');
-            files += 1;
-        }
+    let missing =
+        objects.split(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line.strip_prefix(b"?")?).ok());
+    let missing: Vec<&str> = missing.filter(|oid| wanted.contains(oid)).collect();
+    if missing.is_empty() {
+        return Ok(None);
     }
-    if !list.is_empty() {
-        let fetch = [
-            &["-c", "fetch.negotiationAlgorithm=noop", "fetch", remote][..],
-            &[
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--recurse-submodules=no",
-                "--filter=blob:none",
-                "--stdin",
-            ],
-        ];
-        match git.fed(&fetch.concat(), &list) {
-            // Another remote may have them: `checkout-index` goes on from here, and says what it does not get.
-            Ok(_) => {}
-            Err(Error::Git { said, .. }) => {
-                let (remote, said) = (ShownPath(remote), said.trim());
-                let of = if files == 1 { "1 file are" } else { &format!("{files} files are") };
-                let text = format!("the contents of {of} still on `{remote}`, which did not send them: {said}");
-                return Ok(Some(Error::refused(text, Remedy::GoOnline)));
-            }
-            Err(other) => return Err(other),
+    let without_negotiation = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", remote];
+    let only_these = ["--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none"];
+    let list = missing.join("\n") + "\n";
+    match git.fed(&[&without_negotiation[..], &only_these, &["--stdin"]].concat(), list.as_bytes()) {
+        // Another remote may have them: `checkout-index` goes on from here, and says what it does not get.
+        Ok(_) => Ok(None),
+        Err(Error::Git { said, .. }) => {
+            let (remote, said) = (ShownPath(remote), said.trim());
+            let of = if missing.len() == 1 { "1 file are" } else { &format!("{} files are", missing.len()) };
+            let text = format!("the contents of {of} still on `{remote}`, which did not send them: {said}");
+            Ok(Some(Error::refused(text, Remedy::GoOnline)))
         }
+        Err(other) => Err(other),
     }
-    Ok(None)
 }
