@@ -68,7 +68,8 @@ fn intent(request: &AddRequest) -> AddIntent {
 fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let (path, parent) = request.place.make_parent()?;
     request.path = path;
-    let spares_request = spares::requested(&request);
+    let is_untrusted = request.provenance.is_untrusted();
+    let spares_request = request.config.spares.filter(|wanted| wanted.count > 0 && !is_untrusted);
     let mut entry = Registration::begin(&request)?;
     let survey = surveyed(&entry)?;
     let (mut files, staged) = stage_in(parent, &request.path, &request.options.clone, |staged| {
@@ -80,7 +81,7 @@ fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     limit_root(&request.path, &entry.index())?;
     entry.show()?;
     files.warnings.extend(staged.warnings.into_iter().map(AddWarning::Engine));
-    let post_checkout = match request.provenance.is_untrusted() {
+    let post_checkout = match is_untrusted {
         true => None,
         false => post_checkout(&request.repository, &request.path, &request.target.oid)?,
     };

@@ -85,7 +85,8 @@ impl AddRequest {
             return Err(gone.standing.refusal(&path));
         }
         let of_commit = match options.trust {
-            Trust::No => target::provenance(&repository, &target)?,
+            Trust::No if target.pull_request.is_some() => Provenance::Untrusted,
+            Trust::No => repository.provenance_of(&target.oid, target.branch.as_deref())?,
             Trust::Yes => Provenance::TrustedByUser,
         };
         Ok(AddRequest {

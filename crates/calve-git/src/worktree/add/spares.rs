@@ -11,10 +11,9 @@ use calve_core::options::SpareUse;
 use calve_core::spares::{SpareOptions, Spares};
 use calve_core::{Choice, CloneOptions, CloneReport, Strategy, UnreadableEntry, clone_tree};
 
-use crate::config::SparesRequest;
 use crate::error::Result;
 use crate::repository::Repository;
-use crate::worktree::add::request::{AddRequest, no_donor};
+use crate::worktree::add::request::no_donor;
 use crate::worktree::add::selector::{Selector, rules_below};
 use crate::worktree::status::UntrackedEntry;
 
@@ -28,11 +27,6 @@ pub fn of_worktree(start: &Path, options: &mut SpareOptions) -> Result<PathBuf> 
     options.staged = true;
     options.like.exclude = vec![WITHOUT.to_owned()];
     Ok(root)
-}
-
-/// Returns how many spares of the donor its configuration asks for.
-pub(crate) fn requested(request: &AddRequest) -> Option<SparesRequest> {
-    request.config.spares.filter(|wanted| wanted.count > 0 && !request.provenance.is_untrusted())
 }
 
 /// Returns where spares of the whole donor are, if there are to be any.

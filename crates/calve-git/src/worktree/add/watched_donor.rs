@@ -105,7 +105,8 @@ fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
                 return;
             }
         }
-        let path = path_in(bytes, name.to_bytes());
+        let name = name.to_bytes();
+        let path = if bytes.is_empty() { name.to_vec() } else { [bytes, b"/", name].concat() };
         if kind == EntryKind::Directory && now == ListedEntry::Directory && folders.contains_key(path.as_slice()) {
             return;
         }
@@ -153,10 +154,6 @@ fn folders(index: &Index) -> HashMap<&[u8], Folder<'_>> {
     }
     folders.entry(last).or_default().append(&mut names);
     folders
-}
-
-fn path_in(folder: &[u8], name: &[u8]) -> GitPath {
-    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
 /// Leaves out paths below others: git tells of an untracked directory otherwise when it is asked about something in it.

@@ -70,7 +70,12 @@ impl<'r> Registration<'r> {
         check_branch(repository, target.branch.as_deref())?;
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
-        let directory = new_directory(&all, &identifier(path))?;
+        let id = identifier(path);
+        // git, too, adds numbers.
+        let directory = numbered(|number| {
+            let directory = all.join(if number == 0 { id.clone() } else { format!("{id}{number}") });
+            fs_err::create_dir(&directory).map(|()| directory)
+        })?;
         let mut entry = Self { request, directory, journal: None, made_branch: None, is_taken_back: true };
         // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
         write_at_once(&entry.directory.join(LOCKED), BEING_MADE.as_bytes())?;
@@ -237,14 +242,6 @@ fn identifier(path: &Path) -> String {
         id.push('-');
     }
     if id.is_empty() { "worktree".to_owned() } else { id }
-}
-
-/// Makes a directory with a new name; git, too, adds numbers.
-fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
-    Ok(numbered(|number| {
-        let directory = all.join(if number == 0 { id.to_owned() } else { format!("{id}{number}") });
-        fs_err::create_dir(&directory).map(|()| directory)
-    })?)
 }
 
 /// How the maker of an entry is, going by the journal of it that was opened.
