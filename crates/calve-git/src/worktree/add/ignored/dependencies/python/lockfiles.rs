@@ -43,18 +43,14 @@ pub(crate) fn uv(text: &str) -> Option<Vec<Locked>> {
             continue;
         }
         let groups = ["dev-dependencies", "optional-dependencies"].map(|key| table(packages[at], key));
-        let groups = groups.into_iter().flatten().flatten();
-        let groups = groups.map(|(group, needed)| (group.get_ref().to_string(), tables_of(needed.get_ref())));
+        let groups = groups.into_iter().flatten().flat_map(|groups| groups.keys().map(move |group| (groups, group)));
+        let groups = groups.map(|(all, group)| (group.get_ref().to_string(), tables(all, group.get_ref()).collect()));
         let own = (MAIN.to_owned(), tables(packages[at], "dependencies").collect());
         for (group, needed) in groups.chain([own]) {
             follow(&packages, &mut locked, &group, needed);
         }
     }
     is_known.then_some(locked)
-}
-
-fn tables_of<'v, 'd>(value: &'v DeValue<'d>) -> Vec<&'v DeTable<'d>> {
-    value.as_array().into_iter().flatten().filter_map(|value| value.get_ref().as_table()).collect()
 }
 
 fn is_projects_own(package: &DeTable<'_>) -> bool {
