@@ -200,8 +200,8 @@ fn finish(
         let mut surroundings = HookEnvironment::new(&added.path);
         surroundings.main = main;
         surroundings.source = Some(added.donor.clone());
-        surroundings.branch = added.branch.clone().map(Into::into);
-        surroundings.commit = Some(added.head.clone().into());
+        surroundings.branch = added.target.branch.clone().map(Into::into);
+        surroundings.commit = Some(added.target.oid.clone().into());
         surroundings.variables = own.variables.clone().unwrap_or_default();
         consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)?;
     }
@@ -218,7 +218,7 @@ pub struct AddPlan<'h> {
 pub fn plan<'h>(host: &'h dyn Host, options: &AddOptions) -> Result<AddPlan<'h>> {
     let planned = worktree::plan(&options.worktree)?;
     let donor = &planned.worktree.donor;
-    check_env_file(options, donor, &planned.worktree.head)?;
+    check_env_file(options, donor, &planned.worktree.target.oid)?;
     let is_untrusted = planned.worktree.provenance.is_untrusted();
     let source = options.data_from.source(host, donor)?.filter(|_| !is_untrusted);
     let consent = if is_untrusted { Consent::Nothing } else { options.consent };

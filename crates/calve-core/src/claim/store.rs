@@ -79,10 +79,11 @@ impl Shape {
     pub(super) fn serves(&self, options: &CloneOptions) -> bool {
         match (&options.spares, &options.select) {
             // Nothing is missing in a spare but what its patterns leave out, so nothing had to be passed over as unreadable.
-            (Some(using), Some(_)) if !using.made_without.is_empty() => {
+            (Some(using), Some(_)) => {
                 let exclude = options.exclude.iter().chain(&using.made_without);
-                let is_like = self.staged && self.mounts == options.mounts && self.exclude.iter().eq(exclude);
-                is_like && options.internal.plain.is_none()
+                let is_like = self.mounts == options.mounts && self.exclude.iter().eq(exclude);
+                let is_whole = self.staged || self.unreadable == UnreadableEntry::default();
+                is_like && is_whole && self.staged != using.made_without.is_empty() && options.internal.plain.is_none()
             }
             _ => Self::from_options(options, false).as_ref() == Some(self),
         }

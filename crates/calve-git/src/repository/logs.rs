@@ -146,7 +146,7 @@ pub(crate) struct LogLine<'l> {
     pub(crate) old: &'l str,
     pub(crate) new: &'l str,
     unix_s: i64,
-    how: &'l str,
+    pub(crate) how: &'l str,
 }
 
 impl<'l> LogLine<'l> {

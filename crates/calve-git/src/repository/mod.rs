@@ -1,7 +1,7 @@
 //! A repository: its worktrees, its references, and whose work each commit is.
 
 pub(crate) mod entries;
-mod logs;
+pub(crate) mod logs;
 pub(crate) mod opened;
 pub(crate) mod operation;
 pub(crate) mod origins;

@@ -97,10 +97,11 @@ pub fn finish_for_agent(root: &Path, maker: &str) -> Result<()> {
 
 /// Deletes the branch that was made for a worktree, unless it has moved.
 pub fn delete_made_branch(added: &NewWorktree) -> Result<()> {
-    let Some(branch) = added.branch.as_deref().filter(|_| added.is_new_branch) else { return Ok(()) };
+    let Some(branch) = added.target.branch.as_deref().filter(|_| added.target.is_new) else { return Ok(()) };
     let repository = Repository::open(&added.donor)?;
     // Its own entry may still be there, where something keeps it from being removed.
     let has_it = |one: &Worktree| one.branch.as_deref() == Some(branch) && one.path != added.path;
     let is_in_use = || Ok(repository::list(&repository.git())?.iter().any(has_it));
-    delete_unused(&repository.common, branch, &added.head, is_in_use).map(drop)
+    let names = repository.references.names_of(branch);
+    delete_unused(&repository.common, (branch, &names), &added.target.oid, is_in_use).map(drop)
 }

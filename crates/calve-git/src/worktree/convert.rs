@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::internal::{ShownPath, StagedTree, supersede};
+use calve_core::internal::{ShownPath, StageReport, StagedTree, supersede};
 use calve_core::report::{SkipReason, SkippedEntry, TrashedTree};
 use calve_core::{CloneOptions, CloneReport, CloneVerification, Requirement};
 
@@ -45,11 +45,8 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
         .clone()
         .ok_or_else(|| Error::refused("there is no worktree here to convert", Remedy::EnterWorktree))?;
     repository.check_here()?;
-    let elapsed = || started.elapsed();
-    let done =
-        |was_one, trashed| ConvertReport { path: path.clone(), was_one, trashed, kept: None, elapsed: elapsed() };
     if calve_core::internal::is_subvolume(&path)? {
-        return Ok(done(true, None));
+        return Ok(ConvertReport { path, was_one: true, trashed: None, kept: None, elapsed: started.elapsed() });
     }
     check_idle(&path)?;
     let make = |staged: &mut StagedTree<'_>| {
@@ -66,8 +63,8 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
         restat(&repository, &path, &staged.path())?;
         check_idle(&path)
     };
-    let report = supersede(&path, options, make, check_idle).map_err(while_at_work)?;
-    Ok(ConvertReport { kept: report.kept, ..done(false, report.trashed) })
+    let StageReport { trashed, kept, .. } = supersede(&path, options, make, check_idle).map_err(while_at_work)?;
+    Ok(ConvertReport { path, was_one: false, trashed, kept, elapsed: started.elapsed() })
 }
 
 /// Refuses if the engine has left something out, such as a socket: it would be gone with the old directory.

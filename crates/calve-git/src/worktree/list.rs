@@ -9,7 +9,7 @@ use crate::threads::joined;
 use crate::worktree::agent;
 use crate::worktree::registration::open_swept;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorktreeInfo {
     pub worktree: Worktree,
@@ -53,12 +53,9 @@ fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Res
             WorktreeState::Moved(here) => repository.here.as_ref() == Some(here),
             _ => repository.here.as_ref() == Some(&worktree.path),
         },
-        is_dirty: None,
-        ahead: None,
-        behind: None,
-        compared_with: None,
         maker: agent::maker(worktree),
         age: worktree.made().and_then(|made| made.elapsed().ok()),
+        ..WorktreeInfo::default()
     };
     if !worktree.is_usable() {
         return Ok(listed);

@@ -12,7 +12,7 @@ use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::processes::check_idle;
-use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, plan_in};
+use crate::worktree::remove::{RemoveWorktreeOptions, plan_in};
 use crate::worktree::unsaved::reflog;
 
 /// A worktree all of whose commits another branch has.
@@ -79,13 +79,13 @@ pub fn is_still_merged(start: &Path, found: &MergedWorktree) -> Result<bool> {
 /// Returns whether a commit was ever made on a worktree's branch, or in it if HEAD is detached, by the log. Without a log, and of a branch with
 /// an upstream, whose commits were made elsewhere, that is known only if it was merged by a commit.
 fn has_own_commits(repository: &Repository, worktree: &Worktree, merged_into: &str) -> Result<bool> {
-    let log = match (&worktree.branch, &worktree.entry) {
-        (Some(branch), _) => repository.common.join("logs/refs/heads").join(branch),
-        (None, Some(entry)) => entry.join("logs/HEAD"),
+    let (directory, reference) = match (&worktree.branch, &worktree.entry) {
+        (Some(branch), _) => (&repository.common, format!("refs/heads/{branch}")),
+        (None, Some(entry)) => (entry, "HEAD".to_owned()),
         (None, None) => return Ok(false),
     };
     let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
-    match reflog::has_made_commits(&log) {
+    match reflog::has_made_commits(directory, &reference) {
         Some(true) => return Ok(true),
         Some(false) if !has_remote(&git, worktree)? => return Ok(false),
         _ => {}
@@ -117,19 +117,17 @@ fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(S
     {
         return Ok(Some((main.to_owned(), false)));
     }
-    let reference = worktree.branch.as_ref().map(|branch| format!("{branch}@{{upstream}}"));
-    let upstream = match &reference {
-        Some(reference) => git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", reference])?,
-        None => None,
-    };
-    match (upstream, reference) {
-        (Some(upstream), Some(reference)) if has_all(&reference)? => Ok(Some((upstream, false))),
-        _ => match main {
-            Some(main) if has_squashed(repository, git, head, &format!("refs/heads/{main}"))? => {
-                Ok(Some((main.to_owned(), true)))
-            }
-            _ => Ok(None),
-        },
+    if let Some(reference) = worktree.branch.as_ref().map(|branch| format!("{branch}@{{upstream}}"))
+        && let Some(upstream) = git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", &reference])?
+        && has_all(&reference)?
+    {
+        return Ok(Some((upstream, false)));
+    }
+    match main {
+        Some(main) if has_squashed(repository, git, head, &format!("refs/heads/{main}"))? => {
+            Ok(Some((main.to_owned(), true)))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -163,7 +161,7 @@ fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> 
     check_not_here(repository, worktree)?;
     let mut options = RemoveWorktreeOptions { what: Some(worktree.path.clone()), ..RemoveWorktreeOptions::default() };
     options.remove.cancel = cancel.clone();
-    let plan = plan_in(repository, &options, &mut NoSteps)?;
+    let plan = plan_in::<Error>(repository, &options, &mut ())?;
     check_idle(&worktree.path)?;
     Ok(plan.unsaved)
 }

@@ -23,7 +23,7 @@ pub use add::plan::plan;
 pub use add::post_checkout::HookRun;
 pub use add::report::{AddIntent, AddPlan, AddReport, AddedFiles, CarriedFiles, NewWorktree};
 pub use add::spares::of_worktree as spare_of_worktree;
-pub use add::target::BranchStart;
+pub use add::target::{AddTarget, BranchStart};
 pub use agent::{AgentBranch, delete_made_branch, finish_for_agent, for_agent};
 pub use agent_turn::AgentTurn;
 pub use convert::{ConvertReport, convert};
@@ -32,8 +32,8 @@ pub use merged::{MergedWorktree, is_still_merged, merged};
 pub use processes::{WorktreeProcess, processes};
 pub use prune::{KeptEntry, PruneReport, plan_prune, prune};
 pub use remove::{
-    BranchFate, GoingBranch, Meanwhile, NoSteps, RemovalPlan, RemovalSteps, RemoveWorktreeOptions,
-    WorktreeRemoveReport, find_all, plan_removal, remove,
+    BranchFate, GoingBranch, Meanwhile, RemovalPlan, RemovalSteps, RemoveWorktreeOptions, WorktreeRemoveReport,
+    find_all, plan_removal, remove,
 };
 pub use tracked::{NotClonedReason, TrackedCounts};
 pub use unsaved::KeptFiles;

@@ -19,6 +19,7 @@ use crate::paths::is_missing;
 use crate::place::open_directory;
 use crate::remedy::Remedy;
 use crate::repository::entries;
+use crate::repository::logs::Log;
 use crate::repository::operation::{holding, names_one};
 use crate::repository::reference_list::References;
 use crate::repository::standing::WorktreeState;
@@ -26,7 +27,7 @@ use crate::repository::state::LinkedWorktree;
 use crate::repository::{self, Repository, Worktree};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::registration;
-use crate::worktree::unsaved::{self, KeptFiles, Listing, reflog};
+use crate::worktree::unsaved::{self, KeptFiles, reflog};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BranchFate {
@@ -56,11 +57,18 @@ pub struct RemoveWorktreeOptions {
 /// The caller's part in a removal.
 pub trait RemovalSteps<E> {
     /// Lists what the caller knows of that would be lost, such as the data of services.
-    fn unsaved(&mut self, worktree: &Worktree) -> StepResult<Vec<UnsavedItem>, E>;
+    fn unsaved(&mut self, _: &Worktree) -> StepResult<Vec<UnsavedItem>, E> {
+        Ok(Vec::new())
+    }
 
     /// Is called when nothing stands in the way any more, with the worktree still whole.
-    fn before(&mut self, worktree: &Worktree) -> StepResult<Meanwhile, E>;
+    fn before(&mut self, _: &Worktree) -> StepResult<Meanwhile, E> {
+        Ok(Meanwhile::Nothing)
+    }
 }
+
+/// A caller who knows of nothing more.
+impl<E> RemovalSteps<E> for () {}
 
 /// Possible changes during [`RemovalSteps::before`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,20 +77,6 @@ pub enum Meanwhile {
     Nothing,
     /// It took time, in which files may have been saved: everything is looked at once more.
     Changes,
-}
-
-/// A caller who knows of nothing more.
-#[derive(Debug, Clone, Copy)]
-pub struct NoSteps;
-
-impl RemovalSteps<Error> for NoSteps {
-    fn unsaved(&mut self, _: &Worktree) -> Result<Vec<UnsavedItem>> {
-        Ok(Vec::new())
-    }
-
-    fn before(&mut self, _: &Worktree) -> Result<Meanwhile> {
-        Ok(Meanwhile::Nothing)
-    }
 }
 
 /// The removal of a worktree, if nothing changes until then.
@@ -232,13 +226,16 @@ impl<'r> Going<'r> {
     /// Lists what would be lost. Refuses if something needs force, and it was not given.
     fn checked<E: From<Error>>(&self, steps: &mut impl RemovalSteps<E>) -> StepResult<Vec<UnsavedItem>, E> {
         let Going { repository, options, worktree, .. } = self;
-        let listed = match (&self.linked, &worktree.entry) {
-            (Some(linked), _) => unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel),
-            (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry).into(),
-            (None, None) => Listing::default(),
-        };
         // Force also applies to a worktree that is too broken to inspect.
-        let mut items = if options.is_forced { listed.known() } else { listed.whole() }?;
+        let mut unread = options.is_forced.then(Vec::new);
+        let mut items = match (&self.linked, &worktree.entry) {
+            (Some(linked), _) => {
+                unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel, &mut unread)?
+            }
+            (None, Some(entry)) => unsaved::part(unsaved::of_entry(repository, worktree, entry), &mut unread)?,
+            (None, None) => Vec::new(),
+        };
+        items.extend(unread.into_iter().flatten());
         items.extend(steps.unsaved(worktree)?);
         if !options.is_forced {
             let may_go = |item: &&UnsavedItem| options.loses_data && matches!(item, UnsavedItem::Service(_));
@@ -304,18 +301,15 @@ impl<'r> Going<'r> {
             return Err(removed_meanwhile(&worktree));
         }
         if let Some(linked) = linked {
-            let keeping = match unsaved::keep(&repository.common, &linked, &ignored(&unsaved)) {
+            kept = match unsaved::keep(&repository.common, &linked, &ignored(&unsaved)) {
                 // Force is also for a disk that is full.
                 Err(_) if options.is_forced => None,
-                keeping => keeping?,
+                kept => kept?,
             };
             match calve_core::internal::remove_opened(&linked.path, linked.root(), &remove) {
-                Ok(report) => {
-                    kept = keeping.map(|keeping| keeping.kept);
-                    trashed = report.trashed;
-                }
+                Ok(report) => trashed = report.trashed,
                 Err(error) => {
-                    keeping.into_iter().for_each(unsaved::Keeping::undo);
+                    kept.take().into_iter().for_each(|kept| kept.undo(linked.root()));
                     match error {
                         // By a program that knows nothing of entries.
                         calve_core::Error::Missing(_) => was_gone = true,
@@ -330,8 +324,9 @@ impl<'r> Going<'r> {
         let deleted = is_there.and_then(|()| match &going_branch {
             // The branch stays if it has new commits since.
             Some(branch) if may_go => {
-                let is_in_use = || is_in_use(repository, &references.names_of(&branch.name));
-                registration::delete_unused(&repository.common, &branch.name, &branch.commit, is_in_use)
+                let names = references.names_of(&branch.name);
+                let is_in_use = || is_in_use(repository, &names);
+                registration::delete_unused(&repository.common, (&branch.name, &names), &branch.commit, is_in_use)
             }
             _ => Ok(false),
         });
@@ -376,8 +371,8 @@ impl<'r> Going<'r> {
         let main = self.repository.worktrees.first().filter(|main| main.is_main).and_then(|main| main.head.as_deref());
         let staying = references.all().filter(|one| !own.contains(one.name) && !one.is_of_one_worktree());
         let staying: HashSet<&str> = staying.map(|one| one.oid).chain(main).collect();
-        let mut tips = reflog::all(&self.repository.common.join("logs/refs/heads").join(name));
-        tips.push(commit.clone());
+        let mut tips = reflog::all(&Log::new(&self.repository.common, &format!("refs/heads/{name}")));
+        tips.insert(commit.clone());
         tips.retain(|tip| !staying.contains(tip.as_str()));
         let own_commits = match tips.is_empty() {
             // Mostly it has nothing of its own, and git need not be asked.
@@ -414,16 +409,13 @@ impl<'r> Going<'r> {
 /// goes back to it.
 fn is_in_use(repository: &Repository, names: &HashSet<String>) -> Result<bool> {
     let common = &repository.common;
-    let branches: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("refs/heads/")).collect();
+    let has_it =
+        |one: &Worktree| one.branch.as_ref().is_some_and(|branch| names.contains(&format!("refs/heads/{branch}")));
     // Mostly no HEAD names it, and git need not be asked.
-    for branch in &branches {
-        if registration::may_be_checked_out(common, Path::new(""), branch)? {
-            let listed = repository::list(&repository.git_to_ask())?;
-            if listed.iter().any(|one| one.branch.as_deref().is_some_and(|branch| branches.contains(&branch))) {
-                return Ok(true);
-            }
-            break;
-        }
+    if registration::may_be_checked_out(common, Path::new(""), names)?
+        && repository::list(&repository.git_to_ask())?.iter().any(has_it)
+    {
+        return Ok(true);
     }
     let names_it = |entry: &Path| names_one(&entry.join("HEAD"), names) || holding(entry, names).is_some();
     Ok(names_it(common) || entries::by_worktree(common)?.iter().any(|(_, entry)| names_it(entry)))

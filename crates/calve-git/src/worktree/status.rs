@@ -45,6 +45,11 @@ impl UntrackedEntry {
         let directory = path.strip_suffix(b"/");
         UntrackedEntry { path: path_of(directory.unwrap_or(path)), is_directory: directory.is_some() }
     }
+
+    /// Reads all paths of a list with a NUL after each.
+    pub(crate) fn all(list: &[u8]) -> Vec<UntrackedEntry> {
+        list.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed).collect()
+    }
 }
 
 impl Status {
@@ -91,8 +96,7 @@ pub(crate) fn in_place_of<'p>(git: &Git, files: impl Iterator<Item = &'p [u8]>) 
         return Ok(Vec::new());
     }
     let words = ["--literal-pathspecs", "ls-files", "-z", "--others", "--exclude-standard", "--"].map(OsStr::new);
-    let listed = git.run(&[&words[..], &directories].concat())?;
-    Ok(listed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed).collect())
+    Ok(UntrackedEntry::all(&git.run(&[&words[..], &directories].concat())?))
 }
 
 const STATUS: [&str; 7] = [

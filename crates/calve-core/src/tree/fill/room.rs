@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::StatVfs;
+use rustix::fs::{FileType, StatVfs};
 use rustix::io::Errno;
 
 use crate::error::{Error, RoomUnit};
@@ -171,16 +171,22 @@ fn needed(
             if is_calves_own(entry.name.to_bytes()) {
                 continue;
             }
-            let Ok(stat) = sys::stat_at(&directory, entry.name) else { continue };
-            let is_directory = sys::is_directory(stat);
+            let stat = (entry.kind != FileType::Directory).then(|| sys::stat_at(&directory, entry.name));
+            let Ok(stat) = stat.transpose() else { continue };
+            let file = stat.filter(|stat| !sys::is_directory(*stat));
+            let is_directory = file.is_none();
             if !exclude.is_empty() && exclude.matches(&node.path_of(entry.name), is_directory) {
                 continue;
             }
-            if is_directory {
-                entries.add_directory();
-                directories.push(Node::child(&node, entry.name));
-            } else if stat.st_nlink < 2 || several_names.insert(identity(&stat)) {
-                entries.add_file(sys::stored(&stat));
+            match file {
+                None => {
+                    entries.add_directory();
+                    directories.push(Node::child(&node, entry.name));
+                }
+                Some(stat) if stat.st_nlink < 2 || several_names.insert(identity(&stat)) => {
+                    entries.add_file(sys::stored(&stat));
+                }
+                Some(_) => {}
             }
         }
     }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
-use calve_core::options::SpareUse;
+use calve_core::options::{Decision, SpareUse};
 use calve_core::spares::{Readiness, SpareOptions, SpareOrigin, SpareSource, Spares};
-use calve_core::{Choice, Error, ExistingDestination, Requirement, Strategy, clone_tree, plan};
+use calve_core::{Choice, Error, ExistingDestination, Requirement, Selection, Strategy, clone_tree, plan};
 use calve_testkit::{
     BindMount, FileSystem, SplitMix64, Tree, UnprivilegedUser, Volume, assert_same, fingerprint, node_modules_like,
     require_program, require_root, rounds,
@@ -325,8 +325,6 @@ fn other_options_get_no_spare() {
     let other = Some("its spares are made with other options".to_owned());
     assert_eq!(refusal(&|options| options.exclude = vec!["*.md".into()]), other);
     assert_eq!(refusal(&|options| options.mounts = calve_core::Mounts::Stay), other);
-    let all = calve_core::Selection::new(|_, _| calve_core::options::Decision::Take);
-    assert_eq!(refusal(&|options| options.select = Some(all.clone())), other);
     assert_eq!(refusal(&|options| options.strategy = Choice::Only(Strategy::Copy)), None);
     assert_eq!(refusal(&|options| options.spares = None), None);
     // One that fits is still there.
@@ -358,6 +356,21 @@ fn what_is_left_out_is_left_out_of_the_spare_too() {
     clone_tree(&fixture.src(), &fixture.path("place/plain"), &using).unwrap();
     assert_same(fixture.path("place/plain"), fixture.path("place/spare"));
     assert_holds(fixture.path("place/spare"), &["a", "d"]);
+    // What a selection does not take is removed from a spare, old and new.
+    fixture.refill();
+    Tree::new(fixture.src()).file("d/newer", "1");
+    let takes = |path: &Path, _| {
+        if path.starts_with("d/e") || path.ends_with("newer") { Decision::Leave } else { Decision::Take }
+    };
+    let mut selecting = fixture.options();
+    selecting.exclude.clone_from(&options.like.exclude);
+    selecting.select = Some(Selection::new(takes));
+    let report = clone_tree(&fixture.src(), &fixture.path("place/selected"), &selecting).unwrap();
+    assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
+    selecting.spares = None;
+    clone_tree(&fixture.src(), &fixture.path("place/cloned"), &selecting).unwrap();
+    assert_same(fixture.path("place/cloned"), fixture.path("place/selected"));
+    assert_holds(fixture.path("place/selected/d"), &["new"]);
 }
 
 #[test]

@@ -77,12 +77,12 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     // After the mark, by which it runs no code of the worktree.
     let git = Git::at(&here);
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &head])?));
-    let survey = survey(&request, &wanted, index, None)?;
+    let survey = survey(&request, index, None)?;
     let mut untracked = survey.carried(&request.donor);
-    let (changed, audited) = carry(&request, options, &survey, &mut untracked)?;
+    let (changed, audited) = carry(&request, &survey, &mut untracked)?;
     let audit = match audited.is_empty() {
         true => AuditReport::default(),
-        false => escape::audit(&here, &request.donor, &audit_options(&request, audited, &options.clone))?,
+        false => escape::audit(&here, &request.donor, &audit_options(&request, audited))?,
     };
     let (path, donor, provenance) = (here, request.donor, request.provenance);
     Ok(FillReport { path, donor, provenance, untracked, changed, audit })
@@ -90,12 +90,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
 
 /// Carries the entries of `untracked`, which has those that were carried afterwards. Returns those that changed meanwhile, and those that were
 /// carried, now or before.
-fn carry(
-    request: &AddRequest,
-    options: &AddOptions,
-    survey: &Survey,
-    untracked: &mut CarriedFiles,
-) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let here = &request.path;
     let shown = planned(request, survey, untracked, &request.repository.own)?;
     let CarriedFiles { carried, env_files, left, dependencies } = untracked;
@@ -121,10 +116,12 @@ fn carry(
         } else if !leads_through_no_link(here, &path, true)? {
             left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
         } else {
-            let mut clone = options.clone.clone();
+            let mut clone = request.options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;
+            // Nothing here would make the next one.
+            clone.spares = None;
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
-            clone.select = is_directory.then(|| rules_below(&survey.rules, &path));
+            clone.select = is_directory.then(|| rules_below(&survey.plan, &path));
             let mut report = clone_tree(&from, &here.join(&path), &clone)?;
             changed.extend(take_notes(&mut report, &path, left));
             carried.push(path);

@@ -10,7 +10,6 @@ pub(crate) mod plan;
 pub(crate) mod post_checkout;
 pub(crate) mod report;
 pub(crate) mod request;
-pub(crate) mod revision;
 pub(crate) mod selector;
 pub(crate) mod shown;
 pub(crate) mod spares;
@@ -47,7 +46,7 @@ pub fn add_after<E: From<Error>>(
     before(&mut upcoming)?;
     // The user's data are not for a pull request that he does not trust.
     request.data_source = upcoming.data_source.filter(|_| !request.provenance.is_untrusted());
-    Ok(make(options, request, started)?)
+    Ok(make(request, started)?)
 }
 
 fn intent(request: &AddRequest) -> AddIntent {
@@ -66,23 +65,23 @@ fn intent(request: &AddRequest) -> AddIntent {
 }
 
 /// Makes the entry, the files under a hidden name, the name, and then git's list. Until then, dropping entry and staged tree takes all back.
-fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Result<AddReport> {
+fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let (path, parent) = request.place.make_parent()?;
     request.path = path;
-    let spares_request = spares::requested(&request);
+    let is_untrusted = request.provenance.is_untrusted();
+    let spares_request = request.config.spares.filter(|wanted| wanted.count > 0 && !is_untrusted);
     let mut entry = Registration::begin(&request)?;
-    let survey = surveyed(&request, options, &entry)?;
-    let (mut files, staged) = stage_in(parent, &request.path, &options.clone, |staged| {
+    let survey = surveyed(&entry)?;
+    let (mut files, staged) = stage_in(parent, &request.path, &request.options.clone, |staged| {
         let place = staged.path();
-        let filled = stage::fill(staged, &request, options, &entry, survey);
-        let files = filled.map_err(|error| error.of_staged(&place, &request.path))?;
-        entry.seal(&request.repository, &request.target, &staged.path())?;
+        let files = stage::fill(staged, &entry, survey).map_err(|error| error.of_staged(&place, &request.path))?;
+        entry.seal(&staged.path())?;
         Ok::<_, Error>(files)
     })?;
     limit_root(&request.path, &entry.index())?;
     entry.show()?;
     files.warnings.extend(staged.warnings.into_iter().map(AddWarning::Engine));
-    let post_checkout = match request.provenance.is_untrusted() {
+    let post_checkout = match is_untrusted {
         true => None,
         false => post_checkout(&request.repository, &request.path, &request.target.oid)?,
     };
@@ -91,13 +90,13 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
 }
 
 /// Finds out what the worktree consists of, by an index of its own.
-fn surveyed(request: &AddRequest, options: &AddOptions, entry: &Registration) -> Result<Survey> {
-    let index_path = entry.index();
+fn surveyed(entry: &Registration<'_>) -> Result<Survey> {
+    let (request, index_path) = (entry.request, entry.index());
     // No files are there yet; these commands look at none.
     let git = entry.git(&request.donor).with("GIT_INDEX_FILE", &index_path);
     let index = || {
         git.run(&[&PLAIN[..], &["read-tree", &request.target.oid]].concat())?;
         Index::read(&index_path, request.repository.hash_bytes())
     };
-    survey(request, options, index, Some(&git))
+    survey(request, index, Some(&git))
 }

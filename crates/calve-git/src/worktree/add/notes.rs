@@ -3,18 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::CloneReport;
+use calve_core::report::SkippedEntry;
 
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 
 pub(crate) fn take_notes(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) -> Vec<PathBuf> {
     let below = |path: PathBuf| if path.as_os_str().is_empty() { at.to_path_buf() } else { at.join(path) };
-    let skipped = report.skipped.drain(..);
-    left.extend(
-        skipped.map(|skipped| LeftEntry {
-            path: at.join(skipped.path),
-            reason: LeftBehindReason::of_engine(skipped.reason),
-        }),
-    );
+    for SkippedEntry { path, reason } in report.skipped.drain(..) {
+        left.push(LeftEntry { path: at.join(path), reason: LeftBehindReason::of_engine(reason) });
+    }
     report.changed.drain(..).map(below).collect()
 }
 

@@ -22,19 +22,18 @@ use crate::worktree::registration::Registration;
 
 /// Plans [`add_after`](super::add_after). Makes nothing that lasts, but for what fetching a pull request makes.
 pub fn plan(options: &AddOptions) -> Result<AddPlan> {
-    let request = AddRequest::new(Repository::open(&options.start)?, options)?;
+    let mut request = AddRequest::new(Repository::open(&options.start)?, options)?;
     check_writable(&request)?;
     let intent = intent(&request);
-    let mut options = options.clone();
     // None is handed over for a plan.
-    options.clone.spares = None;
+    request.options.clone.spares = None;
     // Adding a worktree writes to the repository too.
     let scratch = tempfile::tempdir().or_else(|_| tempfile::tempdir_in(&request.repository.common))?;
     let scratch = PlanScratch::new(scratch);
     let entry = Registration::planned(&request, scratch.directory.path().join("entry"))?;
-    let survey = surveyed(&request, &options, &entry)?;
+    let survey = surveyed(&entry)?;
     let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);
-    let services = services(&request, &options, &survey);
+    let services = services(&request, &survey);
     let mut untracked = survey.carried(&request.donor);
     let CarriedFiles { carried, left, dependencies, .. } = &mut untracked;
     let unreadable = carried.extract_if(.., |path| !may_read(&source(&request, dependencies, path)));
@@ -46,9 +45,10 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let secrets = survey.roots.iter().filter(|root| is_secret(&root.path, root.is_directory));
     let secrets = secrets.filter(|root| untracked.carried.contains(&root.path)).map(|root| root.path.clone()).collect();
     let has_files = match &services {
-        Ok(services) => make_inputs(&scratch.files, &request, &options, &entry, survey, services)?,
+        Ok(services) => make_inputs(&scratch.files, &entry, survey, services)?,
         Err(_) => false,
     };
+    drop(entry);
     let inputs = has_files.then_some(scratch);
     let worktree = request.into_new_worktree();
     Ok(AddPlan { worktree, intent, untracked, tracked_same, tracked_other, secrets, services, inputs })
@@ -66,9 +66,10 @@ fn check_writable(request: &AddRequest) -> Result<()> {
 }
 
 /// Returns the services of a worktree that is only planned: by the file of its commit, and by the user's own, which goes along.
-fn services(request: &AddRequest, options: &AddOptions, survey: &Survey) -> Result<BTreeMap<String, ServiceConfig>> {
+fn services(request: &AddRequest, survey: &Survey) -> Result<BTreeMap<String, ServiceConfig>> {
     let index = &survey.tracked.index;
-    let is_donors = survey.tracked.is_cloned(SHARED.as_bytes()) || options.changes == UncommittedChanges::Carry;
+    let is_carried = request.options.changes == UncommittedChanges::Carry;
+    let is_donors = survey.tracked.is_cloned(SHARED.as_bytes()) || is_carried;
     if is_donors || request.provenance.is_untrusted() {
         return Ok(request.config.services.clone());
     }
@@ -82,9 +83,7 @@ fn services(request: &AddRequest, options: &AddOptions, survey: &Survey) -> Resu
 /// that makes the real ones. Returns whether there are any.
 fn make_inputs(
     files: &Path,
-    request: &AddRequest,
-    options: &AddOptions,
-    entry: &Registration,
+    entry: &Registration<'_>,
     mut survey: Survey,
     services: &BTreeMap<String, ServiceConfig>,
 ) -> Result<bool> {
@@ -93,10 +92,11 @@ fn make_inputs(
     if patterns.is_empty() {
         return Ok(false);
     }
+    let request = entry.request;
     survey.limit(InputPaths::find(patterns, &survey.tracked.index, request.repository.git())?);
-    stage_in(None, files, &options.clone, |staged| {
+    stage_in(None, files, &request.options.clone, |staged| {
         let place = staged.path();
-        stage::fill(staged, request, options, entry, survey).map_err(|error| error.of_staged(&place, &request.path))
+        stage::fill(staged, entry, survey).map_err(|error| error.of_staged(&place, &request.path))
     })?;
     Ok(true)
 }

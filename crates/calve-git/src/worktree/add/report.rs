@@ -15,7 +15,7 @@ use crate::worktree::add::ignored::dependencies::Dependency;
 use crate::worktree::add::ignored::left_behind::LeftEntry;
 use crate::worktree::add::options::AddWarning;
 use crate::worktree::add::post_checkout::HookRun;
-use crate::worktree::add::target::BranchStart;
+use crate::worktree::add::target::AddTarget;
 use crate::worktree::tracked::TrackedCounts;
 
 /// A worktree that is planned, or was made.
@@ -24,16 +24,8 @@ use crate::worktree::tracked::TrackedCounts;
 pub struct NewWorktree {
     /// Absolute.
     pub path: PathBuf,
-    /// None when HEAD is detached.
-    pub branch: Option<String>,
-    pub is_new_branch: bool,
-    /// The start of the new branch. None for a pull request's.
-    pub start: Option<BranchStart>,
-    /// The branch that the new one follows.
-    pub upstream: Option<String>,
-    pub head: String,
+    pub target: AddTarget,
     pub donor: PathBuf,
-    pub pull_request: Option<u64>,
     /// Whose it is. It is a pull request's, too, if it is made from one's worktree.
     pub provenance: Provenance,
 }

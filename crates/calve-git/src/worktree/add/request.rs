@@ -17,6 +17,7 @@ use crate::worktree::add::target::{self, AddTarget};
 
 /// The request, in terms of one repository.
 pub(crate) struct AddRequest {
+    pub(crate) options: AddOptions,
     pub(crate) repository: Repository,
     pub(crate) donor: PathBuf,
     pub(crate) target: AddTarget,
@@ -84,10 +85,12 @@ impl AddRequest {
             return Err(gone.standing.refusal(&path));
         }
         let of_commit = match options.trust {
-            Trust::No => target::provenance(&repository, &target)?,
+            Trust::No if target.pull_request.is_some() => Provenance::Untrusted,
+            Trust::No => repository.provenance_of(&target.oid, target.branch.as_deref())?,
             Trust::Yes => Provenance::TrustedByUser,
         };
         Ok(AddRequest {
+            options: options.clone(),
             repository,
             donor,
             target,
@@ -114,18 +117,8 @@ impl AddRequest {
     }
 
     pub(crate) fn into_new_worktree(self) -> NewWorktree {
-        let AddTarget { oid, branch, is_new, start, upstream, pull_request } = self.target;
-        NewWorktree {
-            path: self.path,
-            branch,
-            is_new_branch: is_new,
-            start,
-            upstream,
-            head: oid,
-            donor: self.donor,
-            pull_request,
-            provenance: self.provenance,
-        }
+        let AddRequest { path, target, donor, provenance, .. } = self;
+        NewWorktree { path, target, donor, provenance }
     }
 
     pub(crate) fn foreign_part(&self) -> ForeignPart {

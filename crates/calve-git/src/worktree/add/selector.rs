@@ -10,7 +10,6 @@ use calve_core::options::{Decision, EntryDecider, EntrySelector};
 
 use crate::worktree::add::ignored::left_behind::LeftBehindReason;
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::status::{GitPath, UntrackedEntry, split};
 
 /// The decision about one name in a directory of which not everything is taken.
@@ -32,13 +31,10 @@ struct Directory {
 
 #[derive(Debug, Default)]
 pub(crate) struct Selector {
-    /// By path, where each is in `known`.
-    directories: HashMap<GitPath, usize>,
-    known: Vec<Directory>,
-    /// The one that something was put into last. What git tracks comes in the order of paths.
-    last: (GitPath, usize),
+    /// Those of which not everything is taken. The root is always one.
+    directories: HashMap<GitPath, Directory>,
     whole: HashSet<GitPath>,
-    rules: Rules,
+    pub(crate) rules: Rules,
     nested: HashSet<PathBuf>,
     replaced: HashSet<PathBuf>,
     /// `.git` files that were met.
@@ -48,8 +44,7 @@ pub(crate) struct Selector {
 impl Selector {
     pub(crate) fn new(rules: Rules, nested: HashSet<PathBuf>, replaced: HashSet<PathBuf>) -> Selector {
         let mut plan = Selector { rules, nested, replaced, ..Selector::default() };
-        plan.directories.insert(Vec::new(), 0);
-        plan.known.push(Directory::default());
+        plan.directories.insert(Vec::new(), Directory::default());
         plan
     }
 
@@ -62,44 +57,29 @@ impl Selector {
         }
     }
 
-    /// Takes only these paths of what there is.
-    pub(crate) fn limit(&mut self, only: &Arc<InputPaths>) {
-        self.rules.only = Some(Arc::clone(only));
-    }
-
     pub(crate) fn file(&mut self, path: &[u8]) {
         self.insert(path, NameDecision::File);
     }
 
     fn insert(&mut self, path: &[u8], take: NameDecision) {
         let (above, name) = split(path);
-        if self.last.0 != above {
-            self.last = (above.to_vec(), self.open(above));
+        self.open(above).names.insert(name.to_vec(), take);
+    }
+
+    /// Returns the record of a directory, made with those above it if need be.
+    fn open(&mut self, path: &[u8]) -> &mut Directory {
+        if !self.directories.contains_key(path) {
+            let (above, name) = split(path);
+            let parent = self.open(above);
+            parent.names.entry(name.to_vec()).or_insert(NameDecision::Inside);
+            let rest = parent.rest || self.whole.contains(path);
+            self.directories.insert(path.to_vec(), Directory { names: HashMap::new(), rest });
         }
-        self.known[self.last.1].names.insert(name.to_vec(), take);
+        self.directories.entry(path.to_vec()).or_default()
     }
 
-    /// Returns where the record of a directory is, made with those above it if need be.
-    fn open(&mut self, path: &[u8]) -> usize {
-        if let Some(&at) = self.directories.get(path) {
-            return at;
-        }
-        let (above, name) = split(path);
-        let above = self.open(above);
-        let parent = &mut self.known[above];
-        parent.names.entry(name.to_vec()).or_insert(NameDecision::Inside);
-        let rest = parent.rest || self.whole.contains(path);
-        self.known.push(Directory { names: HashMap::new(), rest });
-        self.directories.insert(path.to_vec(), self.known.len() - 1);
-        self.known.len() - 1
-    }
-
-    /// Returns the selection of a directory: `None` if all entries are taken that the rules allow.
-    fn directory(&self, directory: &[u8]) -> Option<&Directory> {
-        self.directories.get(directory).map(|&at| &self.known[at])
-    }
-
-    /// Decides about an entry of the directory `known`. Below a directory that is left out the engine asks nothing.
+    /// Decides about an entry of the directory `known`; `None` stands for one of which all entries are taken that the rules allow. Below a
+    /// directory that is left out the engine asks nothing.
     fn decide(&self, known: Option<&Directory>, path: &Path, name: &[u8], is_directory: bool) -> Decision {
         let take = match known {
             None => NameDecision::Whole,
@@ -116,17 +96,17 @@ impl Selector {
                 Some(only) if !only.may_have(path, is_directory) => Decision::Leave,
                 _ => Decision::Take,
             },
+            NameDecision::Whole if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) => {
+                Decision::Leave
+            }
+            NameDecision::Whole if is_directory && !self.nested.is_empty() && self.nested.contains(path) => {
+                LeftBehindReason::NestedWorktree.decision()
+            }
             NameDecision::Whole => self.by_rules(path, is_directory),
         }
     }
 
     fn by_rules(&self, path: &Path, is_directory: bool) -> Decision {
-        if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) {
-            return Decision::Leave;
-        }
-        if is_directory && !self.nested.is_empty() && self.nested.contains(path) {
-            return LeftBehindReason::NestedWorktree.decision();
-        }
         match self.rules.leave(path, is_directory) {
             None => Decision::Take,
             Some(reason) => {
@@ -147,11 +127,11 @@ impl Selector {
 impl EntrySelector for Selector {
     fn choose(&self, path: &Path, is_directory: bool) -> Decision {
         let (above, name) = split(path.as_os_str().as_bytes());
-        self.decide(self.directory(above), path, name, is_directory)
+        self.decide(self.directories.get(above), path, name, is_directory)
     }
 
     fn inside<'a>(&'a self, directory: &Path) -> Box<EntryDecider<'a>> {
-        let known = self.directory(directory.as_os_str().as_bytes());
+        let known = self.directories.get(directory.as_os_str().as_bytes());
         Box::new(move |path, is_directory| self.decide(known, path, split(path.as_os_str().as_bytes()).1, is_directory))
     }
 }
@@ -161,11 +141,9 @@ pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
 }
 
 /// Returns a selection by the rules alone, for a directory that is cloned to `at`.
-pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
-    let (rules, at) = (rules.clone(), at.to_path_buf());
-    Selection::new(move |path, is_directory| {
-        rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftBehindReason::decision)
-    })
+pub(crate) fn rules_below(plan: &Arc<Selector>, at: &Path) -> Selection {
+    let (plan, at) = (Arc::clone(plan), at.to_path_buf());
+    Selection::new(move |path, is_directory| plan.by_rules(&at.join(path), is_directory))
 }
 
 #[cfg(test)]

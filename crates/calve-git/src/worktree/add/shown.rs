@@ -28,12 +28,8 @@ pub(super) fn shown(git: &Git) -> Result<Vec<PathBuf>> {
     // No program of the settings need look at the tree, which may be a passing one.
     let settings = ["-c", "core.fsmonitor=false"];
     let asked = ["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"];
-    let listed = git.run(&[&settings[..], &asked].concat())?;
-    Ok(listed
-        .split(|&byte| byte == 0)
-        .filter(|path| !path.is_empty())
-        .map(|path| UntrackedEntry::listed(path).path)
-        .collect())
+    let listed = UntrackedEntry::all(&git.run(&[&settings[..], &asked].concat())?);
+    Ok(listed.into_iter().map(|entry| entry.path).collect())
 }
 
 /// Returns what [`shown`] will, before anything is carried: from a tree of empty files that have the names. `own` is git's own directory of
@@ -63,7 +59,7 @@ pub(super) fn planned(
     }
     let sources = untracked.carried.iter().map(|path| (source(request, &untracked.dependencies, path), path));
     let sources: Vec<(PathBuf, &PathBuf)> = sources.collect();
-    let outline = Outline { tree: tree.path(), rules: &survey.rules, nested: &nested(request) };
+    let outline = Outline { tree: tree.path(), rules: &survey.plan.rules, nested: &nested(request) };
     for (from, path) in &sources {
         outline.begin(from, path)?;
     }

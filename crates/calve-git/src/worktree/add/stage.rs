@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::internal::StagedTree;
-use calve_core::{CloneOptions, UnreadableEntry};
+use calve_core::{CloneOptions, CloneReport, UnreadableEntry};
 
 use crate::environment::remove_own_env_files;
 use crate::error::Result;
 use crate::escape::{self, AuditOptions, AuditReport, Fix};
+use crate::paths::path_of;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::notes::{is_worktree, take_notes};
-use crate::worktree::add::options::{AddOptions, AddWarning};
+use crate::worktree::add::options::AddWarning;
 use crate::worktree::add::report::AddedFiles;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::{Selector, rules_below, selection};
@@ -20,32 +21,32 @@ use crate::worktree::add::shown::shown;
 use crate::worktree::add::spares;
 use crate::worktree::add::survey::Survey;
 use crate::worktree::registration::Registration;
-use crate::worktree::tracked::{Checkout, TrackedCounts, TrackedFiles};
+use crate::worktree::tracked::TrackedCounts;
 
 /// Fills the staged tree, and puts right what points out of it.
-pub(crate) fn fill(
-    staged: &mut StagedTree<'_>,
-    request: &AddRequest,
-    options: &AddOptions,
-    entry: &Registration,
-    mut survey: Survey,
-) -> Result<AddedFiles> {
-    let mut files = clone_files(staged, request, options, &mut survey)?;
-    remove_nested(staged, request, &survey.plan, &mut files.untracked.left)?;
+pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut survey: Survey) -> Result<AddedFiles> {
+    let request = entry.request;
+    let mut files = clone_files(staged, request, &mut survey)?;
+    // Worktrees of other repositories: each has a `.git` file, and the files beside it are that worktree.
+    for pointer in survey.plan.pointers() {
+        if is_worktree(&request.donor.join(&pointer))
+            && let Some(directory) = pointer.parent()
+            && staged.remove(directory)? > 0
+        {
+            let left = LeftEntry { path: directory.to_path_buf(), reason: LeftBehindReason::NestedWorktree };
+            files.untracked.left.push(left);
+        }
+    }
     // A spare has them, and a program could use the donor's database by them.
     remove_own_env_files(&staged.path(), &files.untracked.env_files)?;
-    let tracked_below = tracked_below(&survey.tracked, &files.untracked.carried);
-    let path = staged.path();
-    let git = entry.git(&path);
-    let checkout = Checkout {
-        files: &path,
-        index_path: &entry.index(),
-        commit: &request.target.oid,
-        is_sparse: request.is_sparse,
-        repository: &request.repository,
-        threads: options.clone.threads.map_or(2, std::num::NonZeroUsize::get),
-    };
-    files.tracked = survey.tracked.check_out(&git, &checkout)?;
+    let carried = files.untracked.carried.iter().map(|root| root.as_os_str().as_encoded_bytes());
+    let below = carried.flat_map(|root| survey.tracked.at_or_below(root));
+    // The commit tracks them although they are ignored.
+    let tracked_below: HashSet<PathBuf> = below.map(|path| path_of(path)).collect();
+    let git = entry.git(&staged.path());
+    let commit = (&*request.target.oid, request.is_sparse);
+    let threads = request.options.clone.threads;
+    files.tracked = survey.tracked.check_out(&git, &entry.index(), commit, &request.repository, threads)?;
     files.warnings.extend(files.tracked.said.clone().map(AddWarning::Git));
     if survey.may_show {
         for path in shown(&git)? {
@@ -54,35 +55,25 @@ pub(crate) fn fill(
         }
     }
     files.untracked.settle();
-    files.audit = audit(staged, request, options, &files.untracked.carried, &tracked_below)?;
+    if !files.untracked.carried.is_empty() {
+        files.audit = audit(staged, request, files.untracked.carried.clone(), tracked_below)?;
+    }
     Ok(files)
 }
 
 /// Clones what comes from the donor, and from the worktrees that directories of dependencies come from.
-fn clone_files(
-    staged: &mut StagedTree<'_>,
-    request: &AddRequest,
-    options: &AddOptions,
-    survey: &mut Survey,
-) -> Result<AddedFiles> {
-    let donor = &request.donor;
+fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut Survey) -> Result<AddedFiles> {
+    let AddRequest { donor, options, .. } = request;
     let mut untracked = survey.carried(donor);
-    let (left, mut warnings) = (&mut untracked.left, std::mem::take(&mut survey.warnings));
     let mut clone = options.clone.clone();
     clone.spares = survey.spare.take();
     clone.select = Some(selection(&survey.plan));
     clone.unreadable = UnreadableEntry::Skip;
     let mut report = staged.clone_root(donor, &clone)?;
     clone.spares = None;
-    report.changed = take_notes(&mut report, Path::new(""), left);
-    for dependency in untracked.dependencies.iter().filter(|dependency| dependency.from != *donor) {
-        clone.select = Some(rules_below(&survey.rules, &dependency.path));
-        let from = dependency.from.join(&dependency.path);
-        let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
-        report.changed.extend(take_notes(&mut part, &dependency.path, left));
-        warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
-    }
-    warnings.extend(report.warnings.iter().cloned().map(AddWarning::Engine));
+    report.changed = take_notes(&mut report, Path::new(""), &mut untracked.left);
+    let foreign = untracked.dependencies.iter().filter(|dependency| dependency.from != *donor);
+    let foreign: Vec<_> = foreign.map(|one| (one.from.join(&one.path), one.path.clone())).collect();
     let mut files = AddedFiles {
         spares_wanted: report.spares_wanted,
         clone: report,
@@ -91,49 +82,50 @@ fn clone_files(
         spares: Vec::new(),
         uncommitted: survey.uncommitted,
         audit: AuditReport::default(),
-        warnings,
+        warnings: std::mem::take(&mut survey.warnings),
     };
+    for (src, at) in &foreign {
+        clone_part(staged, src, at, &survey.plan, &clone, &mut files)?;
+    }
+    files.warnings.extend(files.clone.warnings.iter().cloned().map(AddWarning::Engine));
     for root in &survey.spare_roots {
-        spares::place(staged, donor, root, &survey.rules, &options.clone, &mut files)?;
+        let src = donor.join(root);
+        if let Some(mut spare) = spares::claim(staged, &src, root, &survey.plan, &options.clone) {
+            files.clone.changed.extend(take_notes(&mut spare, root, &mut files.untracked.left));
+            files.spares_wanted |= spare.spares_wanted;
+            files.spares.push(CloneReport { dst: root.clone(), ..spare });
+        } else {
+            clone_part(staged, &src, root, &survey.plan, &clone, &mut files)?;
+            files.spares_wanted = true;
+        }
     }
     Ok(files)
 }
 
-/// Removes worktrees of other repositories: each has a `.git` file, and the files beside it are that worktree.
-fn remove_nested(
-    staged: &StagedTree<'_>,
-    request: &AddRequest,
-    plan: &Selector,
-    left: &mut Vec<LeftEntry>,
+/// Clones a directory into the staged tree, as far as the rules allow.
+fn clone_part(
+    staged: &mut StagedTree<'_>,
+    src: &Path,
+    at: &Path,
+    plan: &Arc<Selector>,
+    options: &CloneOptions,
+    files: &mut AddedFiles,
 ) -> Result<()> {
-    for pointer in plan.pointers() {
-        if is_worktree(&request.donor.join(&pointer))
-            && let Some(directory) = pointer.parent()
-        {
-            staged.remove(directory)?;
-            left.push(LeftEntry { path: directory.to_path_buf(), reason: LeftBehindReason::NestedWorktree });
-        }
-    }
+    let mut clone = options.clone();
+    clone.select = Some(rules_below(plan, at));
+    let mut part = staged.clone_below(src, at, &clone)?;
+    files.clone.changed.extend(take_notes(&mut part, at, &mut files.untracked.left));
+    files.warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
     Ok(())
-}
-
-/// Returns the entries that the commit tracks although they are ignored.
-fn tracked_below(tracked: &TrackedFiles, carried: &[PathBuf]) -> HashSet<PathBuf> {
-    let below = carried.iter().flat_map(|root| tracked.at_or_below(root.as_os_str().as_encoded_bytes()));
-    below.map(|path| crate::paths::path_of(path)).collect()
 }
 
 /// Puts right what points out of the copy, before anybody can see it.
 fn audit(
     staged: &mut StagedTree<'_>,
     request: &AddRequest,
-    options: &AddOptions,
-    carried: &[PathBuf],
-    tracked_below: &HashSet<PathBuf>,
+    carried: Vec<PathBuf>,
+    tracked_below: HashSet<PathBuf>,
 ) -> Result<AuditReport> {
-    if carried.is_empty() {
-        return Ok(AuditReport::default());
-    }
     let names = staged.take_names().map(|mut names| {
         // git may have written them.
         tracked_below.iter().for_each(|path| names.made(path));
@@ -142,14 +134,15 @@ fn audit(
     let audit = AuditOptions {
         names,
         will_be: Some(request.path.clone()),
-        tracked: Some(tracked_below.clone()),
-        ..audit_options(request, carried.to_vec(), &options.clone)
+        tracked: Some(tracked_below),
+        ..audit_options(request, carried)
     };
     escape::audit(&staged.path(), &request.donor, &audit)
 }
 
 /// Returns how the carried entries of a worktree are looked through for references into others.
-pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>, clone: &CloneOptions) -> AuditOptions {
+pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>) -> AuditOptions {
+    let clone = &request.options.clone;
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare && one.path != request.path);
     AuditOptions {
         fix: Fix::Yes,

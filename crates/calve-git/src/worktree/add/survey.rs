@@ -1,5 +1,6 @@
 //! Finding out what a new worktree is to consist of, before anything of it is made.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,9 +21,9 @@ use crate::worktree::add::ignored::dependency_names::dependency;
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
-use crate::worktree::add::ignored::{self, CarryFacts};
+use crate::worktree::add::ignored::{self, CarriedEntries};
 use crate::worktree::add::input_paths::InputPaths;
-use crate::worktree::add::options::{AddOptions, AddWarning, IgnoredEntries, UncommittedChanges};
+use crate::worktree::add::options::{AddWarning, IgnoredEntries, UncommittedChanges};
 use crate::worktree::add::report::CarriedFiles;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::Selector;
@@ -36,7 +37,6 @@ use crate::worktree::tracked::index::Index;
 pub(crate) struct Survey {
     pub(crate) tracked: TrackedFiles,
     pub(crate) plan: Arc<Selector>,
-    pub(crate) rules: Rules,
     pub(crate) roots: Vec<UntrackedEntry>,
     /// The spares of the whole donor.
     pub(crate) spare: Option<SpareUse>,
@@ -65,20 +65,18 @@ impl Survey {
         self.roots.retain(|root| only.may_have(&root.path, root.is_directory));
         self.untracked.dependencies.retain(|one| only.may_have(&one.path, true));
         if let Some(plan) = Arc::get_mut(&mut self.plan) {
-            plan.limit(&only);
+            plan.rules.only = Some(only);
         }
-        self.rules.only = Some(only);
     }
 }
 
 /// Finds the parts of the new worktree. `index` returns the commit's index, `git` tells its files' conversion: both run while git looks at the donor.
 pub(crate) fn survey(
     request: &AddRequest,
-    options: &AddOptions,
     index: impl FnOnce() -> Result<Index> + Send,
     git: Option<&Git>,
 ) -> Result<Survey> {
-    let AddRequest { repository, donor, .. } = request;
+    let AddRequest { options, repository, donor, .. } = request;
     let at_donor = Git::at(donor);
     let mut spare = spares::of_donor(donor, &options.clone)?;
     let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;
@@ -94,29 +92,27 @@ pub(crate) fn survey(
         warnings.extend(unfiltered(git, &names.collect::<Vec<u8>>())?);
     }
 
-    let rules = Rules::new(&request.config, request.secrets())?;
-    let nested = nested(request);
-    let include = ignored::included(request.listed_in.as_deref(), &request.config.include)?;
     let collides = |path: &Path| collides(&tracked, &changed, path);
-    let carry = CarryFacts { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };
-    let mut roots = match options.ignored {
-        IgnoredEntries::Carry => carry.ignored(&status.ignored, &mut left)?,
-        IgnoredEntries::Leave => Vec::new(),
+    let mut entries = CarriedEntries {
+        donor,
+        rules: Rules::new(&request.config, request.secrets())?,
+        include: ignored::included(request.listed_in.as_deref(), &request.config.include)?,
+        nested: nested(request),
+        collides: &collides,
+        roots: Vec::new(),
+        left,
     };
     let mut dependencies = Vec::new();
     if options.ignored == IgnoredEntries::Carry {
-        let wanted = |path: &Path| {
-            include.as_ref().is_none_or(|include| include.covers(path, true))
-                && rules.leave(path, true).is_none()
-                && !collides(path)
-        };
-        let (tracked, roots, changed, worktrees) = (&tracked, &roots, &changed, &repository.worktrees);
-        dependencies = Choice { tracked, donor, roots, worktrees, wanted: &wanted, changed }.dependencies()?;
+        entries.add_ignored(&status.ignored)?;
+        let (tracked, entries, changed, worktrees) = (&tracked, &entries, &changed, &repository.worktrees);
+        dependencies = Choice { tracked, entries, worktrees, changed }.dependencies()?;
     }
-    let replaced = replaced(donor, &dependencies, &mut roots, &mut left);
+    let replaced = replaced(donor, &dependencies, &mut entries);
     if options.changes == UncommittedChanges::Carry {
-        roots.extend(carry.untracked(&status.untracked, &mut left));
+        status.untracked.iter().for_each(|entry| entries.add(entry.clone()));
     }
+    let CarriedEntries { rules, nested, mut roots, left, .. } = entries;
     let own = roots.extract_if(.., |root| !root.is_directory && is_own_env_file(donor, &root.path));
     let env_files = own.map(|root| root.path).collect();
     let uncommitted = match options.changes {
@@ -126,8 +122,8 @@ pub(crate) fn survey(
     let may_show =
         options.changes == UncommittedChanges::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
     let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
-    let mut plan = Selector::new(rules.clone(), nested, replaced);
-    let tracks_below = |path: &Path| tracked.index.entries.iter().any(|file| path_of(&file.path).starts_with(path));
+    let mut plan = Selector::new(rules, nested, replaced);
+    let tracks_below = |path: &Path| tracked.at_or_below(path.as_os_str().as_encoded_bytes()).next().is_some();
     let is_elsewhere = |root: &Path| is_inside_of.iter().any(|path| path.starts_with(root)) || tracks_below(root);
     let spare_roots = match &spare {
         Some(_) => Vec::new(),
@@ -139,7 +135,6 @@ pub(crate) fn survey(
     Ok(Survey {
         tracked,
         plan: Arc::new(plan),
-        rules,
         roots,
         spare,
         spare_roots,
@@ -165,20 +160,28 @@ fn compared(
     git: Option<&Git>,
 ) -> Result<(TrackedFiles, Status)> {
     let repository = &request.repository;
-    if let Some(spare) = spare
-        && let Some(known) = WatchedDonor::find(request, spare)?
-    {
-        spare.with_record_of(&known.source);
-        return known.compared(request, at_donor, index, git);
+    let mut known = None;
+    if let Some(spare) = spare {
+        known = WatchedDonor::find(request, spare)?;
+        known.iter().for_each(|known| spare.with_record_of(&known.source));
     }
+    let known = known.as_ref();
     let look = || {
-        let index = index()?;
-        let donor_index = Index::read(&request.donor_index()?, repository.hash_bytes())?;
-        let conversions = conversions(repository, git, &index, &donor_index)?;
+        let own = known.and_then(WatchedDonor::commit_index);
+        // There is no file of it yet, and the donor's has the same attributes.
+        let at_own = known.zip(git).filter(|_| own.is_some());
+        let at_own = at_own.map(|(known, git)| git.clone().with("GIT_INDEX_FILE", &known.index_path));
+        let index = own.map_or_else(index, Ok)?;
+        let donor_index = match known {
+            Some(known) => Cow::Borrowed(&known.index),
+            None => Cow::Owned(Index::read(&request.donor_index()?, repository.hash_bytes())?),
+        };
+        let conversions = conversions(repository, at_own.as_ref().or(git), &index, &donor_index)?;
         Ok::<_, Error>((index, donor_index, conversions))
     };
     let (status, found) = std::thread::scope(|scope| {
-        let status = scope.spawn(|| Status::read(at_donor));
+        let status =
+            scope.spawn(|| known.and_then(|known| known.status(at_donor)).unwrap_or_else(|| Status::read(at_donor)));
         let found = look();
         (joined(status), found)
     });
@@ -233,13 +236,9 @@ pub(super) fn nested(request: &AddRequest) -> HashSet<PathBuf> {
     inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_path_buf).collect()
 }
 
-/// Takes from `roots` the directories of dependencies that come from another worktree, or whose lockfile's others do, and returns them.
-fn replaced(
-    donor: &Path,
-    dependencies: &[Dependency],
-    roots: &mut Vec<UntrackedEntry>,
-    left: &mut Vec<LeftEntry>,
-) -> HashSet<PathBuf> {
+/// Takes from the roots the directories of dependencies that come from another worktree, or whose lockfile's others do, and returns them.
+fn replaced(donor: &Path, dependencies: &[Dependency], entries: &mut CarriedEntries<'_>) -> HashSet<PathBuf> {
+    let CarriedEntries { roots, left, .. } = entries;
     let foreign: Vec<&Dependency> = dependencies.iter().filter(|one| one.from != donor).collect();
     let mut replaced: HashSet<PathBuf> = foreign.iter().map(|one| one.path.clone()).collect();
     for root in roots.iter() {

@@ -6,23 +6,24 @@ use crate::remedy::Remedy;
 use crate::repository::standing::WorktreeState;
 use crate::repository::{Repository, Worktree};
 use crate::transfer_failure::TransferFailure;
-use crate::trust::{Provenance, note_fetch};
-use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers};
+use crate::trust::note_fetch;
+use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers, commit, pull_request};
 use crate::worktree::add::options::AddOptions;
-use crate::worktree::add::revision::{commit, pull_request};
 
+/// The commit that a worktree is made of, and its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AddTarget {
-    pub(crate) oid: String,
+#[non_exhaustive]
+pub struct AddTarget {
+    pub oid: String,
     /// Without `refs/heads/`; none for a detached HEAD.
-    pub(crate) branch: Option<String>,
-    pub(crate) is_new: bool,
+    pub branch: Option<String>,
+    pub is_new: bool,
     /// The start of the new branch; a pull request says it by itself.
-    pub(crate) start: Option<BranchStart>,
+    pub start: Option<BranchStart>,
     /// The branch that a new one follows: `origin/x`.
-    pub(crate) upstream: Option<String>,
+    pub upstream: Option<String>,
     /// The number of the pull request whose head this is.
-    pub(crate) pull_request: Option<u64>,
+    pub pull_request: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +50,9 @@ impl AddTarget {
 pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions) -> Result<AddTarget> {
     let base = options.base.as_deref();
     let git = repository.git();
-    let head = head(repository, &git)?;
+    let here = repository.worktrees.iter().find(|worktree| Some(&worktree.path) == repository.here.as_ref());
+    // The list of worktrees has it already, but for a bare repository.
+    let head = here.map_or_else(|| commit(&git, "HEAD"), |here| Ok(here.head.clone()))?;
     if head.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
         return Err(Error::refused("the repository has no commit yet", Remedy::CommitFirst));
     }
@@ -80,7 +83,6 @@ pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions
         Meaning::Unused(name) => {
             let oid = head.ok_or_else(|| no_commit("HEAD"))?;
             let unasked = check_servers(repository, name)?;
-            let here = repository.worktrees.iter().find(|worktree| Some(&worktree.path) == repository.here.as_ref());
             let start = here.and_then(|here| here.branch.clone());
             let start = BranchStart { name: start.unwrap_or_else(|| oid[..oid.len().min(12)].to_owned()), unasked };
             Ok(AddTarget { start: Some(start), ..AddTarget::new_branch(name, oid, "HEAD") })
@@ -104,15 +106,6 @@ fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Resu
 /// Returns the branch that [`resolve`] would take a name for, without a base. `None`: it is a tag or a commit.
 pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result<Option<&'n str>> {
     Ok(Meaning::find(repository, &repository.git(), name)?.branch(name))
-}
-
-/// Returns the commit that is checked out where the user asks from. The list of worktrees has it already, but for a bare repository.
-fn head(repository: &Repository, git: &Git) -> Result<Option<String>> {
-    let here = repository.here.as_ref();
-    match repository.worktrees.iter().find(|worktree| Some(&worktree.path) == here) {
-        Some(worktree) => Ok(worktree.head.clone()),
-        None => commit(git, "HEAD"),
-    }
 }
 
 /// Returns the name of the branch that was checked out before in the worktree that was asked from, as `git switch -` understands it.
@@ -155,14 +148,6 @@ fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
     let first = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ");
     let reason = format!("cannot fetch pull request {number} from `{}`: {first}", ShownPath(remote));
     Error::refused(reason, Remedy::Transfer(failure))
-}
-
-/// Returns whose the commit is that is asked for, whatever name it was given.
-pub(crate) fn provenance(repository: &Repository, target: &AddTarget) -> Result<Provenance> {
-    if target.pull_request.is_some() {
-        return Ok(Provenance::Untrusted);
-    }
-    repository.provenance_of(&target.oid, target.branch.as_deref())
 }
 
 fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, number: u64) -> Result<AddTarget> {

@@ -15,20 +15,18 @@ use calve_core::internal::{EntryKind, ListedEntry, WatchedListing};
 use calve_core::options::SpareUse;
 use calve_core::spares::{SpareSource, Spares};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::Git;
 use crate::threads::joined;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::status::{GitPath, Status, split};
-use crate::worktree::tracked::TrackedFiles;
-use crate::worktree::tracked::conversion::conversions;
 use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
 
 /// A donor that a watcher knows, with an index that is just what its commit has.
 pub(crate) struct WatchedDonor {
     pub(crate) source: WatchedListing,
-    index: Index,
-    index_path: PathBuf,
+    pub(crate) index: Index,
+    pub(crate) index_path: PathBuf,
     /// The donor's commit and the new worktree's have the same files.
     is_same_tree: bool,
 }
@@ -62,48 +60,20 @@ impl WatchedDonor {
         Ok(Some(WatchedDonor { source, index, index_path, is_same_tree: head == wanted }))
     }
 
-    /// Compares the commit's index with the donor, and says what state that is in.
-    pub(crate) fn compared(
-        self,
-        request: &AddRequest,
-        at_donor: &Git,
-        index: impl FnOnce() -> Result<Index> + Send,
-        git: Option<&Git>,
-    ) -> Result<(TrackedFiles, Status)> {
-        let repository = &request.repository;
-        let look = || {
-            let own = if self.is_same_tree { self.index.of_its_tree() } else { None };
-            // There is no file of it yet, and the donor's has the same attributes.
-            let at_own = own.is_some().then(|| git.map(|git| git.clone().with("GIT_INDEX_FILE", &self.index_path)));
-            let at_own = at_own.flatten();
-            let index = own.map_or_else(index, Ok)?;
-            let conversions = conversions(repository, at_own.as_ref().or(git), &index, &self.index)?;
-            Ok::<_, Error>((index, conversions))
-        };
-        let (status, found) = std::thread::scope(|scope| {
-            let status = scope.spawn(|| match status(at_donor, &self.source, &self.index)? {
-                Some(status) => Ok(status),
-                None => Status::read(at_donor),
-            });
-            let found = look();
-            (joined(status), found)
-        });
-        let (status, (index, conversions)) = (status?, found?);
-        Ok((TrackedFiles::compare(repository, index, &self.index, &status, &conversions), status))
+    /// Returns the index of the new worktree's commit, if the donor's has all of it.
+    pub(crate) fn commit_index(&self) -> Option<Index> {
+        if self.is_same_tree { self.index.of_its_tree() } else { None }
+    }
+
+    /// Returns the state of the donor. `None` if git has to look at everything.
+    pub(crate) fn status(&self, git: &Git) -> Option<Result<Status>> {
+        let paths = to_look_at(&self.source, &self.index)?;
+        Some(if paths.is_empty() { Ok(Status::default()) } else { Status::of_paths(git, &paths) })
     }
 }
 
 /// git compares each path of the index with each of those that it is asked about.
 const MOST_PATHS: usize = 64;
-
-/// Returns the state of the watched worktree with this index, whose tree is its commit's. `None` if git has to look at everything.
-fn status(git: &Git, known: &WatchedListing, index: &Index) -> Result<Option<Status>> {
-    let Some(paths) = to_look_at(known, index) else { return Ok(None) };
-    if paths.is_empty() {
-        return Ok(Some(Status::default()));
-    }
-    Status::of_paths(git, &paths).map(Some)
-}
 
 /// A directory with tracked files in it, or below it: the names of those in it, and their places in the index.
 type Folder<'i> = Vec<(&'i [u8], usize)>;
@@ -135,7 +105,8 @@ fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
                 return;
             }
         }
-        let path = path_in(bytes, name.to_bytes());
+        let name = name.to_bytes();
+        let path = if bytes.is_empty() { name.to_vec() } else { [bytes, b"/", name].concat() };
         if kind == EntryKind::Directory && now == ListedEntry::Directory && folders.contains_key(path.as_slice()) {
             return;
         }
@@ -185,23 +156,14 @@ fn folders(index: &Index) -> HashMap<&[u8], Folder<'_>> {
     folders
 }
 
-fn path_in(folder: &[u8], name: &[u8]) -> GitPath {
-    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
-}
-
 /// Leaves out paths below others: git tells of an untracked directory otherwise when it is asked about something in it.
 fn outermost(mut paths: Vec<GitPath>) -> Vec<GitPath> {
-    paths.sort_by(|a, b| Path::new(OsStr::from_bytes(a)).cmp(Path::new(OsStr::from_bytes(b))));
-    let mut kept: Vec<GitPath> = Vec::new();
-    for path in paths {
-        let is_below = kept.last().is_some_and(|above| {
-            path.strip_prefix(above.as_slice()).is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
-        });
-        if !is_below {
-            kept.push(path);
-        }
+    fn path(bytes: &[u8]) -> &Path {
+        Path::new(OsStr::from_bytes(bytes))
     }
-    kept
+    paths.sort_by(|a, b| path(a).cmp(path(b)));
+    paths.dedup_by(|path_below, above| path(path_below).starts_with(path(above)));
+    paths
 }
 
 #[cfg(test)]
@@ -401,9 +363,9 @@ mod tests {
                 continue;
             };
             assert_eq!(all.staged, Vec::<GitPath>::new(), "round {round}");
-            if let Some(status) = status(&git, &known.source, &known.index).unwrap() {
+            if let Some(status) = known.status(&git) {
                 told += 1;
-                assert_eq!(status, all, "round {round}");
+                assert_eq!(status.unwrap(), all, "round {round}");
             }
         }
         watched.end();

@@ -50,62 +50,62 @@ fn take_turn(common: &Path) -> Result<File> {
     lock_directory(common)
 }
 
-/// An entry that git does not show yet. Dropped, it is gone, and so is a branch that was made for it.
-pub(crate) struct Registration {
+/// An entry that git does not show yet.
+pub(crate) struct Registration<'r> {
+    pub(crate) request: &'r AddRequest,
     pub(crate) directory: PathBuf,
-    common: PathBuf,
-    worktree: PathBuf,
     journal: Option<File>,
     made_branch: Option<(String, String)>,
-    /// A new branch gets a mark of an untrusted commit, because it outlives the worktree's.
-    of_commit: Provenance,
+    /// The entry goes when this is dropped, and a branch that was made for it.
+    is_taken_back: bool,
 }
 
-impl Registration {
-    fn new(directory: PathBuf, worktree: PathBuf, request: &AddRequest) -> Registration {
-        let (common, of_commit) = (request.repository.common.clone(), request.of_commit);
-        Registration { directory, common, worktree, journal: None, made_branch: None, of_commit }
-    }
-
+impl<'r> Registration<'r> {
     /// Makes a worktree's entry, if no run, rebase or bisection has the branch. git called it free just before; [`Registration::seal`] asks again.
-    pub(crate) fn begin(request: &AddRequest) -> Result<Registration> {
+    pub(crate) fn begin(request: &'r AddRequest) -> Result<Self> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
         let _turn = take_turn(common)?;
         clean_up(common)?;
-        check_branch(common, target.branch.as_deref())?;
+        check_branch(repository, target.branch.as_deref())?;
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
-        let directory = new_directory(&all, &identifier(path))?;
-        let mut entry = Registration::new(directory, path.clone(), request);
+        let id = identifier(path);
+        // git, too, adds numbers.
+        let directory = numbered(|number| {
+            let directory = all.join(if number == 0 { id.clone() } else { format!("{id}{number}") });
+            fs_err::create_dir(&directory).map(|()| directory)
+        })?;
+        let mut entry = Self { request, directory, journal: None, made_branch: None, is_taken_back: true };
         // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
         write_at_once(&entry.directory.join(LOCKED), BEING_MADE.as_bytes())?;
-        entry.note_provenance(request)?;
+        entry.note_provenance()?;
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
         lock(journal.file(), journal.path(), FlockOperation::NonBlockingLockExclusive)?;
         journal.write_all(path.as_os_str().as_bytes())?;
         journal.write_all(b"\n")?;
         entry.journal = Some(File::from(journal));
-        entry.fill(request, OsStr::new("../.."))?;
+        entry.fill(OsStr::new("../.."))?;
         Ok(entry)
     }
 
     /// Makes the entry of a worktree that is only planned in `directory`, which is outside of the repository, after the checks of
     /// [`Registration::begin`].
-    pub(crate) fn planned(request: &AddRequest, directory: PathBuf) -> Result<Registration> {
+    pub(crate) fn planned(request: &'r AddRequest, directory: PathBuf) -> Result<Self> {
         let common = &request.repository.common;
         {
             let _turn = take_turn(common)?;
-            check_branch(common, request.target.branch.as_deref())?;
+            check_branch(&request.repository, request.target.branch.as_deref())?;
         }
         fs_err::create_dir(&directory)?;
-        let entry = Registration::new(directory, PathBuf::new(), request);
-        entry.note_provenance(request)?;
-        entry.fill(request, common.as_os_str())?;
+        let entry = Self { request, directory, journal: None, made_branch: None, is_taken_back: false };
+        entry.note_provenance()?;
+        entry.fill(common.as_os_str())?;
         Ok(entry)
     }
 
-    fn note_provenance(&self, request: &AddRequest) -> Result<()> {
+    fn note_provenance(&self) -> Result<()> {
+        let request = self.request;
         let oid = &request.target.oid;
         match request.provenance {
             Provenance::Untrusted => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
@@ -115,7 +115,8 @@ impl Registration {
     }
 
     /// Writes what git and Calve read in an entry. `common`: the repository's directory, as seen from there.
-    fn fill(&self, request: &AddRequest, common: &OsStr) -> Result<()> {
+    fn fill(&self, common: &OsStr) -> Result<()> {
+        let request = self.request;
         fs_err::write(self.directory.join("commondir"), [common.as_bytes(), b"\n"].concat())?;
         let head = match &request.target.branch {
             Some(branch) => format!("ref: refs/heads/{branch}\n"),
@@ -124,17 +125,17 @@ impl Registration {
         fs_err::write(self.directory.join("HEAD"), head)?;
         entries::note_donor(&self.directory, &request.donor)?;
         fs_err::write(self.directory.join(DATA_SOURCE), request.data_source.as_deref().unwrap_or(NO_SOURCE))?;
-        self.copy_settings(request)
+        self.copy_settings()
     }
 
     /// Copies the donor's own settings (`extensions.worktreeConfig`) as git does, without those about its place, and its sparse checkout's list.
-    fn copy_settings(&self, request: &AddRequest) -> Result<()> {
-        if request.is_sparse {
+    fn copy_settings(&self) -> Result<()> {
+        if self.request.is_sparse {
             fs_err::create_dir_all(self.directory.join("info"))?;
-            self.copy_file("info/sparse-checkout", request)?;
+            self.copy_file("info/sparse-checkout")?;
         }
-        let is_there = request.repository.is_set("extensions.worktreeconfig");
-        if !is_there || !self.copy_file("config.worktree", request)? {
+        let is_there = self.request.repository.is_set("extensions.worktreeconfig");
+        if !is_there || !self.copy_file("config.worktree")? {
             return Ok(());
         }
         let to = self.directory.join("config.worktree");
@@ -142,14 +143,14 @@ impl Registration {
             let arguments =
                 ["config".as_ref(), "--file".as_ref(), to.as_os_str(), "--unset-all".as_ref(), name.as_ref()];
             // It fails where there is no such setting.
-            request.repository.git().output(&arguments)?;
+            self.request.repository.git().output(&arguments)?;
         }
         Ok(())
     }
 
     /// Copies one of the donor's own files in the repository, if there is one.
-    fn copy_file(&self, name: &str, request: &AddRequest) -> Result<bool> {
-        let found = if_there(fs_err::read(Git::at(&request.donor).own_file(name)?))?;
+    fn copy_file(&self, name: &str) -> Result<bool> {
+        let found = if_there(fs_err::read(Git::at(&self.request.donor).own_file(name)?))?;
         Ok(found.map(|bytes| fs_err::write(self.directory.join(name), bytes)).transpose()?.is_some())
     }
 
@@ -163,14 +164,15 @@ impl Registration {
     }
 
     /// Makes the branch and points the worktree's `.git` here, as the last step before the worktree gets its name.
-    pub(crate) fn seal(&mut self, repository: &Repository, target: &AddTarget, files: &Path) -> Result<()> {
-        let turn = take_turn(&self.common)?;
+    pub(crate) fn seal(&mut self, files: &Path) -> Result<()> {
+        let AddRequest { repository, target, of_commit, .. } = self.request;
+        let turn = take_turn(&repository.common)?;
         if let Some(branch) = &target.branch {
-            let git = repository.git();
-            if may_be_checked_out(&self.common, &self.directory, branch)? {
+            let (git, names) = (repository.git(), repository.references.names_of(branch));
+            if may_be_checked_out(&repository.common, &self.directory, &names)? {
                 check_free(&repository::list(&git)?, branch)?;
             }
-            if !target.is_new || may_be_there(&self.common, branch)? {
+            if !target.is_new || may_be_there(&repository.common, branch)? {
                 check_unmoved(&git, branch, target)?;
             }
             if target.is_new {
@@ -184,7 +186,8 @@ impl Registration {
                     let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
                     git.run_holding(&turn, &["branch", "--quiet", &follow, branch])?;
                 }
-                if self.of_commit.is_untrusted() {
+                // This mark outlives that of the worktree.
+                if of_commit.is_untrusted() {
                     git.run_holding(&turn, &["config", &format!("branch.{branch}.{BRANCH_MARK}"), "true"])?;
                 }
             }
@@ -196,22 +199,21 @@ impl Registration {
 
     /// Shows the worktree to git, because it has its name now.
     pub(crate) fn show(mut self) -> Result<()> {
-        show(&self.directory, &self.worktree)?;
-        self.journal = None;
-        self.made_branch = None;
-        self.worktree = PathBuf::new();
+        show(&self.directory, &self.request.path)?;
+        self.is_taken_back = false;
         Ok(())
     }
 }
 
-impl Drop for Registration {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        if self.worktree.as_os_str().is_empty() {
+        if !self.is_taken_back {
             return;
         }
         if let Some((branch, oid)) = self.made_branch.take() {
-            let turn = take_turn(&self.common);
-            let _ = delete_branch(&self.common, &branch, &oid);
+            let common = &self.request.repository.common;
+            let turn = take_turn(common);
+            let _ = delete_branch(common, &branch, &oid);
             drop(turn);
         }
         let _ = remove(&self.directory);
@@ -229,8 +231,7 @@ fn show(directory: &Path, worktree: &Path) -> Result<()> {
 /// Returns the name of git's own directory for a worktree, as git makes it: a character that a reference may not have becomes a dash.
 fn identifier(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut id: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect();
+    let mut id = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), "-");
     while id.contains("..") {
         id = id.replace("..", ".-");
     }
@@ -241,14 +242,6 @@ fn identifier(path: &Path) -> String {
         id.push('-');
     }
     if id.is_empty() { "worktree".to_owned() } else { id }
-}
-
-/// Makes a directory with a new name; git, too, adds numbers.
-fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
-    Ok(numbered(|number| {
-        let directory = all.join(if number == 0 { id.to_owned() } else { format!("{id}{number}") });
-        fs_err::create_dir(&directory).map(|()| directory)
-    })?)
 }
 
 /// How the maker of an entry is, going by the journal of it that was opened.
@@ -293,26 +286,27 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     Ok(found)
 }
 
-/// Returns whether a worktree with this branch is being made, or was made and is not shown yet. git lists neither.
-fn is_being_added(common: &Path, branch: &str) -> Result<bool> {
+/// Returns whether a worktree with a branch of one of these names is being made, or was made and is not shown yet. git lists neither.
+fn is_being_added(common: &Path, names: &HashSet<String>) -> Result<bool> {
     // The next run removes one that is not complete.
     let stays = |(directory, journal): &(PathBuf, Option<LeftJournal>)| {
         journal.as_ref().is_none_or(|(text, _)| is_complete(directory, &worktree_in(text)))
     };
-    Ok(unfinished(common)?.iter().any(|one| branch_in(&one.0).as_deref() == Some(branch) && stays(one)))
+    let has_it = |entry: &Path| branch_in(entry).is_some_and(|branch| names.contains(&format!("refs/heads/{branch}")));
+    Ok(unfinished(common)?.iter().any(|one| has_it(&one.0) && stays(one)))
 }
 
-fn check_branch(common: &Path, branch: Option<&str>) -> Result<()> {
+fn check_branch(repository: &Repository, branch: Option<&str>) -> Result<()> {
     let Some(branch) = branch else { return Ok(()) };
-    if is_being_added(common, branch)? {
+    let (common, names) = (&repository.common, repository.references.names_of(branch));
+    if is_being_added(common, &names)? {
         return Err(Error::refused(
             format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
             Remedy::WaitOrChooseAnotherBranch,
         ));
     }
     // Both detach HEAD, and come back to their branch. git, too, keeps it for them.
-    let names = HashSet::from([format!("refs/heads/{branch}")]);
-    let mut all = entries::all(common)?.into_iter().chain([common.to_path_buf()]);
+    let mut all = entries::all(common)?.into_iter().chain([common.clone()]);
     match all.find_map(|directory| holding(&directory, &names)) {
         None => Ok(()),
         Some(operation) => {
@@ -335,7 +329,7 @@ fn may_be_there(common: &Path, branch: &str) -> Result<bool> {
 
 /// Fails unless the branch is as it was when it was looked up: another run may have made it, or taken its own away again.
 fn check_unmoved(git: &Git, branch: &str, target: &AddTarget) -> Result<()> {
-    let now = crate::worktree::add::revision::branch_tip(git, branch)?;
+    let now = crate::worktree::add::meaning::branch_tip(git, branch)?;
     let expected = (!target.is_new).then_some(&target.oid);
     if now.as_ref() == expected {
         return Ok(());
@@ -362,7 +356,8 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
             if let Some((branch, oid)) = branch {
                 let branch = String::from_utf8_lossy(branch);
                 // It may have been checked out meanwhile.
-                if !may_be_checked_out(common, &directory, &branch)? {
+                let name = HashSet::from([format!("refs/heads/{branch}")]);
+                if !may_be_checked_out(common, &directory, &name)? {
                     delete_branch(common, &branch, &String::from_utf8_lossy(oid))?;
                 }
             }
@@ -419,8 +414,8 @@ pub(crate) struct SweepReport {
     pub(crate) trees: Vec<PathBuf>,
 }
 
-/// Returns whether a worktree but that with the entry `own` may have a branch checked out, by its `HEAD`.
-pub(crate) fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Result<bool> {
+/// Returns whether a worktree but that with the entry `own` may have a branch with one of these names checked out, by its `HEAD`.
+pub(crate) fn may_be_checked_out(common: &Path, own: &Path, names: &HashSet<String>) -> Result<bool> {
     let mut all = entries::all(common)?;
     all.retain(|directory| *directory != own);
     all.push(common.to_path_buf());
@@ -432,22 +427,22 @@ pub(crate) fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Res
             || match fs_err::read(&head) {
                 Ok(text) => text
                     .strip_prefix(b"ref:")
-                    .is_some_and(|name| name.trim_ascii().strip_prefix(b"refs/heads/") == Some(branch.as_bytes())),
+                    .is_some_and(|name| names.iter().any(|one| one.as_bytes() == name.trim_ascii())),
                 Err(error) => error.kind() != std::io::ErrorKind::NotFound,
             }
     }))
 }
 
-/// Deletes a branch as long as it is where it was made, and no worktree has it. Says whether it did. `is_in_use` is asked when no other run can
-/// register a worktree.
+/// Deletes a branch as long as it is where it was made, and no worktree has it by one of its `names`. Says whether it did. `is_in_use` is asked
+/// when no other run can register a worktree.
 pub(crate) fn delete_unused(
     common: &Path,
-    branch: &str,
+    (branch, names): (&str, &HashSet<String>),
     oid: &str,
     is_in_use: impl FnOnce() -> Result<bool>,
 ) -> Result<bool> {
     let _turn = take_turn(common)?;
-    Ok(!is_being_added(common, branch)? && !is_in_use()? && delete_branch(common, branch, oid)?)
+    Ok(!is_being_added(common, names)? && !is_in_use()? && delete_branch(common, branch, oid)?)
 }
 
 /// Deletes a branch only as long as it is where it was made: it may be in use.
@@ -535,6 +530,21 @@ mod tests {
         ] {
             assert_eq!(identifier(Path::new(path)), id);
         }
+    }
+
+    #[test]
+    fn a_branch_stays_while_a_worktree_of_a_name_that_leads_to_it_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = folder.path().join("worktrees/x");
+        fs_err::create_dir_all(&entry).unwrap();
+        fs_err::write(entry.join("HEAD"), "ref: refs/heads/alias\n").unwrap();
+        let maker = File::from(fs_err::File::create(entry.join(JOURNAL)).unwrap());
+        flock(&maker, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let names = |names: &[&str]| names.iter().map(|name| format!("refs/heads/{name}")).collect::<HashSet<String>>();
+        assert!(!is_being_added(folder.path(), &names(&["real"])).unwrap());
+        let both = names(&["real", "alias"]);
+        let asked = || panic!("it was held already");
+        assert!(!delete_unused(folder.path(), ("real", &both), "1", asked).unwrap());
     }
 
     #[test]

@@ -35,7 +35,7 @@ const DIRECTORY: u32 = 0o040_000;
 pub(crate) const GITLINK: u32 = 0o160_000;
 
 /// An index file in memory. By default that of a worktree in which nothing was checked out yet.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Index {
     bytes: Vec<u8>,
     pub(crate) hash_bytes: usize,

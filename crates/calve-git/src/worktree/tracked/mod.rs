@@ -4,6 +4,7 @@ pub(crate) mod conversion;
 pub(crate) mod index;
 
 use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -60,18 +61,6 @@ pub struct TrackedCounts {
     pub written: BTreeMap<NotClonedReason, u64>,
     /// What git and its filters said of those that it wrote.
     pub said: Option<String>,
-}
-
-/// The files to complete, and where.
-#[derive(Clone, Copy)]
-pub(crate) struct Checkout<'a> {
-    pub(crate) files: &'a Path,
-    pub(crate) index_path: &'a Path,
-    pub(crate) commit: &'a str,
-    /// Only a part of the commit is to be there.
-    pub(crate) is_sparse: bool,
-    pub(crate) repository: &'a Repository,
-    pub(crate) threads: usize,
 }
 
 impl TrackedFiles {
@@ -178,15 +167,22 @@ impl TrackedFiles {
         self.by_git.retain(|(at, _)| !is_changed(&entries[*at].path));
     }
 
-    /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index.
-    pub(crate) fn check_out(mut self, git: &Git, at: &Checkout<'_>) -> Result<TrackedCounts> {
-        let Checkout { files, index_path, commit, is_sparse, repository, threads } = *at;
+    /// Completes the files where `git` is: looks at every cloned one, has git write the others, and writes the index. Of a sparse checkout only
+    /// a part of the commit is to be there.
+    pub(crate) fn check_out(
+        mut self,
+        git: &Git,
+        index_path: &Path,
+        (commit, is_sparse): (&str, bool),
+        repository: &Repository,
+        threads: Option<NonZeroUsize>,
+    ) -> Result<TrackedCounts> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
+        let root = rustix::fs::openat(CWD, git.directory(), flags, Mode::empty()).map_err(std::io::Error::from)?;
         let created = CreatedModes::read(index_path)?;
         let keeps_modes = repository.setting("core.filemode") != Some("false");
         let paths: Vec<&[u8]> = self.cloned().map(Vec::as_slice).collect();
-        let mut stats = stat_all(root.as_fd(), &paths, threads);
+        let mut stats = stat_all(root.as_fd(), &paths, threads.map_or(2, NonZeroUsize::get));
         for (at, stat) in self.clean.iter().zip(&mut stats) {
             let entry = &self.index.entries[*at];
             created.correct_file(root.as_fd(), &entry.path, entry.mode, stat, keeps_modes);
@@ -228,11 +224,7 @@ impl TrackedFiles {
                 let wanted = by_git.iter().map(|(_, oid, _)| oid.as_str()).collect();
                 missing = fetch_missing(&repository.git_to_fetch(), remote, commit, wanted)?;
             }
-            let mut list = Vec::new();
-            for (path, ..) in &by_git {
-                list.extend_from_slice(path);
-                list.push(0);
-            }
+            let list: Vec<u8> = by_git.iter().flat_map(|(path, ..)| [&path[..], b"\0"].concat()).collect();
             // A filter that fails and is not required says so, and its files are as stored.
             let written = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
             let (_, heard) = match (written, missing) {
@@ -342,7 +334,7 @@ pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
 
 /// Returns the state of each of these files, `None` for a missing one.
 fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option<Stat>> {
-    let share = paths.len().div_ceil(threads.max(1)).max(1);
+    let share = paths.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
         let parts: Vec<_> = paths.chunks(share).map(|part| scope.spawn(move || stat_some(root, part))).collect();
         parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
@@ -373,37 +365,24 @@ fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> 
 /// connection for each. Returns the error about objects that the remote did not send.
 fn fetch_missing(git: &Git, remote: &str, commit: &str, wanted: HashSet<&str>) -> Result<Option<Error>> {
     let objects = git.run(&["rev-list", "--objects", "--no-object-names", "--missing=print", "--no-walk", commit])?;
-    let (mut list, mut files) = (Vec::new(), 0);
-    for oid in objects.split(|&byte| byte == b'\n').filter_map(|line| line.strip_prefix(b"?")) {
-        if std::str::from_utf8(oid).is_ok_and(|oid| wanted.contains(oid)) {
-            list.extend_from_slice(oid);
-            list.push(b'\n');
-            files += 1;
-        }
+    let missing =
+        objects.split(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line.strip_prefix(b"?")?).ok());
+    let missing: Vec<&str> = missing.filter(|oid| wanted.contains(oid)).collect();
+    if missing.is_empty() {
+        return Ok(None);
     }
-    if !list.is_empty() {
-        let fetch = [
-            &["-c", "fetch.negotiationAlgorithm=noop", "fetch", remote][..],
-            &[
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--recurse-submodules=no",
-                "--filter=blob:none",
-                "--stdin",
-            ],
-        ];
-        match git.fed(&fetch.concat(), &list) {
-            // Another remote may have them: `checkout-index` goes on from here, and says what it does not get.
-            Ok(_) => {}
-            Err(Error::Git { said, .. }) => {
-                let (remote, said) = (ShownPath(remote), said.trim());
-                let of = if files == 1 { "1 file are" } else { &format!("{files} files are") };
-                let text = format!("the contents of {of} still on `{remote}`, which did not send them: {said}");
-                return Ok(Some(Error::refused(text, Remedy::GoOnline)));
-            }
-            Err(other) => return Err(other),
+    let without_negotiation = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", remote];
+    let only_these = ["--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none"];
+    let list = missing.join("\n") + "\n";
+    match git.fed(&[&without_negotiation[..], &only_these, &["--stdin"]].concat(), list.as_bytes()) {
+        // Another remote may have them: `checkout-index` goes on from here, and says what it does not get.
+        Ok(_) => Ok(None),
+        Err(Error::Git { said, .. }) => {
+            let (remote, said) = (ShownPath(remote), said.trim());
+            let of = if missing.len() == 1 { "1 file are" } else { &format!("{} files are", missing.len()) };
+            let text = format!("the contents of {of} still on `{remote}`, which did not send them: {said}");
+            Ok(Some(Error::refused(text, Remedy::GoOnline)))
         }
+        Err(other) => Err(other),
     }
-    Ok(None)
 }

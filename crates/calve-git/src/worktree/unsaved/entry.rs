@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
+use crate::repository::logs::Log;
 use crate::repository::operation::unfinished;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
@@ -18,11 +19,11 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
     if let Some(head) = detached {
         items.extend(loose(common, std::slice::from_ref(head), &["--all"])?.map(UnsavedItem::Commits));
     }
-    let mut made = reflog::made_and_left(&entry.join("logs/HEAD"));
+    let mut made = reflog::made_and_left(&Log::new(entry, "HEAD"));
     if let Some(branch) = &worktree.branch {
         // The branch stays, with its log. Mostly that has them all, and git need not be asked.
-        let log = reflog::read(&common.join("logs/refs/heads").join(branch));
-        made.retain(|commit| !log.contains(commit.as_str()));
+        let log = reflog::all(&Log::new(common, &format!("refs/heads/{branch}")));
+        made.retain(|commit| !log.contains(commit));
     }
     if !made.is_empty() {
         let elsewhere: Vec<&str> = ["--all", "--reflog"].into_iter().chain(detached.map(String::as_str)).collect();

@@ -179,17 +179,8 @@ impl<'w> IgnoredSearch<'w> {
 
     /// Returns whether a directory is there in a donor: a link could lead back to the worktree that goes.
     fn is_really_in(&mut self, donor: usize, directory: &Path) -> bool {
-        if directory.as_os_str().is_empty() {
-            return true;
-        }
-        let at = self.donors[donor].join(directory);
-        if let Some(known) = self.is_real.get(&at) {
-            return *known;
-        }
-        let is_real = self.is_really_in(donor, directory.parent().unwrap_or(Path::new("")))
-            && fs_err::symlink_metadata(&at).is_ok_and(|found| found.is_dir());
-        self.is_real.insert(at, is_real);
-        is_real
+        let is_real = |at: &PathBuf| at.is_dir() && fs_err::canonicalize(at).is_ok_and(|real| real == *at);
+        *self.is_real.entry(self.donors[donor].join(directory)).or_insert_with_key(is_real)
     }
 }
 

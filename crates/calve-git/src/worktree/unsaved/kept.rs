@@ -45,47 +45,37 @@ pub struct KeptFiles {
     pub losses: Vec<Warning>,
 }
 
-/// Files that have a second name now, or a clone.
-pub(crate) struct Keeping<'w> {
-    pub(crate) kept: KeptFiles,
-    root: BorrowedFd<'w>,
-}
-
 /// Gives files of the worktree a second name in git's own directory.
-pub(crate) fn keep<'w>(
-    common: &Path,
-    linked: &'w LinkedWorktree,
-    files: &[IgnoredFile],
-) -> Result<Option<Keeping<'w>>> {
+pub(crate) fn keep(common: &Path, linked: &LinkedWorktree, files: &[IgnoredFile]) -> Result<Option<KeptFiles>> {
     if files.is_empty() {
         return Ok(None);
     }
     let directory = new_directory(&place(common), &linked.path)?;
-    let kept = KeptFiles { directory, files: Vec::new(), bytes: bytes(files), losses: Vec::new() };
-    let mut keeping = Keeping { kept, root: linked.root() };
-    match keeping
-        .link_all(files)
-        .and_then(|is_linked| if is_linked { Ok(()) } else { keeping.clone_all(linked, files) })
-    {
-        Ok(()) => Ok(Some(keeping)),
+    let mut kept = KeptFiles { directory, files: Vec::new(), bytes: bytes(files), losses: Vec::new() };
+    let is_kept = match kept.link_all(linked.root(), files) {
+        Ok(false) => kept.clone_all(linked, files),
+        tried => tried.map(drop),
+    };
+    match is_kept {
+        Ok(()) => Ok(Some(kept)),
         Err(error) => {
-            keeping.undo();
+            kept.undo(linked.root());
             Err(error)
         }
     }
 }
 
-impl Keeping<'_> {
+impl KeptFiles {
     /// Returns false where files cannot have a second name.
-    fn link_all(&mut self, files: &[IgnoredFile]) -> Result<bool> {
+    fn link_all(&mut self, root: BorrowedFd<'_>, files: &[IgnoredFile]) -> Result<bool> {
         for IgnoredFile { path, .. } in files {
-            match link(self.root, &self.kept.directory, path) {
-                Ok(()) => self.kept.files.push(path.clone()),
+            match link(root, &self.directory, path) {
+                Ok(()) => self.files.push(path.clone()),
                 // A program has removed it since: a journal, a lock.
                 Err(Errno::NOENT) => {}
                 // Another file system or subvolume, one without hard links, or another user's file.
                 Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::ACCESS) => return Ok(false),
-                Err(errno) => return Err(failed("cannot keep", &self.kept.directory.join(path), errno).into()),
+                Err(errno) => return Err(failed("cannot keep", &self.directory.join(path), errno).into()),
             }
         }
         Ok(true)
@@ -93,8 +83,8 @@ impl Keeping<'_> {
 
     /// Clones the files, with their metadata, in place of those that have a second name.
     fn clone_all(&mut self, linked: &LinkedWorktree, files: &[IgnoredFile]) -> Result<()> {
-        let directory = &self.kept.directory;
-        self.kept.files.clear();
+        let directory = &self.directory;
+        self.files.clear();
         fs_err::remove_dir_all(directory)?;
         rustix::fs::mkdir(directory, PRIVATE).map_err(|errno| failed("cannot make", directory, errno))?;
         // Each entry of the root by itself: the directory stays closed to others.
@@ -112,9 +102,7 @@ impl Keeping<'_> {
                 options.select = Some(Selection::new(takes));
             }
             match clone_tree(&linked.path.join(entry), &directory.join(entry), &options) {
-                Ok(report) => {
-                    self.kept.losses.extend(report.warnings.into_iter().filter(|warning| warning.code.is_loss()))
-                }
+                Ok(report) => self.losses.extend(report.warnings.into_iter().filter(|warning| warning.code.is_loss())),
                 Err(calve_core::Error::Missing(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -122,7 +110,7 @@ impl Keeping<'_> {
         for IgnoredFile { path, .. } in files {
             let is_in = |root: &Path| fs_err::symlink_metadata(root.join(path)).is_ok();
             if is_in(directory) {
-                self.kept.files.push(path.clone());
+                self.files.push(path.clone());
             } else if is_in(&linked.path) {
                 return Err(failed("cannot keep", &directory.join(path), Errno::NOENT).into());
             }
@@ -131,10 +119,10 @@ impl Keeping<'_> {
     }
 
     /// Removes the second names, if all files still have their first.
-    pub(crate) fn undo(self) {
-        let has_first = |file: &PathBuf| rustix::fs::statat(self.root, file, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        if self.kept.files.iter().all(has_first) {
-            let _ = fs_err::remove_dir_all(&self.kept.directory);
+    pub(crate) fn undo(self, root: BorrowedFd<'_>) {
+        let has_first = |file: &PathBuf| rustix::fs::statat(root, file, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if self.files.iter().all(has_first) {
+            let _ = fs_err::remove_dir_all(&self.directory);
         }
     }
 }

@@ -15,7 +15,7 @@ use calve_core::CancelToken;
 use calve_core::report::SkippedEntry;
 
 pub use kept::KeptFiles;
-pub(crate) use kept::{Keeping, check_place, keep, sweep_kept};
+pub(crate) use kept::{check_place, keep, sweep_kept};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -30,53 +30,25 @@ use crate::worktree::status::Status;
 use crate::worktree::unsaved::ignored::IgnoredSearch;
 use crate::worktree::unsaved::nested::Nested;
 
-#[derive(Default)]
-pub(crate) struct Listing {
-    items: Vec<UnsavedItem>,
-    /// Errors that may hide further items.
-    failures: Vec<Error>,
-}
-
-impl Listing {
-    fn take<T: Default>(&mut self, part: Result<T>) -> T {
-        part.unwrap_or_else(|error| {
-            self.failures.push(error);
-            T::default()
-        })
-    }
-
-    /// Returns all items. Fails if one may be missing.
-    pub(crate) fn whole(self) -> Result<Vec<UnsavedItem>> {
-        self.failures.into_iter().next().map_or(Ok(self.items), Err)
-    }
-
-    /// Returns the known items, and one for each part that could not be read.
-    pub(crate) fn known(mut self) -> Result<Vec<UnsavedItem>> {
-        for failure in self.failures {
-            match failure {
-                Error::Interrupted => return Err(failure),
-                failure => self.items.push(UnsavedItem::Unreadable(failure.to_string())),
-            }
+/// Returns a part of a list. An error, which may hide items, becomes one in `unread` if there is such a list.
+pub(crate) fn part<T: Default>(part: Result<T>, unread: &mut Option<Vec<UnsavedItem>>) -> Result<T> {
+    match (part, unread) {
+        (Err(error), Some(unread)) if !matches!(error, Error::Interrupted) => {
+            unread.push(UnsavedItem::Unreadable(error.to_string()));
+            Ok(T::default())
         }
-        Ok(self.items)
+        (part, _) => part,
     }
 }
 
-impl From<Result<Vec<UnsavedItem>>> for Listing {
-    fn from(listed: Result<Vec<UnsavedItem>>) -> Self {
-        let mut listing = Listing::default();
-        listing.items = listing.take(listed);
-        listing
-    }
-}
-
-/// Lists everything in a worktree, and in its entry, that exists nowhere else.
+/// Lists everything in a worktree, and in its entry, that exists nowhere else. `unread` is as for [`part`].
 pub(crate) fn of_worktree(
     repository: &Repository,
     worktree: &Worktree,
     linked: &LinkedWorktree,
     cancel: &CancelToken,
-) -> Listing {
+    unread: &mut Option<Vec<UnsavedItem>>,
+) -> Result<Vec<UnsavedItem>> {
     let git = Git::at(&linked.path);
     let root = real(&linked.path);
     let others: Vec<PathBuf> = repository
@@ -94,13 +66,12 @@ pub(crate) fn of_worktree(
         let status = Status::with_submodules(&git);
         (joined(entry), joined(hidden), status, joined(nested))
     });
-    let mut listing = Listing::default();
-    let (mut items, status, mut nested) = (listing.take(entry), listing.take(status), listing.take(nested));
+    let (mut items, status, mut nested) = (part(entry, unread)?, part(status, unread)?, part(nested, unread)?);
     let changed = status.uncommitted();
     if !changed.is_empty() {
         items.push(UnsavedItem::Uncommitted(changed));
     }
-    items.extend(listing.take(hidden));
+    items.extend(part(hidden, unread)?);
     items.append(&mut nested.items);
     items.extend(misplaced(repository, worktree));
     let donors = [repository.main().map(Path::to_path_buf), donor_of(&linked.entry)];
@@ -119,8 +90,7 @@ pub(crate) fn of_worktree(
     if !ignored.is_empty() {
         items.push(UnsavedItem::Ignored(ignored));
     }
-    listing.items = items;
-    listing
+    Ok(items)
 }
 
 /// Lists what only the entry of a worktree has whose directory is gone or was replaced.

@@ -1,65 +1,46 @@
-//! The logs of HEAD and of branches: `OLD NEW WHO WHEN\tWHAT: ...`.
+//! The commits in the logs of HEAD and of branches.
 
 use std::collections::HashSet;
 use std::path::Path;
 
+use crate::repository::logs::{Log, LogLine};
+use crate::trust::is_object_id;
+
 /// Returns the commits that a log's reference came to other than by a checkout of existing commits, the oldest first.
-pub(super) fn made_here(log: &Path) -> Vec<String> {
-    parsed(&read(log)).filter(|line| line.makes_commit()).map(|line| line.new.to_owned()).collect()
+pub(super) fn made_here(log: &Log) -> Vec<String> {
+    lines(log).filter(makes_commit).map(|line| line.new.to_owned()).collect()
 }
 
 /// Returns all commits that a log leads to.
-pub(in crate::worktree) fn all(log: &Path) -> Vec<String> {
-    let text = read(log);
-    let named: HashSet<&str> = parsed(&text).flat_map(|line| [line.old, line.new]).collect();
-    named.into_iter().filter(|oid| oid.bytes().any(|byte| byte != b'0')).map(str::to_owned).collect()
+pub(in crate::worktree) fn all(log: &Log) -> HashSet<String> {
+    let named = lines(log).flat_map(|line| [line.old, line.new]);
+    named.filter(|oid| oid.bytes().any(|byte| byte != b'0')).map(str::to_owned).collect()
 }
 
 /// Returns those of [`made_here`] that were neither replaced by an amended one nor made in the course of a rebase.
-pub(super) fn made_and_left(log: &Path) -> Vec<String> {
-    let text = read(log);
+pub(super) fn made_and_left(log: &Log) -> Vec<String> {
     let amended: HashSet<&str> =
-        parsed(&text).filter(|line| line.what.starts_with("commit (amend)")).map(|line| line.old).collect();
-    let made = parsed(&text).filter(|line| line.makes_commit() && !line.what.starts_with("rebase"));
+        lines(log).filter(|line| line.how.starts_with("commit (amend)")).map(|line| line.old).collect();
+    let made = lines(log).filter(|line| makes_commit(line) && !line.how.starts_with("rebase"));
     let mut seen = HashSet::new();
     made.map(|line| line.new).filter(|new| !amended.contains(new) && seen.insert(*new)).map(str::to_owned).collect()
 }
 
-/// Returns whether a log has a commit that was made here, or `None` if there is no log.
-pub(in crate::worktree) fn has_made_commits(log: &Path) -> Option<bool> {
-    fs_err::symlink_metadata(log).ok()?;
+/// Returns whether the log of a reference has a commit that was made here, or `None` if there is no log.
+pub(in crate::worktree) fn has_made_commits(directory: &Path, reference: &str) -> Option<bool> {
+    fs_err::symlink_metadata(directory.join("logs").join(reference)).ok()?;
     // Of a branch without commits of its own, a rebase ends at the commit that it names.
     let moves =
-        |line: &Line<'_>| line.what.to_ascii_lowercase().ends_with("fast-forward") || line.what.ends_with(line.new);
-    Some(parsed(&read(log)).any(|line| line.makes_commit() && !moves(&line)))
+        |line: &LogLine<'_>| line.how.to_ascii_lowercase().ends_with("fast-forward") || line.how.ends_with(line.new);
+    Some(lines(&Log::new(directory, reference)).any(|line| makes_commit(&line) && !moves(&line)))
 }
 
-pub(super) fn read(log: &Path) -> String {
-    String::from_utf8_lossy(&fs_err::read(log).unwrap_or_default()).into_owned()
+/// Returns the lines with two names of objects, which are safe to give to git.
+fn lines(log: &Log) -> impl Iterator<Item = LogLine<'_>> {
+    log.lines().filter(|line| is_object_id(line.old) && is_object_id(line.new))
 }
 
-struct Line<'t> {
-    old: &'t str,
-    new: &'t str,
-    what: &'t str,
-}
-
-impl Line<'_> {
-    fn makes_commit(&self) -> bool {
-        const MAKING: [&str; 7] = ["commit", "rebase", "cherry-pick", "merge", "am", "revert", "pull"];
-        MAKING.iter().any(|word| self.what.starts_with(word))
-    }
-}
-
-fn parsed(text: &str) -> impl Iterator<Item = Line<'_>> {
-    text.lines().filter_map(|line| {
-        let (numbers, what) = line.split_once('\t')?;
-        let mut numbers = numbers.split(' ');
-        let (old, new) = (numbers.next()?, numbers.next()?);
-        (is_oid(old) && is_oid(new)).then_some(Line { old, new, what })
-    })
-}
-
-pub(super) fn is_oid(word: &str) -> bool {
-    word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+fn makes_commit(line: &LogLine<'_>) -> bool {
+    const MAKING: [&str; 7] = ["commit", "rebase", "cherry-pick", "merge", "am", "revert", "pull"];
+    MAKING.iter().any(|word| line.how.starts_with(word))
 }

@@ -1,14 +1,15 @@
 //! Finds commits that exist only in a repository that is about to be removed.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::is_missing;
+use crate::repository::logs::Log;
+use crate::trust::is_object_id;
 use crate::unsaved_item::LooseCommits;
-use crate::worktree::unsaved::reflog::{is_oid, made_here};
+use crate::worktree::unsaved::reflog::made_here;
 
 /// Returns a git for a repository that the user may never have inspected: it runs no program of its configuration, and fetches nothing.
 pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
@@ -21,38 +22,43 @@ pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
 /// Tags mostly come from a remote, and a commit that was checked out by its tag may be on no branch there. They count as the remote's,
 /// except for commits that were made here.
 pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseCommits>> {
-    let all = ["rev-list", "--max-count=1000", "--ignore-missing"].map(str::to_owned).to_vec();
-    let remotes = git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?;
-    if remotes.stdout.is_empty() {
-        return loose(git, &[all, vec!["--all".to_owned()]].concat());
+    let loose = |which: &[&str]| -> Result<Option<LooseCommits>> {
+        let listed = git.run(&[&["rev-list", "--max-count=1000", "--ignore-missing"], which].concat())?;
+        Ok(LooseCommits::listed(&listed))
+    };
+    if !has_remotes(git)? {
+        return loose(&["--all"]);
     }
-    let own = ["--exclude=refs/remotes/*", "--exclude=refs/tags/*", "--all", "--not", "--remotes"].map(str::to_owned);
     if is_mirror(git)? {
         return Ok(None);
     }
+    let shallow = oids(&repository.join("shallow"));
+    let shallow = shallow.iter().map(String::as_str);
     if repository.join("reftable").is_dir() {
         // Its logs are unreadable, so nothing says which tags and fetched commits were made here.
-        let all_own = ["--exclude=refs/remotes/*", "--all", "--not", "--remotes"].map(str::to_owned).into_iter();
-        return loose(git, &[all, all_own.chain(oids(&repository.join("shallow"))).collect()].concat());
+        let own = ["--exclude=refs/remotes/*", "--all", "--not", "--remotes"].into_iter();
+        return loose(&own.chain(shallow).collect::<Vec<_>>());
     }
     // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
     // excluded like those before them.
     // A branch that was made here can have been fetched from here, too (`git fetch . BRANCH`).
-    let made = made_here(&repository.join("logs/HEAD"));
-    let fetched = oids(&repository.join("FETCH_HEAD")).into_iter().filter(|commit| !made.contains(commit));
-    let own: Vec<String> = own.into_iter().chain(fetched).chain(oids(&repository.join("shallow"))).collect();
-    let without_tags = loose(git, &[all.clone(), own.clone(), vec!["--tags".to_owned()]].concat())?;
-    if without_tags.is_some() {
+    let made = made_here(&Log::new(repository, "HEAD"));
+    let mut fetched = oids(&repository.join("FETCH_HEAD"));
+    fetched.retain(|commit| !made.contains(commit));
+    let own = ["--exclude=refs/remotes/*", "--exclude=refs/tags/*", "--all", "--not", "--remotes"].into_iter();
+    let own: Vec<&str> = own.chain(fetched.iter().map(String::as_str)).chain(shallow).collect();
+    let without_tags = loose(&[&own[..], &["--tags"]].concat())?;
+    if without_tags.is_some() || made.is_empty() {
         return Ok(without_tags);
     }
-    let tagged = match made.is_empty() {
-        true => Vec::new(),
-        false => git.run(&[vec!["rev-list".to_owned(), "--ignore-missing".to_owned()], own].concat())?,
-    };
+    let tagged = git.run(&[&["rev-list", "--ignore-missing"], &own[..]].concat())?;
     let tagged = String::from_utf8_lossy(&tagged);
-    let mut tagged = tagged.lines().filter(|commit| made.iter().any(|made| made == commit));
-    let newest = tagged.next().map(str::to_owned);
-    Ok(newest.map(|commit| LooseCommits { commit, count: 1 + tagged.count() as u64 }))
+    let tagged: Vec<&str> = tagged.lines().filter(|commit| made.iter().any(|made| made == commit)).collect();
+    Ok(LooseCommits::listed(tagged.join("\n").as_bytes()))
+}
+
+fn has_remotes(git: &Git) -> Result<bool> {
+    Ok(!git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?.stdout.is_empty())
 }
 
 /// Returns those of the `commits` of a repository that `others` do not keep: all that its references lead to by theirs, and what only a
@@ -68,7 +74,7 @@ pub(super) fn without_kept(git: &Git, commits: LooseCommits, others: &[PathBuf])
     if others.is_empty() {
         return Ok(Some(commits));
     }
-    let has_remotes = !git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?.stdout.is_empty();
+    let has_remotes = has_remotes(git)?;
     for which in [&["--all"][..], &["--all", "--reflog"]] {
         let lines = |git: &Git, arguments: &[&str]| -> Result<HashSet<String>> {
             let said = git.run(&[&PLAIN[..], arguments, which].concat())?;
@@ -149,13 +155,9 @@ fn is_mirror(git: &Git) -> Result<bool> {
     Ok(is_bare && !all.stdout.is_empty())
 }
 
-fn loose<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Option<LooseCommits>> {
-    Ok(LooseCommits::listed(&git.run(arguments)?))
-}
-
 fn oids(file: &Path) -> Vec<String> {
     let text = fs_err::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
     let words = text.lines().filter_map(|line| line.split_whitespace().next());
-    words.filter(|word| is_oid(word)).map(str::to_owned).collect()
+    words.filter(|word| is_object_id(word)).map(str::to_owned).collect()
 }

@@ -40,46 +40,32 @@ pub enum LeftBehindReason {
 }
 
 impl LeftBehindReason {
-    const OWN: [LeftBehindReason; 11] = [
-        Self::Runtime,
-        Self::Secret,
-        Self::Excluded,
-        Self::ExcludedLocally,
-        Self::Pointer,
-        Self::NestedWorktree,
-        Self::ForeignWorktrees,
-        Self::Collides,
-        Self::NotIgnored,
-        Self::OtherDonor,
-        Self::BehindLink,
+    /// All but the engine's, each with its words.
+    const OWN: [(LeftBehindReason, &str); 11] = [
+        (Self::Runtime, "state of a running program"),
+        (Self::Secret, "looks like a secret"),
+        (Self::Excluded, "excluded by .calve.toml"),
+        (Self::ExcludedLocally, "excluded by .calve.local.toml"),
+        (Self::Pointer, "points into another repository"),
+        (Self::NestedWorktree, "another worktree"),
+        (Self::ForeignWorktrees, "list of worktrees of a nested repository"),
+        (Self::Collides, "tracked in the new worktree"),
+        (Self::NotIgnored, "not ignored in the new worktree"),
+        (Self::OtherDonor, "not where its lockfile's other directories come from"),
+        (Self::BehindLink, "a link or a file is where its directory would be"),
     ];
 
     pub fn text(self) -> &'static str {
-        match self {
-            Self::Runtime => "state of a running program",
-            Self::Secret => "looks like a secret",
-            Self::Excluded => "excluded by .calve.toml",
-            Self::ExcludedLocally => "excluded by .calve.local.toml",
-            Self::Pointer => "points into another repository",
-            Self::NestedWorktree => "another worktree",
-            Self::ForeignWorktrees => "list of worktrees of a nested repository",
-            Self::Collides => "tracked in the new worktree",
-            Self::NotIgnored => "not ignored in the new worktree",
-            Self::OtherDonor => "not where its lockfile's other directories come from",
-            Self::BehindLink => "a link or a file is where its directory would be",
-            Self::Engine(reason) => reason.text(),
-        }
+        self.skip_reason().text()
     }
 
     /// Returns the reason as the clone engine has it.
     pub fn skip_reason(self) -> SkipReason {
-        match self {
-            Self::Engine(reason) => reason,
-            own => {
-                let number = Self::OWN.into_iter().position(|other| other == own).unwrap_or_default();
-                SkipReason::Selection { number, text: own.text() }
-            }
+        if let Self::Engine(reason) = self {
+            return reason;
         }
+        let number = Self::OWN.iter().position(|(other, _)| *other == self).unwrap_or_default();
+        SkipReason::Selection { number, text: Self::OWN[number].1 }
     }
 
     /// Returns the answer to the clone engine, for an entry that is left out.
@@ -90,7 +76,7 @@ impl LeftBehindReason {
     /// Returns the reason that was given to the clone engine, or the engine's own.
     pub(crate) fn of_engine(reason: SkipReason) -> LeftBehindReason {
         match reason {
-            SkipReason::Selection { number, .. } => Self::OWN.get(number).copied().unwrap_or(Self::Engine(reason)),
+            SkipReason::Selection { number, .. } if number < Self::OWN.len() => Self::OWN[number].0,
             other => Self::Engine(other),
         }
     }

@@ -21,39 +21,44 @@ use crate::worktree::status::UntrackedEntry;
 /// The file by which a project says which ignored files a new worktree needs.
 pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
 
-pub(crate) struct CarryFacts<'a> {
+/// The untracked entries of a donor, sorted into those that are carried and those that stay.
+pub(crate) struct CarriedEntries<'a> {
     pub(crate) donor: &'a Path,
-    pub(crate) rules: &'a Rules,
+    pub(crate) rules: Rules,
     /// `None`: everything.
-    pub(crate) include: Option<&'a Patterns>,
+    pub(crate) include: Option<Patterns>,
     /// Roots of worktrees, relative to the donor.
-    pub(crate) nested: &'a HashSet<PathBuf>,
+    pub(crate) nested: HashSet<PathBuf>,
     /// Whether a path is tracked in the new worktree, or a file that is tracked there is above it.
     pub(crate) collides: &'a dyn Fn(&Path) -> bool,
+    /// In the order in which git lists them.
+    pub(crate) roots: Vec<UntrackedEntry>,
+    pub(crate) left: Vec<LeftEntry>,
 }
 
-impl CarryFacts<'_> {
-    /// Returns the roots to carry, in the order in which git lists them.
-    pub(crate) fn ignored(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Result<Vec<UntrackedEntry>> {
-        let mut roots = Vec::new();
+impl CarriedEntries<'_> {
+    /// Adds ignored entries, as far as they are included.
+    pub(crate) fn add_ignored(&mut self, found: &[UntrackedEntry]) -> Result<()> {
         for root in found {
-            if self.include.is_none_or(|include| include.covers(&root.path, root.is_directory)) {
-                self.add(root.clone(), &mut roots, left);
-            } else if let Some(include) = self.include.filter(|_| root.is_directory) {
-                self.search(&root.path, include, &mut roots, left)?;
+            if self.covers(&root.path, root.is_directory) {
+                self.add(root.clone());
+            } else if root.is_directory {
+                self.search(&root.path)?;
             }
         }
-        Ok(roots)
+        Ok(())
     }
 
-    /// Returns the entries that are neither tracked nor ignored.
-    pub(crate) fn untracked(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Vec<UntrackedEntry> {
-        let mut roots = Vec::new();
-        found.iter().for_each(|root| self.add(root.clone(), &mut roots, left));
-        roots
+    fn covers(&self, path: &Path, is_directory: bool) -> bool {
+        self.include.as_ref().is_none_or(|include| include.covers(path, is_directory))
     }
 
-    fn add(&self, root: UntrackedEntry, roots: &mut Vec<UntrackedEntry>, left: &mut Vec<LeftEntry>) {
+    /// Returns whether a directory that there is would be carried.
+    pub(crate) fn takes(&self, directory: &Path) -> bool {
+        self.covers(directory, true) && self.rules.leave(directory, true).is_none() && !(self.collides)(directory)
+    }
+
+    pub(crate) fn add(&mut self, root: UntrackedEntry) {
         let reason = if self.nested.contains(&root.path) {
             Some(LeftBehindReason::NestedWorktree)
         } else if (self.collides)(&root.path) {
@@ -65,20 +70,15 @@ impl CarryFacts<'_> {
             reason.filter(|reason| !is_secret(reason) || !is_own_env_file(self.donor, &root.path))
         };
         match reason {
-            None => roots.push(root),
-            Some(reason) => left.push(LeftEntry { path: root.path, reason }),
+            None => self.roots.push(root),
+            Some(reason) => self.left.push(LeftEntry { path: root.path, reason }),
         }
     }
 
     /// Looks for included entries inside a directory that is not, if patterns with a slash lead into it.
-    fn search(
-        &self,
-        directory: &Path,
-        include: &Patterns,
-        roots: &mut Vec<UntrackedEntry>,
-        left: &mut Vec<LeftEntry>,
-    ) -> Result<()> {
-        if !include.reach_into(directory) || self.nested.contains(directory) {
+    fn search(&mut self, directory: &Path) -> Result<()> {
+        let leads_into = self.include.as_ref().is_some_and(|include| include.reach_into(directory));
+        if !leads_into || self.nested.contains(directory) {
             return Ok(());
         }
         let Ok(entries) = fs_err::read_dir(self.donor.join(directory)) else { return Ok(()) };
@@ -86,10 +86,10 @@ impl CarryFacts<'_> {
             let entry = entry?;
             let path = directory.join(entry.file_name());
             let is_directory = entry.file_type()?.is_dir();
-            if include.matches(&path, is_directory) {
-                self.add(UntrackedEntry { path, is_directory }, roots, left);
+            if self.include.as_ref().is_some_and(|include| include.matches(&path, is_directory)) {
+                self.add(UntrackedEntry { path, is_directory });
             } else if is_directory {
-                self.search(&path, include, roots, left)?;
+                self.search(&path)?;
             }
         }
         Ok(())

@@ -13,6 +13,7 @@ use crate::worktree::add::ignored::dependency_names::DEPENDENCIES;
 use crate::worktree::add::ignored::left_behind::LeftBehindReason;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
+use crate::worktree::status::split;
 
 /// Directories and endings of files that a build, a test run or a tool fills, and makes again when they are gone.
 const BUILD_OUTPUTS: [&str; 42] = [
@@ -110,8 +111,7 @@ impl Rules {
         if self.only.as_ref().is_some_and(|only| !only.may_have(path, is_directory)) {
             return Some(LeftBehindReason::Excluded);
         }
-        let slash = memchr::memrchr(b'/', bytes);
-        let name = slash.map_or(bytes, |slash| &bytes[slash + 1..]);
+        let (_, name) = split(bytes);
         if name == b".git" && !is_directory {
             return Some(LeftBehindReason::Pointer);
         }

@@ -8,7 +8,7 @@ use calve_core::internal::ShownPath;
 use calve_core::report::SkipReason;
 use calve_env::AddPlan;
 use calve_git::escape::{Action, AuditReport};
-use calve_git::worktree::{self, AddReport, LeftBehindReason, LeftEntry, NewWorktree, NotClonedReason};
+use calve_git::worktree::{self, AddReport, AddTarget, LeftBehindReason, LeftEntry, NotClonedReason};
 use calve_receipt::FactSubject;
 use calve_receipt::human::{self, count, duration};
 
@@ -53,7 +53,7 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
     let text = format!(
         "added `{}` {} by {}{}: {} cloned, {} written by git, in {}",
         ShownPath(&added.path),
-        on(added),
+        on(&added.target),
         files.clone.strategy,
         entries.unwrap_or_default(),
         human::counted(files.tracked.cloned, "tracked file"),
@@ -61,8 +61,8 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
         duration(*elapsed),
     );
     facts.add(FactSubject::Files, text);
-    facts.add_all(FactSubject::Branch, unasked_line(added));
-    if added.branch.is_none() && !is_detached {
+    facts.add_all(FactSubject::Branch, unasked_line(&added.target));
+    if added.target.branch.is_none() && !is_detached {
         let text = "the name is a tag or a commit, so no branch is checked out; `git switch -c NAME` makes one there";
         facts.add(FactSubject::Branch, text);
     }
@@ -105,21 +105,21 @@ fn none_cloned(why: NotClonedReason) -> &'static str {
 }
 
 /// Says what is checked out, and what a new branch begins at.
-fn on(worktree: &NewWorktree) -> String {
-    match (worktree.branch.as_deref(), &worktree.start) {
+fn on(target: &AddTarget) -> String {
+    match (target.branch.as_deref(), &target.start) {
         (Some(branch), Some(start)) => {
             format!("on the new branch `{}` (from `{}`)", ShownPath(branch), ShownPath(&start.name))
         }
         (Some(branch), None) => {
-            format!("on {}`{}`", if worktree.is_new_branch { "the new branch " } else { "" }, ShownPath(branch))
+            format!("on {}`{}`", if target.is_new { "the new branch " } else { "" }, ShownPath(branch))
         }
-        (None, _) => format!("detached at {}", &worktree.head[..worktree.head.len().min(12)]),
+        (None, _) => format!("detached at {}", &target.oid[..target.oid.len().min(12)]),
     }
 }
 
 /// Warns of a new branch that a server may have too.
-fn unasked_line(worktree: &NewWorktree) -> Option<String> {
-    let (branch, remote) = (worktree.branch.as_ref()?, worktree.start.as_ref()?.unasked.as_ref()?);
+fn unasked_line(target: &AddTarget) -> Option<String> {
+    let (branch, remote) = (target.branch.as_ref()?, target.start.as_ref()?.unasked.as_ref()?);
     let (branch, remote) = (ShownPath(branch), ShownPath(remote));
     Some(format!("warning: the server of `{remote}` could not be asked whether it has a branch `{branch}`"))
 }
@@ -182,12 +182,12 @@ pub(super) fn say_plan(AddPlan { plan: planned, services, not_approved }: &AddPl
     output::note(&format!(
         "would add `{}` {}, with files from `{}`: {} cloned, {} written by git",
         ShownPath(&worktree.path),
-        on(worktree),
+        on(&worktree.target),
         ShownPath(&worktree.donor),
         human::counted(planned.tracked_same, "tracked file"),
         count(planned.tracked_other),
     ));
-    unasked_line(worktree).iter().for_each(|line| output::note(line));
+    unasked_line(&worktree.target).iter().for_each(|line| output::note(line));
     if worktree.provenance.is_untrusted() {
         output::note("the worktree would not be trusted: it would get no secrets and run no hooks");
     }

@@ -186,17 +186,18 @@ fn left(left: &[LeftEntry]) -> Vec<SkippedEntry> {
 fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAddReceipt, Failure> {
     let AddedEnvironment { report, own } = added;
     let AddReport { worktree: added, files, .. } = report;
+    let target = &added.target;
     let not_cloned = files.tracked.written.iter();
     let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.into(), files: *files });
     Ok(WorktreeAddReceipt {
         path: path(&added.path),
-        branch: added.branch.clone(),
-        new_branch: added.is_new_branch,
-        new_branch_from: added.start.as_ref().map(|start| start.name.clone()),
-        upstream: added.upstream.clone(),
-        head: added.head.clone(),
+        branch: target.branch.clone(),
+        new_branch: target.is_new,
+        new_branch_from: target.start.as_ref().map(|start| start.name.clone()),
+        upstream: target.upstream.clone(),
+        head: target.oid.clone(),
         from: path(&added.donor),
-        pull_request: added.pull_request,
+        pull_request: target.pull_request,
         untrusted: added.provenance.is_untrusted(),
         tracked: TrackedFiles {
             cloned: files.tracked.cloned,
@@ -223,12 +224,13 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
 
 fn plan_receipt(planned: &worktree::AddPlan, services: Vec<ServiceReceipt>) -> WorktreePlanReceipt {
     let worktree::AddPlan { worktree, untracked, .. } = planned;
+    let target = &worktree.target;
     WorktreePlanReceipt {
         path: path(&worktree.path),
-        branch: worktree.branch.clone(),
-        new_branch: worktree.is_new_branch,
-        new_branch_from: worktree.start.as_ref().map(|start| start.name.clone()),
-        head: worktree.head.clone(),
+        branch: target.branch.clone(),
+        new_branch: target.is_new,
+        new_branch_from: target.start.as_ref().map(|start| start.name.clone()),
+        head: target.oid.clone(),
         from: path(&worktree.donor),
         untrusted: worktree.provenance.is_untrusted(),
         tracked: TrackedPlan { same: planned.tracked_same, other: planned.tracked_other },

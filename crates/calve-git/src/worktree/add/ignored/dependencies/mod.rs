@@ -19,8 +19,9 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
 use crate::repository::Worktree;
+use crate::worktree::add::ignored::CarriedEntries;
 use crate::worktree::add::ignored::dependency_names::dependency;
-use crate::worktree::status::{GitPath, Status, UntrackedEntry};
+use crate::worktree::status::{GitPath, Status, UntrackedEntry, split};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
 use fit::{Fit, Judge};
@@ -95,12 +96,9 @@ impl Candidate<'_> {
 /// The worktree that gets dependencies, and those that they may come from.
 pub(crate) struct Choice<'a> {
     pub(crate) tracked: &'a TrackedFiles,
-    pub(crate) donor: &'a Path,
-    /// The ignored entries that the donor has to give.
-    pub(crate) roots: &'a [UntrackedEntry],
+    /// The ignored entries of the donor.
+    pub(crate) entries: &'a CarriedEntries<'a>,
     pub(crate) worktrees: &'a [Worktree],
-    /// Tells if a directory of dependencies is to be carried at all.
-    pub(crate) wanted: &'a dyn Fn(&Path) -> bool,
     /// Tracked files that are carried as the donor has them, although that is not the commit's version.
     pub(crate) changed: &'a HashSet<GitPath>,
 }
@@ -110,7 +108,7 @@ impl<'a> Choice<'a> {
     pub(crate) fn dependencies(&self) -> Result<Vec<Dependency>> {
         let groups = lockfiles(&self.tracked.index);
         let mut present: BTreeMap<&GroupKey, Vec<PathBuf>> = groups.keys().map(|key| (key, Vec::new())).collect();
-        for found in dependencies(self.roots) {
+        for found in dependencies(&self.entries.roots) {
             if let Some(of_group) = governing(&found, &groups).and_then(|key| present.get_mut(key)) {
                 of_group.push(found);
             }
@@ -119,14 +117,14 @@ impl<'a> Choice<'a> {
         let mut ignored: HashMap<&Path, HashSet<PathBuf>> = HashMap::new();
         for (key, present) in present {
             let Some(best) = self.best(key, &groups[key], &present) else { continue };
-            let found = if best.path == self.donor {
+            let found = if best.path == self.entries.donor {
                 present
             } else {
                 if !ignored.contains_key(best.path) {
                     ignored.insert(best.path, dependencies(&Status::read(&Git::at(best.path))?.ignored));
                 }
                 let all = ignored.get(best.path).into_iter().flatten();
-                all.filter(|path| governing(path, &groups) == Some(key) && (self.wanted)(path)).cloned().collect()
+                all.filter(|path| governing(path, &groups) == Some(key) && self.entries.takes(path)).cloned().collect()
             };
             for path in found {
                 let (from, lockfile) = (best.path.to_path_buf(), best.lockfile.clone());
@@ -140,17 +138,17 @@ impl<'a> Choice<'a> {
     /// Returns the worktree to take a group's dependencies from, of which the donor has those that are `present`.
     fn best(&self, (beside, kind): &GroupKey, group: &Group<'_>, present: &[PathBuf]) -> Option<Candidate<'a>> {
         let together = Together::all(group);
-        let own = (!present.is_empty()).then(|| self.candidate(self.donor, &together, present));
+        let own = (!present.is_empty()).then(|| self.candidate(self.entries.donor, &together, present));
         if own.as_ref().is_some_and(Candidate::is_right) {
             return own;
         }
-        let others = self.worktrees.iter().filter(|other| other.is_usable() && other.path != self.donor);
+        let others = self.worktrees.iter().filter(|other| other.is_usable() && other.path != self.entries.donor);
         // Files that a pull request has put there would run in the new worktree.
         let others = others.filter(|other| !other.provenance.is_untrusted());
         let with_directories = others.filter_map(|other| {
             let likely = likely(&other.path, beside, kind);
             let newest = likely.iter().filter_map(|path| Directory::open(&other.path, path)?.changed(".")).max();
-            let is_wanted = likely.iter().any(|path| (self.wanted)(path));
+            let is_wanted = likely.iter().any(|path| self.entries.takes(path));
             is_wanted.then(|| ((self.is_same(&other.path, &group[0]), newest), other, likely))
         });
         let mut others: Vec<_> = with_directories.collect();
@@ -163,7 +161,7 @@ impl<'a> Choice<'a> {
             let is_better = |best: &Candidate<'_>| candidate.rank() > best.rank();
             if best
                 .as_ref()
-                .is_none_or(|best| is_better(best) && (candidate.command.is_none() || best.path != self.donor))
+                .is_none_or(|best| is_better(best) && (candidate.command.is_none() || best.path != self.entries.donor))
             {
                 best = Some(candidate);
             }
@@ -243,7 +241,7 @@ impl<'a> Choice<'a> {
 
     /// Returns whether the file is in the new worktree what it is in this one.
     fn is_same(&self, worktree: &Path, lockfile: &Lockfile<'_>) -> bool {
-        if worktree == self.donor && self.is_donors(lockfile) {
+        if worktree == self.entries.donor && self.is_donors(lockfile) {
             return true;
         }
         match (self.text(lockfile), read(worktree, &lockfile.path)) {
@@ -265,9 +263,9 @@ impl<'a> Choice<'a> {
     /// Returns what the new worktree's lockfile will say. `None` if that is too much, or no text.
     fn text<'l>(&self, lockfile: &'l Lockfile<'_>) -> Option<&'l str> {
         let text = lockfile.text.get_or_init(|| match self.is_donors(lockfile) {
-            true => read(self.donor, &lockfile.path),
+            true => read(self.entries.donor, &lockfile.path),
             false => {
-                let bytes = Git::at(self.donor).blob(&lockfile.entry.hex(), LARGEST_BYTES).ok()??;
+                let bytes = Git::at(self.entries.donor).blob(&lockfile.entry.hex(), LARGEST_BYTES).ok()??;
                 String::from_utf8(bytes).ok()
             }
         });
@@ -300,8 +298,7 @@ fn changed(directory: &Directory) -> Option<Time> {
 fn lockfiles(target: &Index) -> BTreeMap<GroupKey, Group<'_>> {
     let mut groups: BTreeMap<GroupKey, Group<'_>> = BTreeMap::new();
     for entry in &target.entries {
-        let name = memchr::memrchr(b'/', &entry.path).map_or(&entry.path[..], |slash| &entry.path[slash + 1..]);
-        let Some(installer) = Installer::of_lockfile(name) else { continue };
+        let Some(installer) = Installer::of_lockfile(split(&entry.path).1) else { continue };
         let path = path_of(&entry.path);
         if let Some(beside) = path.parent().filter(|_| dependency(&path).is_none()) {
             let group = groups.entry((beside.to_path_buf(), installer.kind())).or_default();

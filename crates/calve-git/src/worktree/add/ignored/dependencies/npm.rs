@@ -99,19 +99,16 @@ fn is_installed(wanted: &Packages<'_>, installed: &Packages<'_>) -> bool {
 impl Package<'_> {
     fn is(&self, found: &Package<'_>) -> bool {
         let algorithm = |hash: &str| hash.split('-').next().map(str::to_owned);
+        let is_from_git = || self.resolved.is_some_and(|resolved| resolved.starts_with("git"));
         self.link == found.link
             && self.version == found.version
             && match (&self.integrity, &found.integrity) {
                 (Some(wanted), Some(found)) => wanted == found || algorithm(wanted) != algorithm(found),
                 // The same version may come from another server.
-                (None, None) if !self.link && self.version.is_some() && !self.is_from_git() => true,
+                (None, None) if !self.link && self.version.is_some() && !is_from_git() => true,
                 (None, None) => self.resolved == found.resolved,
                 _ => true,
             }
-    }
-
-    fn is_from_git(&self) -> bool {
-        self.resolved.is_some_and(|resolved| resolved.starts_with("git"))
     }
 }
 

@@ -34,28 +34,23 @@ fn version(package: &DeTable<'_>, is_local: bool) -> Option<String> {
 
 /// uv resolves for all platforms, and names what each package needs. So groups are followed from the project's own packages.
 pub(crate) fn uv(text: &str) -> Option<Vec<Locked>> {
-    let document = DeTable::parse(text).ok()?;
-    let document = document.get_ref();
+    let document = DeTable::parse(text).ok()?.into_inner();
     let is_known = document.get("version")?.get_ref().as_integer()?.as_str() == "1";
-    let packages: Vec<&DeTable<'_>> = tables(document, "package").filter(|_| is_known).collect();
+    let packages: Vec<&DeTable<'_>> = tables(&document, "package").filter(|_| is_known).collect();
     let mut locked: Vec<Locked> = packages.iter().map(|package| uv_package(package)).collect();
     for at in 0..packages.len() {
         if !is_projects_own(packages[at]) {
             continue;
         }
         let groups = ["dev-dependencies", "optional-dependencies"].map(|key| table(packages[at], key));
-        let groups = groups.into_iter().flatten().flatten();
-        let groups = groups.map(|(group, needed)| (group.get_ref().to_string(), tables_of(needed.get_ref())));
+        let groups = groups.into_iter().flatten().flat_map(|groups| groups.keys().map(move |group| (groups, group)));
+        let groups = groups.map(|(all, group)| (group.get_ref().to_string(), tables(all, group.get_ref()).collect()));
         let own = (MAIN.to_owned(), tables(packages[at], "dependencies").collect());
         for (group, needed) in groups.chain([own]) {
             follow(&packages, &mut locked, &group, needed);
         }
     }
     is_known.then_some(locked)
-}
-
-fn tables_of<'v, 'd>(value: &'v DeValue<'d>) -> Vec<&'v DeTable<'d>> {
-    value.as_array().into_iter().flatten().filter_map(|value| value.get_ref().as_table()).collect()
 }
 
 fn is_projects_own(package: &DeTable<'_>) -> bool {
@@ -104,9 +99,8 @@ fn follow(packages: &[&DeTable<'_>], locked: &mut [Locked], group: &str, needed:
 
 /// Since version 2.1 of its lockfile, poetry says for each package who needs it where.
 pub(crate) fn poetry(text: &str) -> Option<Vec<Locked>> {
-    let document = DeTable::parse(text).ok()?;
-    let document = document.get_ref();
-    string(table(document, "metadata")?, "lock-version").filter(|version| version.starts_with(['1', '2']))?;
+    let document = DeTable::parse(text).ok()?.into_inner();
+    string(table(&document, "metadata")?, "lock-version").filter(|version| version.starts_with(['1', '2']))?;
     let one = |package: &DeTable<'_>| {
         let source = table(package, "source");
         let kind = source.and_then(|source| string(source, "type"));
@@ -120,7 +114,7 @@ pub(crate) fn poetry(text: &str) -> Option<Vec<Locked>> {
             groups: groups(package, "main").filter(|_| !is_optional).collect(),
         })
     };
-    Some(tables(document, "package").filter_map(one).collect())
+    Some(tables(&document, "package").filter_map(one).collect())
 }
 
 fn groups<'v>(package: &'v DeTable<'_>, main: &'v str) -> impl Iterator<Item = String> {
@@ -129,9 +123,8 @@ fn groups<'v>(package: &'v DeTable<'_>, main: &'v str) -> impl Iterator<Item = S
 
 /// pdm says so unless its strategy leaves it out.
 pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
-    let document = DeTable::parse(text).ok()?;
-    let document = document.get_ref();
-    let metadata = table(document, "metadata")?;
+    let document = DeTable::parse(text).ok()?.into_inner();
+    let metadata = table(&document, "metadata")?;
     string(metadata, "lock_version").filter(|version| version.starts_with("4."))?;
     let is_told = strings(metadata, "strategy").any(|word| word == "inherit_metadata");
     let one = |package: &DeTable<'_>| {
@@ -143,13 +136,12 @@ pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
             groups: groups(package, "default").filter(|_| is_told).collect(),
         })
     };
-    Some(tables(document, "package").filter_map(one).collect())
+    Some(tables(&document, "package").filter_map(one).collect())
 }
 
 pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {
-    let document = DeTable::parse(text).ok()?;
-    let document = document.get_ref();
-    string(document, "lock-version").filter(|version| version.starts_with("1."))?;
+    let document = DeTable::parse(text).ok()?.into_inner();
+    string(&document, "lock-version").filter(|version| version.starts_with("1."))?;
     let one = |package: &DeTable<'_>| {
         Some(Locked {
             name: normalised(string(package, "name")?),
@@ -159,7 +151,7 @@ pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {
             groups: vec![MAIN.to_owned()],
         })
     };
-    Some(tables(document, "packages").filter_map(one).collect())
+    Some(tables(&document, "packages").filter_map(one).collect())
 }
 
 pub(crate) fn pipenv(text: &str) -> Option<Vec<Locked>> {

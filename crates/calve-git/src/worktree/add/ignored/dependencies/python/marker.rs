@@ -36,27 +36,7 @@ impl Interpreter {
 
     /// Reads alternatives. The outer `None` is a mistake in the marker.
     fn any(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
-        let mut holds = self.all(tokens, depth)?;
-        while tokens.pop_if(|token| *token == Token::Word("or")).is_some() {
-            holds = match (holds, self.all(tokens, depth)?) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), other) | (other, Some(false)) => other,
-                (None, None) => None,
-            };
-        }
-        Some(holds)
-    }
-
-    fn all(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
-        let mut holds = self.term(tokens, depth)?;
-        while tokens.pop_if(|token| *token == Token::Word("and")).is_some() {
-            holds = match (holds, self.term(tokens, depth)?) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), other) | (other, Some(true)) => other,
-                (None, None) => None,
-            };
-        }
-        Some(holds)
+        joined(tokens, "or", true, |tokens| joined(tokens, "and", false, |tokens| self.term(tokens, depth)))
     }
 
     fn term(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
@@ -128,6 +108,24 @@ impl Interpreter {
             _ => None,
         }
     }
+}
+
+/// Reads parts with `word` between them, of which one that is `decisive` decides for all.
+fn joined<'t>(
+    tokens: &mut Vec<Token<'t>>,
+    word: &str,
+    decisive: bool,
+    part: impl Fn(&mut Vec<Token<'t>>) -> Option<Option<bool>>,
+) -> Option<Option<bool>> {
+    let mut holds = part(tokens)?;
+    while tokens.pop_if(|token| *token == Token::Word(word)).is_some() {
+        holds = match (holds, part(tokens)?) {
+            (a, b) if a == Some(decisive) || b == Some(decisive) => Some(decisive),
+            (Some(_), other) | (other, Some(_)) => other,
+            (None, None) => None,
+        };
+    }
+    Some(holds)
 }
 
 fn numbers(version: &str) -> Option<Vec<u32>> {

@@ -1,35 +1,20 @@
 //! Comparing versions of packages for equality (PEP 440).
 
-#[derive(PartialEq, Eq, Debug)]
-enum Part {
-    Number(String),
-    Word(String),
-}
-
 /// Returns the version's numbers and words, without zeros at the end of its numbers.
-fn parts(version: &str) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
-    let version = version.trim().trim_start_matches(['v', 'V']);
-    let mut rest = version;
-    while let Some(first) = rest.chars().next() {
-        let is_same = |c: char| c.is_ascii_digit() == first.is_ascii_digit() && c.is_ascii_alphanumeric();
-        let end = if first.is_ascii_alphanumeric() { rest.find(|c| !is_same(c)).unwrap_or(rest.len()) } else { 0 };
-        let (part, after) = rest.split_at(end);
-        if first.is_ascii_digit() {
-            let number = part.trim_start_matches('0');
-            parts.push(Part::Number(if number.is_empty() { "0" } else { number }.to_owned()));
-        } else if end > 0 {
-            parts.push(Part::Word(match &*part.to_ascii_lowercase() {
-                "alpha" => "a".into(),
-                "beta" => "b".into(),
-                "c" | "pre" | "preview" => "rc".into(),
-                other => other.into(),
-            }));
-        }
-        rest = if end > 0 { after } else { &rest[first.len_utf8()..] };
-    }
-    let numbers = parts.iter().take_while(|part| matches!(part, Part::Number(_))).count();
-    let zeros = parts[..numbers].iter().rev().take_while(|part| **part == Part::Number("0".into())).count();
+fn parts(version: &str) -> Vec<String> {
+    let version = version.trim().trim_start_matches(['v', 'V']).to_ascii_lowercase();
+    let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_alphabetic());
+    let all = version.as_bytes().chunk_by(|a, b| kind(a) == kind(b)).filter(|part| part[0].is_ascii_alphanumeric());
+    let one = |part: &[u8]| match &*String::from_utf8_lossy(part) {
+        "alpha" => "a".to_owned(),
+        "beta" => "b".to_owned(),
+        "c" | "pre" | "preview" => "rc".to_owned(),
+        word if !part[0].is_ascii_digit() => word.to_owned(),
+        number => Some(number.trim_start_matches('0')).filter(|number| !number.is_empty()).unwrap_or("0").to_owned(),
+    };
+    let mut parts: Vec<String> = all.map(one).collect();
+    let numbers = parts.iter().take_while(|part| part.starts_with(|c: char| c.is_ascii_digit())).count();
+    let zeros = parts[..numbers].iter().rev().take_while(|part| *part == "0").count();
     // `0` is the version 0.
     parts.drain(numbers - zeros.min(numbers.saturating_sub(1))..numbers);
     parts
