@@ -2,12 +2,11 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_core::template::TemplateOptions;
-use calve_core::{CancelToken, Progress};
 use calve_oci::{ConnectionOptions, CredentialFiles, PushReport, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, size};
 use calve_receipt::{PullFields, PushFields};
@@ -119,7 +118,6 @@ fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<R
 
 fn template_options(cancel: &CancelToken) -> TemplateOptions {
     let mut options = TemplateOptions::default();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     options
 }

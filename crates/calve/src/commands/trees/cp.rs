@@ -1,10 +1,9 @@
 use std::path::Path;
-use std::sync::Arc;
 
 use calve_core::internal::{InlinedBytes, with_source};
 use calve_core::{
     CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, ExistingDestination, Mounts,
-    Progress, clone_tree, plan,
+    clone_tree, plan,
 };
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
@@ -94,7 +93,6 @@ fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {
     options.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     options.threads = arguments.threads;
     options.protect = home::protected();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     options.spares = home::spares();
     options

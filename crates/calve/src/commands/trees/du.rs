@@ -1,9 +1,8 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use calve_core::space::{DiskUsageOptions, disk_usage};
-use calve_core::{CancelToken, Error, Mounts, Progress};
+use calve_core::{CancelToken, Error, Mounts};
 
 use super::space;
 use crate::cli::DuArguments;
@@ -25,7 +24,6 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.scratch = Some(std::env::temp_dir());
     options.threads = space::threads_of_a_test();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let is_missing = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
     let (missing, paths): (Vec<_>, Vec<_>) =

@@ -1,9 +1,8 @@
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use calve_core::error::Remedy;
 use calve_core::internal::{ShownPath, check_removable, is_trash, pending_trash};
-use calve_core::{CancelToken, Error, Progress, RemovalWait, RemoveOptions, RemoveReport, remove_tree};
+use calve_core::{CancelToken, Error, RemovalWait, RemoveOptions, RemoveReport, remove_tree};
 
 use crate::cli::RmArguments;
 use crate::failure::{FAILED, Failure};
@@ -18,7 +17,6 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), F
     let mut options = RemoveOptions::default();
     options.wait = if arguments.wait { RemovalWait::Yes } else { RemovalWait::No };
     options.protect = home::protected();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let mut receipts = RemoveReceipts { removed: Vec::new(), would_remove: arguments.dry_run.then(Vec::new) };
     let mut gone = Vec::new();

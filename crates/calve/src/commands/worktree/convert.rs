@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use calve_core::internal::ShownPath;
-use calve_core::{CancelToken, CloneOptions, Progress};
+use calve_core::{CancelToken, CloneOptions};
 use calve_git::environment::{LeasingWorktree, root_of};
 use calve_git::worktree;
 
@@ -17,7 +15,6 @@ use calve_receipt::{WorktreeConvertReceipt, path as receipt_path};
 pub(crate) fn run(arguments: &ConvertArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = CloneOptions::default();
     options.protect = home::protected();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let start = here()?.join(&arguments.path);
     let former = root_of(&start).and_then(|root| LeasingWorktree::find(&root));

@@ -1,13 +1,12 @@
 pub(crate) mod registry;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use calve_core::error::TemplateError;
 use calve_core::internal::ShownPath;
 use calve_core::spares::SpareSource;
 use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
-use calve_core::{CancelToken, Error, Progress};
+use calve_core::{CancelToken, Error};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
     ListedTemplate, TemplateCreateReceipt, TemplateReceipt, TemplateRemoveReceipt, TemplateState,
@@ -73,7 +72,6 @@ fn make(
     let mut options = TemplateOptions::default();
     options.exclude.clone_from(&given.exclude);
     options.at.clone_from(&given.at);
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let started = Instant::now();
     let created = watched("cloned", &options.progress, || make(&options))?;

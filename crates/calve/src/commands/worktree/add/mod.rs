@@ -155,7 +155,6 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     worktree.trust = if arguments.trust { Trust::Yes } else { Trust::No };
     worktree.clone.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     worktree.clone.spares = home::spares();
-    worktree.clone.progress = Arc::new(Progress::default());
     worktree.clone.cancel = cancel.clone();
     Ok(AddOptions {
         worktree,
