@@ -9,7 +9,7 @@ use calve_core::internal::ShownPath;
 use calve_core::template::TemplateOptions;
 use calve_oci::{ConnectionOptions, CredentialFiles, PushReport, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, size};
-use calve_receipt::{PullFields, PushFields};
+use calve_receipt::{ErrorCode, PullFields, PushFields};
 
 use crate::cli::registry::{PullOptions, PushOptions, TransferOptions};
 use crate::failure::{Failure, REFUSED};
@@ -69,12 +69,8 @@ impl<'a> Pull<'a> {
         if self.given.if_key.is_empty() || !error.is_missing_image() {
             return error.into();
         }
-        Failure::Stated {
-            text: format!("there is no template for these files: `{}`", self.reference),
-            hint: push.to_string(),
-            code: REFUSED,
-            remedy: Some(push.name()),
-        }
+        let text = format!("there is no template for these files: `{}`", self.reference);
+        Failure::in_words(REFUSED, ErrorCode::Other, text, Some(push.to_string()), Some(push.name()))
     }
 
     /// Says the result; `amount` is how much the template has.

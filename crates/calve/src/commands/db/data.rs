@@ -153,7 +153,7 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
             }
             Err(failure) => {
                 output::failure(&failure);
-                worst = worst.max(failure.code());
+                worst = worst.max(failure.code);
             }
         }
     }

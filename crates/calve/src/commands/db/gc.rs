@@ -34,5 +34,5 @@ pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), F
         let orphans = orphans.iter().map(data::KeptData::receipt).collect();
         output::json(&DbGcReceipt { servers: swept.servers, orphans, removed })?;
     }
-    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+    if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
 }

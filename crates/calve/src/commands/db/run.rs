@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         Err(error) => {
             let failure = Failure::not_started(&arguments.command[0], error);
             output::failure(&failure);
-            Some((failure.code(), String::new()))
+            Some((failure.code, String::new()))
         }
     };
     let code = end.map(|(code, _)| code);
@@ -49,5 +49,5 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         Err(error) if code.is_none() => return Err(error.into()),
         Err(error) => _ = output::failure(&error.into()),
     }
-    code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
+    code.map_or(Ok(()), |code| Err(Failure::reported(code)))
 }

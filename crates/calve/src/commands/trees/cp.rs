@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), F
 
 fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
     let plan = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
-    let mut plan = plan.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    let mut plan = plan.map_err(|error| Failure::of_clone(&error, src))?;
     // As it was given: `@NAME` for a template.
     plan.src = src.to_path_buf();
     output::note(&wording::clone::plan_sentence(&plan));
@@ -49,7 +49,7 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
     let report = watched("cloned", &options.progress, || {
         with_source(src, options, home::directory, |src, options| clone_tree(src, dst, options))
     });
-    let mut report = report.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    let mut report = report.map_err(|error| Failure::of_clone(&error, src))?;
     // As it was given: `@NAME` for a template.
     report.src = src.to_path_buf();
     delete_trash(&report);

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     options.threads = space::threads_of_a_test();
     options.cancel = cancel.clone();
     let report = match watched("compared", &options.progress, || dedupe(&arguments.paths, &options)) {
-        Err(Error::Interrupted) => return Err(Failure::Interrupted(INTERRUPTED)),
+        Err(Error::Interrupted) => return Err(Failure::interrupted(INTERRUPTED)),
         other => other?,
     };
     if arguments.json {

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
         output::failure(&Error::Missing(path.clone()).into());
     }
     if paths.is_empty() {
-        return Err(Failure::Reported(FAILED));
+        return Err(Failure::reported(FAILED));
     }
     let usage = watched("looked at", &options.progress, || disk_usage(&paths, &options))?;
     match arguments.json {

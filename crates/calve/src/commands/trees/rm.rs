@@ -68,7 +68,7 @@ fn remove_one(
 ) -> Result<(), Failure> {
     let report = match watched("deleted", &options.progress, || remove_tree(path, options)) {
         Err(Error::Missing(_)) if arguments.force => return Ok(()),
-        Err(Error::Interrupted) => return Err(Failure::Interrupted(UNFINISHED)),
+        Err(Error::Interrupted) => return Err(Failure::interrupted(UNFINISHED)),
         Err(error) => return Err(left_in_trash(path, error)),
         other => other?,
     };

@@ -28,7 +28,7 @@ pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), F
     };
     // A Ctrl-C reaches mkfs.btrfs, mount and sudo too, and interrupts fallocate(2).
     done.map_err(|failure| match cancel.is_cancelled() {
-        true => Failure::Interrupted("run it again: it finishes or removes what this run began"),
+        true => Failure::interrupted("run it again: it finishes or removes what this run began"),
         false => failure,
     })
 }
@@ -164,7 +164,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
         receipts.push(receipt);
     }
     document(&arguments.output, receipts)?;
-    if is_well { Ok(()) } else { Err(Failure::Reported(FAILED)) }
+    if is_well { Ok(()) } else { Err(Failure::reported(FAILED)) }
 }
 
 /// Looks at a volume, repairs it if that is wanted, and looks again.
@@ -175,13 +175,13 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<Ex
         return Ok(before.into_iter().map(|problem| ExaminedProblem { problem, is_repaired: false }).collect());
     }
     if volumes.look(volumes.find(name)?)?.is_attached {
+        let plan = volumes.attach(name)?;
         // A user who does not agree is told the faults all the same.
-        match carry_out(volumes.attach(name)?, "repairing a volume") {
-            Ok(_) | Err(Failure::Stated { .. }) => {}
-            Err(failure @ Failure::Volume(Error::NotPermitted { .. })) if !cancel.is_cancelled() => {
-                let _ = output::failure(&failure);
+        match way_to_root(&plan).map(|way| plan.carry_out(way)) {
+            Some(Err(error @ Error::NotPermitted { .. })) if !cancel.is_cancelled() => {
+                output::failure(&error.into());
             }
-            Err(failure) => return Err(failure),
+            carried_out => _ = carried_out.transpose()?,
         }
     }
     let after = volumes.examine(name)?;
@@ -191,25 +191,30 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<Ex
 
 /// Runs what root has to run, if this is root or the user agrees.
 fn carry_out(plan: VolumePlan<'_>, what: &str) -> Result<VolumeState, Failure> {
+    let Some(way) = way_to_root(&plan) else {
+        let text = format!("{what} needs root");
+        return Err(Failure::stated(REFUSED, text, "run those commands as root, then this one again"));
+    };
+    Ok(plan.carry_out(way)?)
+}
+
+/// Returns how to run the commands of a plan, which may be none. Shows them if this is not root and the user does not agree.
+fn way_to_root(plan: &VolumePlan<'_>) -> Option<Option<WayToRoot>> {
     if plan.commands.is_empty() {
-        return Ok(plan.carry_out(None)?);
+        return Some(None);
     }
-    let way = WayToRoot::here();
     let asked = |way: &WayToRoot| {
         *way == WayToRoot::IsRoot
             || consent::can_ask() && {
-                show(&plan);
+                show(plan);
                 consent::yes(&format!("Run this by {}?", way.program()))
             }
     };
-    match way.filter(asked) {
-        Some(way) => Ok(plan.carry_out(Some(way))?),
-        None => {
-            show(&plan);
-            let text = format!("{what} needs root");
-            Err(Failure::stated(REFUSED, text, "run those commands as root, then this one again"))
-        }
+    let way = WayToRoot::here().filter(asked);
+    if way.is_none() {
+        show(plan);
     }
+    way.map(Some)
 }
 
 fn show(plan: &VolumePlan<'_>) {

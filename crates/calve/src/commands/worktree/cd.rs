@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &CdArguments) -> Result<(), Failure> {
     all.retain(|listed| listed.worktree.is_usable());
     match chosen(&all)? {
         Some(number) => output::path(&all[number].worktree.path),
-        None => Err(Failure::Reported(INTERRUPTED)),
+        None => Err(Failure::reported(INTERRUPTED)),
     }
 }
 

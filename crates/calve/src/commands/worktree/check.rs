@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
         output::warn(&format!("`{}` was not looked at: {}", ShownPath(&skipped.path), skipped.reason));
     }
     output::note(&summary(&tree, &report));
-    if report.left() > 0 { Err(Failure::Reported(FAILED)) } else { Ok(()) }
+    if report.left() > 0 { Err(Failure::reported(FAILED)) } else { Ok(()) }
 }
 
 /// Returns the tree to look at, and the trees that it must not name.

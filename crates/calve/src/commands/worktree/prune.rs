@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     receipt.merged.extend(found.iter().map(merged_receipt));
     let removed =
         if is_agreed { remove_all(&start, &found, arguments.lose_data, &mut receipt, cancel) } else { Ok(()) };
-    if arguments.json && removed.as_ref().err().is_none_or(|failure| matches!(failure, Failure::Reported(_))) {
+    if arguments.json && removed.as_ref().err().is_none_or(|failure| failure.receipt.is_none()) {
         output::json(&receipt)?;
     }
     removed
@@ -109,9 +109,9 @@ fn find_merged(
             }
             (None, Ok(_)) => None,
         };
-        match refused.as_ref().and_then(Failure::receipt) {
+        match refused.and_then(|failure: Failure| failure.receipt) {
             None => found.push(one),
-            Some(why) => stay.push(kept(&one, &why)),
+            Some(why) => stay.push(kept(&one, *why)),
         }
     }
     let tell = output::prompt_if(!arguments.dry_run && !arguments.yes);
@@ -143,14 +143,14 @@ fn remove_all(
         }
         match remove::merged(start, &one.worktree.path, lose_data, cancel) {
             Ok(()) => receipt.merged[number].removed = true,
-            Err(failure) if failure.code() != INTERRUPTED => {
+            Err(failure) if failure.code != INTERRUPTED => {
                 output::failure(&failure);
-                worst = worst.max(failure.code());
+                worst = worst.max(failure.code);
             }
             Err(failure) => return Err(failure),
         }
     }
-    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+    if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
 }
 
 fn asked(worktrees: usize) -> Result<bool, Failure> {
@@ -161,10 +161,9 @@ fn asked(worktrees: usize) -> Result<bool, Failure> {
     Ok(consent::yes(&format!("Remove {}?", counted(worktrees as u64, "worktree"))))
 }
 
-fn kept(one: &MergedWorktree, why: &ErrorReceipt) -> KeptWorktree {
-    let (reason, hint) = (why.message.clone(), why.hint.clone().unwrap_or_default());
+fn kept(one: &MergedWorktree, why: ErrorReceipt) -> KeptWorktree {
+    let (reason, hint, unsaved) = (why.message, why.hint.unwrap_or_default(), why.unsaved.unwrap_or_default());
     output::note(&format!("kept `{}`: {reason}; {hint}", ShownPath(&one.worktree.path)));
-    let unsaved = why.unsaved.clone().unwrap_or_default();
     KeptWorktree { path: path(&one.worktree.path), reason, hint, unsaved }
 }
 

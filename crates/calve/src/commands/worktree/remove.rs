@@ -186,12 +186,12 @@ pub(super) fn say_kept(kept: &KeptFiles) {
 
 /// Returns the error for a failure after the directory was removed. It also says where the ignored files are, in case only it is read.
 fn half_done(removed: &WorktreeRemoveReport, failure: Failure) -> Failure {
-    let Some(why) = failure.receipt() else { return failure };
+    let Some(why) = failure.receipt else { return failure };
     let kept = removed.kept.as_ref();
     let kept = kept.map(|kept| format!(" (its ignored files are in `{}`)", ShownPath(&kept.directory)));
     let path = ShownPath(&removed.path);
     let text = format!("`{path}` is gone{}, but not all that belongs to it: {}", kept.unwrap_or_default(), why.message);
-    Failure::stated(failure.code(), text, why.hint.unwrap_or_else(|| "`calve worktree prune` forgets the rest".into()))
+    Failure::stated(failure.code, text, why.hint.unwrap_or_else(|| "`calve worktree prune` forgets the rest".into()))
 }
 
 /// Names a branch that goes, as in "`x` (was 63e454a, 1 commit that no other branch has)".

@@ -130,7 +130,7 @@ fn finished(command: &mut Command) -> Result<(), Failure> {
     if status.success() {
         return Ok(());
     }
-    Err(Failure::Reported(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)))
+    Err(Failure::reported(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)))
 }
 
 fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {

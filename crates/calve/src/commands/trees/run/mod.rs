@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         None => {}
     }
     discarded?;
-    if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) }
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }
 
 fn asks(arguments: &RunArguments) -> bool {

@@ -17,7 +17,7 @@ use crate::commands::trees::spares;
 use crate::commands::worktree::dependencies;
 use crate::commands::worktree::env;
 use crate::commands::worktree::facts::Facts;
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure, REFUSED, ToFailure as _};
 use crate::host::Program;
 use crate::progress_bar::Watch;
 use crate::wording::{self, word};
@@ -48,10 +48,9 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
 /// Says what there is after a failure, and returns it.
 fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) -> Failure {
     earlier.into_iter().for_each(|error| _ = output::failure(&error.into()));
-    let failure = Failure::from(*error);
     match rest {
-        AddRest::Nothing => failure,
-        AddRest::TakenBack(taken_back) => say_taken_back(failure, *taken_back),
+        AddRest::Nothing => error.to_failure(),
+        AddRest::TakenBack(taken_back) => say_taken_back(*error, *taken_back),
         AddRest::Worktree { path, lacks_hook } => {
             if lacks_hook {
                 output::warn(&format!(
@@ -63,7 +62,7 @@ fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) ->
             if !is_json && path.exists() {
                 let _ = output::path(&path);
             }
-            failure
+            error.to_failure()
         }
     }
 }
@@ -118,7 +117,7 @@ fn plan(options: &AddOptions, arguments: &AddArguments) -> Result<(), Failure> {
 }
 
 /// Says what became of the worktree of an agent that could not be finished.
-fn say_taken_back(failure: Failure, taken_back: TakenBack) -> Failure {
+fn say_taken_back(error: calve_env::Error, taken_back: TakenBack) -> Failure {
     let hint = match taken_back {
         TakenBack::Removed { worktree, unfinished } => {
             worktree.kept.iter().for_each(super::remove::say_kept);
@@ -133,11 +132,12 @@ fn say_taken_back(failure: Failure, taken_back: TakenBack) -> Failure {
             word(&path)
         ),
     };
-    match failure {
-        Failure::Stated { text, code, .. } => Failure::stated(code, text, hint),
+    match error {
+        calve_env::Error::Failed { text, .. } => Failure::stated(FAILED, text, hint),
+        calve_env::Error::Refused { text, .. } => Failure::stated(REFUSED, text, hint),
         other => {
             output::warn(&hint);
-            other
+            other.into()
         }
     }
 }
