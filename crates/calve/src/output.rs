@@ -136,6 +136,12 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     write(text.as_bytes())
 }
 
+/// Prints a server's log without the control characters in it, part of which clients choose.
+pub(crate) fn log(text: &str) -> Result<(), Failure> {
+    let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
+    result(&text.chars().filter(is_plain).collect::<String>())
+}
+
 /// Prints a path alone on stdout, byte for byte, for a program to read.
 pub(crate) fn path(path: &Path) -> Result<(), Failure> {
     write(&[crate::sys::path_bytes(path), b"\n"].concat())

@@ -14,7 +14,15 @@ pub(crate) enum HookCommand {
     Uninstall(InstallArguments),
     WorktreeCreate(WorktreeCreateArguments),
     WorktreeSetup(WorktreeSetupArguments),
-    WorktreeRemove(WorktreeRemoveArguments),
+    /// Remove a worktree for a coding agent's hook
+    ///
+    /// Reads one JSON object from stdin, with `worktree_path`, as Claude Code's WorktreeRemove hook gives it. Removes that worktree as by
+    /// `calve worktree remove`, which refuses while there are changes in it. Prints its path alone.
+    WorktreeRemove {
+        /// Remove it even if it has changes
+        #[arg(short, long)]
+        force: bool,
+    },
     Approve(ApproveArguments),
 }
 
@@ -83,17 +91,6 @@ fn maker(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("it is a word of up to 40 letters, digits, dots and hyphens".into()),
     }
-}
-
-/// Remove a worktree for a coding agent's hook
-///
-/// Reads one JSON object from stdin, with `worktree_path`, as Claude Code's WorktreeRemove hook gives it. Removes that worktree as by
-/// `calve worktree remove`, which refuses while there are changes in it. Prints its path alone.
-#[derive(Debug, Args)]
-pub(crate) struct WorktreeRemoveArguments {
-    /// Remove it even if it has changes
-    #[arg(short, long)]
-    pub(crate) force: bool,
 }
 
 /// Approve the commands of a project

@@ -105,16 +105,60 @@ or `template = \"shop\"` in place of the first three, after `calve db template c
     Up(services::ServicesArguments),
     Down(services::DownArguments),
     Reset(services::ResetServiceArguments),
-    Status(services::StatusArguments),
-    Logs(services::LogsArguments),
+    /// Show the services of this worktree: state, template, URL
+    Status {
+        /// Print the services as JSON on stdout (schema calve.services/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the last lines of a service's log
+    Logs {
+        /// The service [default: the only one]
+        service: Option<String>,
+    },
     /// Set up coding agents, serve their hooks, approve project hooks
     Hook {
         #[command(subcommand)]
         command: hook::HookCommand,
     },
-    Mcp(setting_up::McpArguments),
-    Prompt(setting_up::PromptArguments),
-    ShellInit(setting_up::ShellInitArguments),
+    /// Serve worktrees and databases to a coding agent (MCP)
+    ///
+    /// Speaks the protocol on stdin and stdout, so that an agent starts it and ends it. Its tools list, create, show and remove worktrees, return
+    /// the URLs of their databases, reset these, and show disk usage, in the repositories that are named here. No tool runs a command of the
+    /// agent's choice. Removing and resetting take two calls: a plan, then its confirmation.
+    #[command(after_help = "\
+Examples:
+  calve hook install claude                      has Claude Code start it
+  calve mcp --repository app --repository api    serve two repositories")]
+    Mcp {
+        /// A directory in a repository to serve (repeatable)
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        repository: Vec<PathBuf>,
+    },
+    /// Print the worktree that you are in, for a shell's prompt
+    ///
+    /// Prints the branch of a linked worktree, its ports, and which of its services run, such as `feature web:3001 db:running`. Prints nothing in
+    /// a main worktree or outside of a repository. It starts no other program, and never fails.
+    #[command(after_help = "\
+Where to put it:
+  bash  PS1='$(calve prompt) '\"$PS1\"                      in ~/.bashrc
+  zsh   setopt prompt_subst; RPROMPT='$(calve prompt)'      in ~/.zshrc
+  fish  function fish_right_prompt; calve prompt; end       in ~/.config/fish/config.fish")]
+    Prompt,
+    /// Print a shell function that changes to worktrees
+    ///
+    /// A program cannot change the directory of the shell that started it. Prints a function `calve` that can: it goes into the worktree that
+    /// `calve worktree add` has made, to the one that `calve worktree cd` names, and to the main worktree when `calve worktree remove` has
+    /// removed the one that you are in. It passes everything else on as it is. Also prints completions that know the branches.
+    #[command(after_help = "\
+Where to put it:
+  bash  eval \"$(calve shell-init bash)\"       in ~/.bashrc
+  zsh   eval \"$(calve shell-init zsh)\"        in ~/.zshrc, after compinit
+  fish  calve shell-init fish | source        in ~/.config/fish/config.fish")]
+    ShellInit {
+        /// The shell
+        shell: setting_up::WithFunctions,
+    },
     /// Start database servers on clones of prepared data
     Db {
         #[command(subcommand)]
@@ -133,7 +177,11 @@ or `template = \"shop\"` in place of the first three, after `calve db template c
     Completions(CompletionsArguments),
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]
-    Man(ManArguments),
+    Man {
+        /// An existing directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Clone git repositories in the way that suits their purpose
     Git {
         #[command(subcommand)]
@@ -294,13 +342,6 @@ pub(crate) struct CompletionsArguments {
     /// Print a script that queries calve
     #[arg(long)]
     pub(crate) dynamic: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ManArguments {
-    /// An existing directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

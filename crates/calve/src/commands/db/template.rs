@@ -5,7 +5,7 @@ use calve_db::{Caller, CommandEnd, CreateOptions, OwnedServer};
 
 use super::data;
 use super::home::{command_for, home, reap_trash, runtimes, search, supervisor};
-use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
+use crate::cli::db::TemplateCreateArguments;
 use crate::failure::Failure;
 use crate::host::say_building;
 use crate::{operands, output, real_path, sys};
@@ -68,11 +68,11 @@ fn command(
     Ok(end.map(|(code, how)| CommandEnd { code, how }))
 }
 
-pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
+pub(crate) fn list(json: bool) -> Result<(), Failure> {
     let home = home()?;
     super::home::warn_of_unreadable(&home)?;
     let templates = calve_db::list_templates(&home)?;
-    if arguments.json {
+    if json {
         return output::json(&DbTemplatesReceipt { templates: templates.into_iter().map(Into::into).collect() });
     }
     let widest = templates.iter().map(|template| template.name.len()).max().unwrap_or(0);
@@ -83,9 +83,9 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
     output::result(&templates.iter().map(line).collect::<String>())
 }
 
-pub(crate) fn remove(arguments: &TemplateRemoveArguments) -> Result<(), Failure> {
+pub(crate) fn remove(names: &[String]) -> Result<(), Failure> {
     let home = home()?;
-    operands::each(&arguments.names, |name| {
+    operands::each(names, |name| {
         data::say_users(&home, name)?;
         calve_db::remove_template(&home, name)?;
         output::note(&format!("removed the template `{name}`"));

@@ -23,24 +23,24 @@ use crate::{home, output, sys};
 pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         SparesCommand::Add(arguments) => add(arguments, cancel),
-        SparesCommand::List(arguments) => list(arguments.json),
-        SparesCommand::Refill(arguments) => {
-            let source = arguments.src.as_deref().map(source).transpose()?;
+        SparesCommand::List { json } => list(*json),
+        SparesCommand::Refill { src, output } => {
+            let source = src.as_deref().map(source).transpose()?;
             if let Some(source) = &source {
                 known(store()?.pause(source, false)?, source)?;
             }
-            refill(source, None, &arguments.output, cancel)
+            refill(source, None, output, cancel)
         }
-        SparesCommand::Pause(arguments) => {
-            let source = source(&arguments.src)?;
+        SparesCommand::Pause { src, output } => {
+            let source = source(src)?;
             known(store()?.pause(&source, true)?, &source)?;
-            tell(&RefillReport::default(), Some(&source), &arguments.output)
+            tell(&RefillReport::default(), Some(&source), output)
         }
-        SparesCommand::Remove(arguments) => {
-            let source = source(&arguments.src)?;
+        SparesCommand::Remove { src, output: Output { json: as_json } } => {
+            let source = source(src)?;
             known(store()?.remove(&source, cancel)?, &source)?;
             output::note(&format!("removed the spares of `{}`", ShownPath(source.name())));
-            if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
+            if *as_json { json(&RefillReport::default(), &[]) } else { Ok(()) }
         }
         SparesCommand::Watch => watch(cancel),
     }

@@ -4,10 +4,7 @@ use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
 use calve_volume::{Error, ExaminedProblem, NewVolume, VolumePlan, VolumeState, Volumes, WayToRoot};
 
-use crate::cli::volume::{
-    AttachArguments, CreateArguments, DetachArguments, DoctorArguments, GrowArguments, ListArguments, Output,
-    RemoveArguments, VolumeCommand,
-};
+use crate::cli::volume::{CreateArguments, Output, Root, VolumeCommand};
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::{consent, home, output, wording};
 
@@ -19,12 +16,12 @@ pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), F
     let volumes = Volumes::at(&home);
     let done = match command {
         VolumeCommand::Create(arguments) => create(&volumes, arguments),
-        VolumeCommand::List(arguments) => list(&volumes, arguments),
-        VolumeCommand::Attach(arguments) => attach(&volumes, arguments),
-        VolumeCommand::Detach(arguments) => detach(&volumes, arguments),
-        VolumeCommand::Grow(arguments) => grow(&volumes, arguments),
-        VolumeCommand::Remove(arguments) => remove(&volumes, arguments),
-        VolumeCommand::Doctor(arguments) => doctor(&volumes, arguments, cancel),
+        VolumeCommand::List { json } => list(&volumes, *json),
+        VolumeCommand::Attach { name, root, output } => attach(&volumes, name, root, output),
+        VolumeCommand::Detach { name, root, output } => detach(&volumes, name, root, output),
+        VolumeCommand::Grow { name, size, output } => grow(&volumes, name, *size, output),
+        VolumeCommand::Remove { name, yes, output } => remove(&volumes, name, *yes, output),
+        VolumeCommand::Doctor { name, output } => doctor(&volumes, name.as_deref(), output, cancel),
     };
     // A Ctrl-C reaches mkfs.btrfs, mount and sudo too, and interrupts fallocate(2).
     done.map_err(|failure| match cancel.is_cancelled() {
@@ -44,7 +41,7 @@ fn create(volumes: &Volumes, arguments: &CreateArguments) -> Result<(), Failure>
     document(output, vec![receipt(&listed)])
 }
 
-fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
+fn list(volumes: &Volumes, json: bool) -> Result<(), Failure> {
     let mut receipts = Vec::new();
     let mut lines = String::new();
     for name in volumes.names()? {
@@ -65,14 +62,13 @@ fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
         };
         receipts.push(receipt);
     }
-    match arguments.json {
+    match json {
         true => output::json(&VolumesReceipt { volumes: receipts }),
         false => output::result(&lines),
     }
 }
 
-fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure> {
-    let AttachArguments { name, root, output } = arguments;
+fn attach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result<(), Failure> {
     let plan = volumes.attach(name)?;
     if root.print {
         return print(&plan);
@@ -91,8 +87,7 @@ fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure>
     output::path(&listed.volume.mount_point)
 }
 
-fn detach(volumes: &Volumes, arguments: &DetachArguments) -> Result<(), Failure> {
-    let DetachArguments { name, root, output } = arguments;
+fn detach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result<(), Failure> {
     let plan = volumes.detach(name)?;
     if root.print {
         return print(&plan);
@@ -102,9 +97,8 @@ fn detach(volumes: &Volumes, arguments: &DetachArguments) -> Result<(), Failure>
     document(output, vec![receipt(&listed)])
 }
 
-fn grow(volumes: &Volumes, arguments: &GrowArguments) -> Result<(), Failure> {
-    let GrowArguments { name, size: bytes, output } = arguments;
-    volumes.grow(name, *bytes)?;
+fn grow(volumes: &Volumes, name: &str, bytes: u64, output: &Output) -> Result<(), Failure> {
+    volumes.grow(name, bytes)?;
     let mut listed = volumes.look(volumes.find(name)?)?;
     if listed.is_attached {
         listed = carry_out(volumes.attach(name)?, "growing an attached volume")?;
@@ -113,8 +107,7 @@ fn grow(volumes: &Volumes, arguments: &GrowArguments) -> Result<(), Failure> {
     document(output, vec![receipt(&listed)])
 }
 
-fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure> {
-    let RemoveArguments { name, yes, output } = arguments;
+fn remove(volumes: &Volumes, name: &str, yes: bool, output: &Output) -> Result<(), Failure> {
     if !yes {
         let taken = match volumes.find(name) {
             Err(error @ Error::NotFound(_)) => return Err(error.into()),
@@ -134,11 +127,8 @@ fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure>
     document(output, Vec::new())
 }
 
-fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let names = match &arguments.name {
-        Some(name) => vec![name.clone()],
-        None => volumes.names()?,
-    };
+fn doctor(volumes: &Volumes, name: Option<&str>, output: &Output, cancel: &CancelToken) -> Result<(), Failure> {
+    let names = name.map_or_else(|| volumes.names(), |name| Ok(vec![name.to_owned()]))?;
     let mut receipts = Vec::new();
     let mut is_well = true;
     for name in names {
@@ -146,7 +136,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
         is_well &= findings.iter().all(|finding| finding.is_repaired);
         for ExaminedProblem { problem, is_repaired } in &findings {
             match is_repaired {
-                true => say(&arguments.output, || format!("{name}: repaired: {problem}")),
+                true => say(output, || format!("{name}: repaired: {problem}")),
                 false => output::error(
                     &format!("the volume `{name}`: {problem}"),
                     Some(&wording::volume::advice(problem, &name)),
@@ -154,7 +144,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
             }
         }
         if findings.is_empty() {
-            say(&arguments.output, || format!("{name}: nothing is wrong"));
+            say(output, || format!("{name}: nothing is wrong"));
         }
         let mut receipt = match volumes.find(&name) {
             Ok(volume) => receipt(&volumes.look(volume)?),
@@ -163,7 +153,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
         receipt.problems = findings.iter().map(problem).collect();
         receipts.push(receipt);
     }
-    document(&arguments.output, receipts)?;
+    document(output, receipts)?;
     if is_well { Ok(()) } else { Err(Failure::reported(FAILED)) }
 }
 

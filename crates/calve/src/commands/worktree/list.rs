@@ -4,7 +4,6 @@ use calve_core::internal::ShownPath;
 use calve_git::environment::LeasedPort;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 
-use crate::cli::worktree::ListArguments;
 use crate::commands::worktree::{env, services, up};
 use crate::failure::Failure;
 use crate::real_path::here;
@@ -12,12 +11,12 @@ use crate::wording::fitting::fitting;
 use crate::{output, wording};
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
 
-pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
+pub(crate) fn run(json: bool) -> Result<(), Failure> {
     let all = worktree::list(&here()?)?;
     let ports = env::of_worktrees(&all);
     let services = services::of_worktrees(&all);
     let with_both = all.iter().zip(ports.iter().zip(services));
-    if arguments.json {
+    if json {
         let worktrees = with_both.map(|(listed, (ports, services))| listed_receipt(listed, ports, services)).collect();
         return output::json(&WorktreesReceipt { worktrees });
     }

@@ -8,7 +8,7 @@ use calve_env::{Environment, Services, StartedServices};
 use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServiceState, ServicesReceipt, path};
 
-use crate::cli::services::{DownArguments, LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
+use crate::cli::services::{DownArguments, ResetServiceArguments, ServicesArguments};
 use crate::commands::db;
 use crate::commands::worktree::{env, services};
 use crate::failure::{Failure, REFUSED};
@@ -61,14 +61,14 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
     finish(&environment.root, &services, arguments.json)
 }
 
-pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
+pub(crate) fn status(json: bool) -> Result<(), Failure> {
     let environment = here()?;
     let services = environment.services()?;
     let receipts = services.measured()?;
     if let Ok(home) = db::home::unswept_home() {
         db::home::warn_of_unreadable(&home)?;
     }
-    if arguments.json {
+    if json {
         return output::json(&ServicesReceipt { path: path(&environment.root), services: receipts });
     }
     if services.is_empty() {
@@ -92,11 +92,8 @@ pub(crate) fn taken(service: &ServiceReceipt) -> Option<String> {
     (!both.is_empty()).then(|| both.join(", "))
 }
 
-pub(crate) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
-    let services = here()?.services()?;
-    // Clients choose part of what is in it.
-    let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
-    output::result(&services.log(arguments.service.as_deref())?.chars().filter(is_plain).collect::<String>())
+pub(crate) fn logs(service: Option<&str>) -> Result<(), Failure> {
+    output::log(&here()?.services()?.log(service)?)
 }
 
 fn here() -> Result<Environment<'static>, Failure> {

@@ -16,7 +16,7 @@ use calve_git::hooks::{Hook, repository_of};
 use calve_git::{Config, provenance_of, trust_commit};
 use serde_json::Value;
 
-use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
+use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::host::Program;
 use crate::{consent, output};
@@ -27,7 +27,7 @@ pub(crate) fn run(command: &HookCommand, cancel: &CancelToken) -> Result<(), Fai
         HookCommand::Uninstall(arguments) => install::run(arguments, Direction::Uninstall),
         HookCommand::WorktreeSetup(arguments) => setup::run(arguments, cancel),
         HookCommand::WorktreeCreate(arguments) => worktree_create(arguments, cancel),
-        HookCommand::WorktreeRemove(arguments) => worktree_remove(arguments),
+        HookCommand::WorktreeRemove { force } => worktree_remove(*force),
         HookCommand::Approve(arguments) => approve(arguments),
     }
 }
@@ -83,7 +83,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
     Err(crate::sys::become_command(add.arg("--").arg(&branch)).into())
 }
 
-fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
+fn worktree_remove(force: bool) -> Result<(), Failure> {
     let question = question()?;
     let path = PathBuf::from(required(&question, &["worktree_path", "path"])?);
     if !path.is_absolute() {
@@ -94,7 +94,7 @@ fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
     let worktrees = calve_git::escape::worktrees_of(&path)?;
     let place = worktrees.others.iter().find(|place| place.is_dir()).unwrap_or(&path);
     let mut remove = calve(place, "remove")?;
-    if arguments.force {
+    if force {
         remove.arg("--force");
     }
     finished(remove.arg("--").arg(&path))?;
