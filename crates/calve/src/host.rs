@@ -43,7 +43,10 @@ impl Host for Program {
     }
 
     fn may_run(&self, hook: Hook, text: &str) -> bool {
-        consent::can_ask() && consent::ask(hook, text)
+        consent::can_ask() && {
+            consent::show(hook, text, output::prompt);
+            consent::yes(consent::MAY_RUN)
+        }
     }
 
     fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {

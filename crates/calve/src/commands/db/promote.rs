@@ -7,7 +7,7 @@ use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 use super::home::{home, reap_trash, supervisor};
 use super::pool;
 use crate::cli::db::PromoteArguments;
-use crate::failure::{Failure, REFUSED};
+use crate::failure::Failure;
 use crate::{consent, output, real_path};
 
 pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -40,12 +40,9 @@ fn promote(
         output::note(&format!("would make {what} the template `{template}`"));
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
-    if !arguments.yes && !consent::can_ask() {
-        let text =
-            format!("replacing the template `{template}` has to be confirmed, and there is no terminal to ask on");
-        return Err(Failure::stated(REFUSED, text, "`--yes` replaces it"));
-    }
-    if !arguments.yes && !consent::yes(&format!("Replace the template `{template}` by {what}?")) {
+    let question = format!("Replace the template `{template}` by {what}?");
+    let replacing = format!("replacing the template `{template}`");
+    if !arguments.yes && !consent::confirm(&replacing, &question, "`--yes` replaces it")? {
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
     let mut say = |event: BuildEvent| match event {

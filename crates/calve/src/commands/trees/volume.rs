@@ -115,12 +115,9 @@ fn remove(volumes: &Volumes, name: &str, yes: bool, output: &Output) -> Result<(
         };
         let taken =
             taken.map_or_else(|_| String::new(), |listed| format!(", {} on disk", size(listed.allocated_bytes)));
-        let agreed =
-            consent::can_ask() && consent::yes(&format!("Delete the volume {name} with everything in it{taken}?"));
-        if !agreed {
-            let text = format!("the volume `{name}` is still there");
-            return Err(Failure::stated(REFUSED, text, "`--yes` deletes it without asking"));
-        }
+        let question = format!("Delete the volume {name} with everything in it{taken}?");
+        let refused = format!("the volume `{name}` is still there");
+        consent::require(yes, &question, &refused, "`--yes` deletes it without asking")?;
     }
     let removed = volumes.remove(name)?;
     say(output, || format!("deleted the volume {name}, which took up {}", size(removed.freed_bytes)));

@@ -10,7 +10,7 @@ use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, PrunedDat
 
 use super::{gone_data, remove};
 use crate::cli::worktree::PruneArguments;
-use crate::failure::{Failure, INTERRUPTED, REFUSED};
+use crate::failure::{Failure, INTERRUPTED};
 use crate::host::Program;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
@@ -31,7 +31,9 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     let data = gone_data::say(&gone.common, &gone.entries, arguments.lose_data)?;
     let (found, kept) = if arguments.merged { find_merged(&start, arguments, cancel)? } else { Default::default() };
     // Worktrees that are gone are forgotten unasked, but not if the question about the others is answered with no.
-    let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || asked(found.len())?);
+    let question = format!("Remove {}?", counted(found.len() as u64, "worktree"));
+    let confirmed = || consent::confirm("removing them", &question, "`--yes` removes them; `-n` only lists them");
+    let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || confirmed()?);
     let mut receipt = match (is_agreed, arguments.dry_run) {
         (true, _) => forget(&start, arguments)?,
         (false, true) => receipt_of(&gone, data),
@@ -151,14 +153,6 @@ fn remove_all(
         }
     }
     if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
-}
-
-fn asked(worktrees: usize) -> Result<bool, Failure> {
-    if !consent::can_ask() {
-        let text = "removing them has to be confirmed, and there is no terminal to ask on";
-        return Err(Failure::stated(REFUSED, text, "`--yes` removes them; `-n` only lists them"));
-    }
-    Ok(consent::yes(&format!("Remove {}?", counted(worktrees as u64, "worktree"))))
 }
 
 fn kept(one: &MergedWorktree, why: ErrorReceipt) -> KeptWorktree {

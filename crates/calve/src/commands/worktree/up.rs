@@ -11,7 +11,7 @@ use calve_receipt::{ServiceReceipt, ServiceState, ServicesReceipt, path};
 use crate::cli::services::{DownArguments, ResetServiceArguments, ServicesArguments};
 use crate::commands::db;
 use crate::commands::worktree::{env, services};
-use crate::failure::{Failure, REFUSED};
+use crate::failure::Failure;
 use crate::host::Program;
 use crate::{consent, output, real_path};
 
@@ -50,11 +50,9 @@ pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<()
 pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let environment = here()?;
     let may_lose = |name: &str| {
-        if arguments.yes || consent::can_ask() && consent::yes(&format!("Lose what was written to `{name}` here?")) {
-            return Ok(());
-        }
-        let text = format!("the data of the service `{name}` may have been written to");
-        Err(Failure::stated(REFUSED, text, "`--yes` puts it back to its template all the same"))
+        let question = format!("Lose what was written to `{name}` here?");
+        let refused = format!("the data of the service `{name}` may have been written to");
+        consent::require(arguments.yes, &question, &refused, "`--yes` puts it back to its template all the same")
     };
     let (services, reset) = environment.reset(arguments.service.as_deref(), may_lose, cancel)?;
     output::note(&format!("reset `{reset}`"));

@@ -169,15 +169,9 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
             output::note(&format!("the {title} is approved"));
             continue;
         }
-        if arguments.yes {
-            consent::show(hook, &text, output::note);
-        } else if !consent::can_ask() || !consent::ask(hook, &text) {
-            if !consent::can_ask() {
-                consent::show(hook, &text, output::prompt);
-            }
-            let hint = "run it on a terminal and answer `y`, or give `--yes`";
-            return Err(Failure::stated(REFUSED, format!("the {title} is not approved"), hint));
-        }
+        consent::show(hook, &text, output::prompt_if(!arguments.yes));
+        let hint = "run it on a terminal and answer `y`, or give `--yes`";
+        consent::require(arguments.yes, consent::MAY_RUN, &format!("the {title} is not approved"), hint)?;
         approvals.add(&repository, hook, &text).map_err(approvals_failed)?;
         output::note(&format!("the {title} is approved"));
     }
