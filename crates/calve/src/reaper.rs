@@ -1,4 +1,4 @@
-//! The reaper: a detached process that deletes trash after `calve` has returned.
+//! Detached processes that work after `calve` has returned, above all the reaper, which deletes trash.
 
 use std::path::Path;
 
@@ -11,6 +11,13 @@ use crate::{output, sys};
 pub(crate) fn start(parent: &Path) {
     if let Ok(program) = std::env::current_exe() {
         let _ = calve_core::internal::start_reaper(&program, parent);
+    }
+}
+
+/// Starts a hidden command of this program in the background. Should it not start, the next `calve` tries again.
+pub(crate) fn start_background(words: &[&str]) {
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::internal::start_background(&program, words);
     }
 }
 

@@ -1,7 +1,6 @@
 //! `calve db pool`, and the hidden command that starts what a pool lacks.
 
 use std::env;
-use std::process::{Command, Stdio};
 
 use calve_core::CancelToken;
 use calve_db::{Home, Pool, PoolLifetime, PoolOptions, StartOptions};
@@ -10,7 +9,7 @@ use calve_git::Config;
 use super::home::{home, supervisor};
 use crate::cli::db::PoolArguments;
 use crate::failure::Failure;
-use crate::{output, sys};
+use crate::{output, reaper, sys};
 use calve_receipt::DbPoolsReceipt;
 
 pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -60,20 +59,11 @@ pub(super) fn configure(home: &Home, template: &str, options: &StartOptions) -> 
     }
 }
 
-/// Starts a process that starts what the pool of a template lacks, if there is a pool. Should it not start, the next one tries again.
+/// Starts a process that starts what the pool of a template lacks, if there is a pool.
 pub(super) fn refill(home: &Home, template: &str) {
-    if !calve_db::has_pool(home, template) {
-        return;
+    if calve_db::has_pool(home, template) {
+        reaper::start_background(&["__fill", template]);
     }
-    let Ok(program) = env::current_exe() else { return };
-    let null = Stdio::null;
-    let _ = Command::new(program)
-        .args(["__fill", template])
-        .stdin(null())
-        .stdout(null())
-        .stderr(null())
-        .current_dir("/")
-        .spawn();
 }
 
 /// Fills the pool of a template, as a process in the background.

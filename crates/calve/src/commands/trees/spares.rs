@@ -18,7 +18,7 @@ use crate::cli::spares::{AddArguments, Output, SparesCommand};
 use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
 use crate::wording::word;
-use crate::{home, output, sys};
+use crate::{home, output, reaper, sys};
 
 pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
@@ -61,16 +61,12 @@ pub(crate) fn store() -> Result<Spares, Failure> {
 }
 
 pub(crate) fn start_refill() {
-    if let Ok(program) = std::env::current_exe() {
-        let _ = calve_core::internal::start_refill(&program);
-    }
+    reaper::start_background(&["__refill"]);
 }
 
 /// Starts a process that watches the sources of spares. It ends at once if another one does.
 fn start_watcher() {
-    if let Ok(program) = std::env::current_exe() {
-        let _ = calve_core::internal::start_watcher(&program);
-    }
+    reaper::start_background(&["__watch"]);
 }
 
 /// Refills the spares after a clone has started this process: it prints nothing.
