@@ -47,18 +47,18 @@ pub(crate) struct ExecArguments {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EnvFormat {
-    Sh,
-    Fish,
-    Dotenv,
-    Mise,
+    /// The commands of a shell: the words before and behind the name of a variable that is set, and the one before a name that is unset.
+    Shell([&'static str; 3]),
+    /// A file of this name.
+    File(&'static str),
 }
 
 fn format(name: &str) -> Result<EnvFormat, String> {
     Ok(match name {
-        "sh" | "direnv" => EnvFormat::Sh,
-        "fish" => EnvFormat::Fish,
-        "dotenv" => EnvFormat::Dotenv,
-        "mise" => EnvFormat::Mise,
+        "sh" | "direnv" => EnvFormat::Shell(["export ", "=", "unset "]),
+        "fish" => EnvFormat::Shell(["set -gx ", " ", "set -e "]),
+        "dotenv" => EnvFormat::File(".env"),
+        "mise" => EnvFormat::File("mise.toml"),
         _ => return Err("it is one of: sh, fish, dotenv, direnv, mise".into()),
     })
 }

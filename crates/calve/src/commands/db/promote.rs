@@ -1,6 +1,6 @@
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_db::{BuildEvent, Home, Service};
+use calve_db::{Home, Service};
 use calve_env::services_of_named;
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
@@ -8,6 +8,7 @@ use super::home::{home, reap_trash, supervisor};
 use super::pool;
 use crate::cli::db::PromoteArguments;
 use crate::failure::Failure;
+use crate::host::say_building;
 use crate::{consent, output, real_path};
 
 pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -45,11 +46,7 @@ fn promote(
     if !arguments.yes && !consent::confirm(&replacing, &question, "`--yes` replaces it")? {
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
-    let mut say = |event: BuildEvent| match event {
-        BuildEvent::Unfinished(what) => output::warn(&what),
-        _ => output::note(&format!("waiting for another process that makes the template `{template}`")),
-    };
-    calve_db::promote(home, &service.name, &supervisor()?, &mut say, cancel)?;
+    calve_db::promote(home, &service.name, &supervisor()?, &mut |event| say_building(template, event), cancel)?;
     output::note(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
     // The template that it replaces. It may stay: the new one is made.
     if let Err(failure) = reap_trash(home) {

@@ -33,24 +33,14 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
         return output::json(&EnvironmentReceipt { path: path(root), ports, services });
     }
     let variables = Environment::variables(&ports, &services)?;
-    let file = match arguments.format {
-        EnvFormat::Dotenv => Some(".env"),
-        EnvFormat::Mise => Some("mise.toml"),
-        EnvFormat::Sh | EnvFormat::Fish => None,
+    let [set, to, unset] = match arguments.format {
+        EnvFormat::Shell(words) => words,
+        EnvFormat::File(_) if variables.is_empty() => return Ok(()),
+        EnvFormat::File(name) => return output::result(&env_file_text(name.as_ref(), &variables)),
     };
-    if let Some(file) = file {
-        let text = if variables.is_empty() { String::new() } else { env_file_text(file.as_ref(), &variables) };
-        return output::result(&text);
-    }
-    let line = |(name, value): &(String, String)| match arguments.format {
-        EnvFormat::Fish => format!("set -gx {name} {}\n", quoted(value)),
-        _ => format!("export {name}={}\n", quoted(value)),
-    };
+    let line = |(name, value): &(String, String)| format!("{set}{name}{to}{}\n", quoted(value));
     // The shell may have another worktree's values.
-    let without = |name: String| match arguments.format {
-        EnvFormat::Fish => format!("set -e {name}\n"),
-        _ => format!("unset {name}\n"),
-    };
+    let without = |name: String| format!("{unset}{name}\n");
     let has = |name: &String| variables.iter().any(|(variable, _)| variable == name);
     let missing = configured_variables([&**root]).into_iter().filter(|name| !has(name));
     output::result(&variables.iter().map(line).chain(missing.map(without)).collect::<String>())
