@@ -133,7 +133,7 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
 }
 
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
-    write(text.as_bytes())
+    bytes(text.as_bytes())
 }
 
 /// Prints a server's log without the control characters in it, part of which clients choose.
@@ -144,15 +144,11 @@ pub(crate) fn log(text: &str) -> Result<(), Failure> {
 
 /// Prints a path alone on stdout, byte for byte, for a program to read.
 pub(crate) fn path(path: &Path) -> Result<(), Failure> {
-    write(&[crate::sys::path_bytes(path), b"\n"].concat())
+    bytes(&[crate::sys::path_bytes(path), b"\n"].concat())
 }
 
 /// Prints a part of a command's result, byte for byte.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
-    write(bytes)
-}
-
-fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         // The reader has seen enough, as `head` does: that is no failure.

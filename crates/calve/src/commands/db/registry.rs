@@ -3,6 +3,7 @@ use std::env;
 use calve_core::CancelToken;
 use calve_core::template::Templates;
 use calve_db::{BuiltTemplate, DatabaseTemplate, ImageOrigin, NameLock, ReceiveOptions, ReceivePaths};
+use calve_env::Host as _;
 use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Remedy, Transport};
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
@@ -12,7 +13,7 @@ use super::pool;
 use crate::cli::db::{TemplatePullArguments, TemplatePushArguments};
 use crate::commands::registry::{self, Pull};
 use crate::failure::{FAILED, Failure};
-use crate::host::say_building;
+use crate::host::{Program, say_building};
 use crate::progress_bar::watched;
 use crate::{output, real_path};
 
@@ -85,7 +86,7 @@ fn receive_options(
         key: about.key,
         origin: ImageOrigin { reference: pull.reference.to_string(), digest: image.digest.clone() },
         server_bin: arguments.server_bin.as_ref().map(|path| directory.join(path)),
-        search: env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default(),
+        search: Program.search(),
     })
 }
 

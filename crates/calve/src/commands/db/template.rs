@@ -2,12 +2,13 @@ use std::process::Stdio;
 
 use calve_core::CancelToken;
 use calve_db::{Caller, CommandEnd, CreateOptions, OwnedServer};
+use calve_env::Host as _;
 
 use super::data;
-use super::home::{command_for, home, reap_trash, runtimes, search, supervisor};
+use super::home::{command_for, home, reap_trash, runtimes, supervisor};
 use crate::cli::db::TemplateCreateArguments;
 use crate::failure::Failure;
-use crate::host::say_building;
+use crate::host::{Program, say_building};
 use crate::{operands, output, real_path, sys};
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplateReceipt, DbTemplatesReceipt};
@@ -26,7 +27,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
     options.image.clone_from(&arguments.image);
     options.runtime.clone_from(&arguments.runtime);
     options.runtimes = runtimes();
-    options.search = search();
+    options.search = Program.search();
     options.directory = real_path::here()?;
     let mut say = |event| say_building(&arguments.name, event);
     let mut not_started = None;

@@ -214,7 +214,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         escapes: super::check::findings(&files.audit),
         post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
-        facts: facts.into_receipts(),
+        facts: facts.0,
         clone: CloneReceipt { report: files.clone.clone() },
         elapsed_ms: report.elapsed.into(),
     })
