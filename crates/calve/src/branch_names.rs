@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::PathBuf;
 
 use calve_git::Git;
+use calve_git::worktree::{Worktree, list_of_git};
 use clap_complete::CompletionCandidate;
 
 /// Returns the branches that no worktree has checked out, those of remotes by their own name.
@@ -27,23 +28,19 @@ pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
 
 /// Returns the linked worktrees, each by its branch, or by the name of its directory if it has none.
 pub(crate) fn removable() -> Vec<CompletionCandidate> {
-    let mut names: Vec<OsString> = Vec::new();
-    for line in lines(&["worktree", "list", "--porcelain"]) {
-        let line = line.to_string_lossy().into_owned();
-        if let Some(path) = line.strip_prefix("worktree ") {
-            names.push(Path::new(path).file_name().unwrap_or_default().into());
-        } else if let (Some(branch), Some(last)) = (line.strip_prefix("branch refs/heads/"), names.last_mut()) {
-            *last = branch.into();
-        }
-    }
+    let directory = |path: PathBuf| path.file_name().unwrap_or_default().to_owned();
+    let name = |listed: Worktree| listed.branch.map_or_else(|| directory(listed.path), OsString::from);
     // The first one is the main worktree.
-    names.into_iter().skip(1).map(CompletionCandidate::new).collect()
+    worktrees().into_iter().skip(1).map(name).map(CompletionCandidate::new).collect()
 }
 
 fn checked_out() -> Vec<OsString> {
-    let prefix = "branch refs/heads/";
-    let names = lines(&["worktree", "list", "--porcelain"]).into_iter().map(|line| line.to_string_lossy().into_owned());
-    names.filter_map(|line| line.strip_prefix(prefix).map(OsString::from)).collect()
+    worktrees().into_iter().filter_map(|listed| listed.branch).map(OsString::from).collect()
+}
+
+/// Returns what git lists, or nothing if it fails.
+fn worktrees() -> Vec<Worktree> {
+    list_of_git(&Git::at(".")).unwrap_or_default()
 }
 
 /// Returns the lines that git prints, or none if git fails: nothing is offered then.
