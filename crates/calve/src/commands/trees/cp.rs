@@ -2,8 +2,7 @@ use std::path::Path;
 
 use calve_core::internal::{InlinedBytes, with_source};
 use calve_core::{
-    CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, ExistingDestination, Mounts,
-    clone_tree, plan,
+    CancelToken, Choice, CloneOptions, CloneVerification, Durability, ExistingDestination, Mounts, clone_tree, plan,
 };
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
@@ -11,7 +10,7 @@ use super::spares;
 use crate::cli::CpArguments;
 use crate::failure::Failure;
 use crate::progress_bar::watched;
-use crate::{destination, home, linked, operands, output, reaper, wording};
+use crate::{destination, home, linked, operands, output, real_path, reaper, wording};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let into = arguments.target_directory.as_deref();
@@ -52,7 +51,10 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
     let mut report = report.map_err(|error| Failure::of_clone(&error, src))?;
     // As it was given: `@NAME` for a template.
     report.src = src.to_path_buf();
-    delete_trash(&report);
+    // The entry that was replaced, and the leftovers of a reaper that was killed.
+    if report.trash_waits {
+        reaper::start(real_path::parent(&report.dst));
+    }
     if report.spares_wanted {
         spares::start_refill();
     }
@@ -69,14 +71,6 @@ fn warn_of_shared_index(path: &Path) {
             "git commands in a copy of a linked worktree change the index and HEAD of the original; \
              `calve worktree add` makes a worktree of its own",
         );
-    }
-}
-
-/// Deletes the entry that was replaced, and the leftovers of a reaper that was killed.
-fn delete_trash(report: &CloneReport) {
-    let parent = report.dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if report.trash_waits {
-        reaper::start(parent);
     }
 }
 

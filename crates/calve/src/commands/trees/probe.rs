@@ -8,7 +8,7 @@ use calve_core::{ProbeReport, Strategy, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
-use crate::{home, output, wording};
+use crate::{home, output, real_path, wording};
 use calve_receipt::ProbeReceipt;
 
 pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
@@ -29,8 +29,7 @@ pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
 
 /// Returns whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
 fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
-    let beside = || dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let place = if dst.is_dir() { dst } else { beside() };
+    let place = if dst.is_dir() { dst } else { real_path::parent(dst) };
     Spares::at(home::spares()?.home).offer(src, place).ok()
 }
 

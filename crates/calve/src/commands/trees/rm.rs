@@ -9,7 +9,7 @@ use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
 use crate::sys::is_root;
 use crate::wording::word;
-use crate::{home, operands, output, reaper};
+use crate::{home, operands, output, real_path, reaper};
 use calve_receipt::human::{duration, entries};
 use calve_receipt::{RemoveReceipts, path as receipt_path};
 
@@ -42,8 +42,7 @@ fn plan_one(
     gone: &mut Vec<PathBuf>,
     receipts: &mut RemoveReceipts,
 ) -> Result<(), Failure> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let real = parent.canonicalize().map(|parent| parent.join(path.file_name().unwrap_or_default()));
+    let real = real_path::parent(path).canonicalize().map(|parent| parent.join(path.file_name().unwrap_or_default()));
     let real = real.unwrap_or_else(|_| path.to_path_buf());
     let checked = match gone.iter().any(|gone| real.starts_with(gone)) {
         true => Err(Error::Missing(path.to_path_buf())),
@@ -111,8 +110,9 @@ fn left_in_trash(path: &Path, error: Error) -> Failure {
 
 /// Warns of trash beside the removed tree that an earlier removal could not delete.
 fn warn_of_stuck(report: &RemoveReport) {
-    let parent = report.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for trash in pending_trash(parent).unwrap_or_default().iter().filter(|trash| trash.is_stuck) {
+    for trash in
+        pending_trash(real_path::parent(&report.path)).unwrap_or_default().iter().filter(|trash| trash.is_stuck)
+    {
         let (path, command) = (ShownPath(&trash.path), word(&trash.path));
         output::warn(&format!("`{path}`, removed earlier, could not be deleted; `calve rm --wait {command}` says why"));
     }

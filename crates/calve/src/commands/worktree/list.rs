@@ -48,26 +48,20 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
         (None, Some(head)) => format!("({})", &head[..head.len().min(12)]),
         (None, None) => "(none)".to_owned(),
     };
-    let mut state = Vec::new();
-    if worktree.standing != WorktreeState::Intact {
-        state.push(<&str>::from(&worktree.standing).to_owned());
-    }
-    if worktree.is_unfinished {
-        state.push("unfinished".to_owned());
-    }
-    if worktree.locked.is_some() {
-        state.push("locked".to_owned());
-    }
-    state.extend(listed.maker.iter().map(|maker| format!("by {maker}")));
-    if listed.worktree.provenance.is_untrusted() {
-        state.push("untrusted".to_owned());
-    }
-    if listed.is_dirty == Some(true) {
-        state.push("dirty".to_owned());
-    }
-    for (number, sign) in [(listed.ahead, '+'), (listed.behind, '-')] {
-        state.extend(number.filter(|number| *number > 0).map(|number| format!("{sign}{number}")));
-    }
+    let word = |applies: bool, word: &str| applies.then(|| word.to_owned());
+    let signed =
+        |sign, number: Option<u64>| number.filter(|number| *number > 0).map(|number| format!("{sign}{number}"));
+    let state = [
+        word(worktree.standing != WorktreeState::Intact, (&worktree.standing).into()),
+        word(worktree.is_unfinished, "unfinished"),
+        word(worktree.locked.is_some(), "locked"),
+        listed.maker.as_ref().map(|maker| format!("by {maker}")),
+        word(worktree.provenance.is_untrusted(), "untrusted"),
+        word(listed.is_dirty == Some(true), "dirty"),
+        signed('+', listed.ahead),
+        signed('-', listed.behind),
+    ];
+    let state: Vec<String> = state.into_iter().flatten().collect();
     let age = listed.age.map(age).unwrap_or_default();
     let ports = ports.iter().map(|port| format!("{}:{}", port.name, port.number));
     let services = services.iter().map(|service| {

@@ -67,15 +67,8 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
     let base = field(&question, &["base_commit", "base_ref", "source_ref"]);
     let mut add = calve(&place, "add")?;
-    add.arg(format!("--for-agent={}", arguments.maker));
-    if let Some(base) = base {
-        add.arg(format!("--base={base}"));
-    }
-    for (wanted, flag) in [(arguments.no_hooks, "--no-hooks"), (arguments.yes, "--yes")] {
-        if wanted {
-            add.arg(flag);
-        }
-    }
+    add.arg(format!("--for-agent={}", arguments.maker)).args(base.map(|base| format!("--base={base}")));
+    add.args(arguments.no_hooks.then_some("--no-hooks")).args(arguments.yes.then_some("--yes"));
     if cancel.is_cancelled() {
         return Err(calve_git::Error::Interrupted.into());
     }
@@ -94,10 +87,7 @@ fn worktree_remove(force: bool) -> Result<(), Failure> {
     let worktrees = calve_git::escape::worktrees_of(&path)?;
     let place = worktrees.others.iter().find(|place| place.is_dir()).unwrap_or(&path);
     let mut remove = calve(place, "remove")?;
-    if force {
-        remove.arg("--force");
-    }
-    finished(remove.arg("--").arg(&path))?;
+    finished(remove.args(force.then_some("--force")).arg("--").arg(&path))?;
     output::path(&path)
 }
 

@@ -41,9 +41,12 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
                 }
                 Err(error @ Error::Private(PrivateError::ChangedSinceShown(_))) => {
                     output::note(&error.to_string());
-                    if let Err(error) = list_again(copy) {
-                        set_aside(copy);
-                        return Ok(Err(error.into()));
+                    match copy.overlay.changes(ChangesUse::Apply) {
+                        Ok(changes) => copy.changes = changes,
+                        Err(error) => {
+                            set_aside(copy);
+                            return Ok(Err(error.into()));
+                        }
                     }
                     output::note(&summary(&copy.changes));
                 }
@@ -77,11 +80,6 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
             answers = Answers::new()?;
         }
     }
-}
-
-fn list_again(copy: &mut PrivateCopy) -> Result<(), Error> {
-    copy.changes = copy.overlay.changes(ChangesUse::Apply)?;
-    Ok(())
 }
 
 /// Asks where to keep the copy, and does. Returns false if there is no answer that will do.

@@ -32,10 +32,8 @@ pub(super) fn summary(changes: &Changes) -> String {
         return if changes.are_of_times() { "only times changed" } else { "nothing changed" }.into();
     }
     let mut text = format!("{} changed, {} new, {} deleted", counted(changed, "file"), count(new), count(deleted));
-    match directories {
-        0 => {}
-        1 => text += "; 1 directory",
-        more => text += &format!("; {} directories", count(more)),
+    if directories > 0 {
+        text += &format!("; {}", counted(directories, "directory"));
     }
     text
 }
