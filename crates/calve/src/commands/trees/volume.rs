@@ -32,10 +32,8 @@ pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), F
 
 fn create(volumes: &Volumes, arguments: &CreateArguments) -> Result<(), Failure> {
     let CreateArguments { name, size: bytes, at, sparse, output } = arguments;
-    let mut new = NewVolume::default();
-    new.bytes = *bytes;
-    new.is_sparse = *sparse;
-    new.at = at.as_deref().map(std::path::absolute).transpose()?;
+    let at = at.as_deref().map(std::path::absolute).transpose()?;
+    let new = NewVolume { bytes: *bytes, at, is_sparse: *sparse };
     let listed = volumes.look(volumes.create(name, &new)?)?;
     say(output, || format!("made the volume {name} of {}; mount it: calve volume attach {name}", size(listed.bytes)));
     document(output, vec![receipt(&listed)])

@@ -39,8 +39,7 @@ pub(super) fn summary(changes: &Changes) -> String {
 }
 
 pub(super) fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &CancelToken) -> Result<CloneReport, Error> {
-    let mut options = CloneOptions::default();
-    options.cancel = cancel.clone();
+    let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
     let report = overlay.keep(dst, &options)?;
     wording::clone::attention(&report).iter().for_each(|line| output::warn(line));
     Ok(report)
