@@ -47,7 +47,7 @@ impl KeptData {
         &self.service.name
     }
 
-    fn is_orphaned(&self) -> bool {
+    pub(super) fn is_orphaned(&self) -> bool {
         matches!(self.worktree, Ok(None))
     }
 
@@ -155,12 +155,7 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
     Ok((removed, worst))
 }
 
-/// Returns the data whose worktree is not found.
-pub(super) fn orphans(home: &Home) -> Result<Vec<KeptData>, Failure> {
-    Ok(all(home)?.into_iter().filter(KeptData::is_orphaned).collect())
-}
-
-/// Names such data, and what can be done with it.
+/// Names data whose worktree is not found, and what can be done with it.
 pub(super) fn say_orphans(orphans: &[KeptData]) {
     for data in orphans {
         output::note(&format!("`{}`  {}", data.name(), data.line()));

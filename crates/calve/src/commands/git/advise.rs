@@ -65,7 +65,7 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     for result in results {
         let Some(Ok(test)) = result["test"].as_str().map(str::parse::<Test>) else { continue };
         let Some(cost) = cost(test, result, results) else { continue };
-        let name = repository(result);
+        let name = result["repository"].as_str().unwrap_or("the repository").to_owned();
         let known = repositories.iter().position(|measured| measured.repository == name);
         let index = known.unwrap_or_else(|| {
             repositories.push(RepositoryCosts { repository: name.clone(), costs: Vec::new() });
@@ -77,10 +77,6 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
         return Err(unusable("none of its `results` is one of the tests T1 to T10 with a `median`"));
     }
     Ok(Numbers { source: format!("medians measured by `calve bench git`, from `{}`", ShownPath(file)), repositories })
-}
-
-fn repository(result: &Value) -> String {
-    result["repository"].as_str().unwrap_or("the repository").to_owned()
 }
 
 /// Returns the cost of the clone, or of the fetch with the reset after it; `None` for a test's other entries. hyperfine's fields are in seconds.

@@ -22,7 +22,14 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     let report = escape::audit(&tree, old, &options)?;
     check_named(&arguments.against, &report)?;
     match arguments.json {
-        true => output::json(&document(&tree, &report))?,
+        true => output::json(&WorktreeCheckReceipt {
+            path: receipt_path(&tree),
+            fixed: report.fixed,
+            findings: findings(&report),
+            entries: report.entries,
+            skipped: report.skipped.clone(),
+            elapsed_ms: report.elapsed.into(),
+        })?,
         false => {
             output::result(&report.findings.iter().map(|finding| line(finding, report.fixed)).collect::<String>())?
         }
@@ -102,15 +109,4 @@ pub(super) fn findings(report: &AuditReport) -> Vec<EscapeFinding> {
         hint: wording::git::explanation(finding),
     };
     report.findings.iter().map(one).collect()
-}
-
-fn document(tree: &Path, report: &AuditReport) -> WorktreeCheckReceipt {
-    WorktreeCheckReceipt {
-        path: receipt_path(tree),
-        fixed: report.fixed,
-        findings: findings(report),
-        entries: report.entries,
-        skipped: report.skipped.clone(),
-        elapsed_ms: report.elapsed.into(),
-    }
 }
