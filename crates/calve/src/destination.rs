@@ -105,11 +105,8 @@ fn ends_with_slash(path: &Path) -> bool {
 }
 
 fn without_slashes(path: &Path) -> PathBuf {
-    match (ends_with_slash(path), path.components().next_back()) {
-        (true, Some(Component::Normal(name))) => match path.parent() {
-            Some(above) => above.join(name),
-            None => path.to_path_buf(),
-        },
+    match (path.components().next_back(), path.parent()) {
+        (Some(Component::Normal(name)), Some(above)) if ends_with_slash(path) => above.join(name),
         _ => path.to_path_buf(),
     }
 }
