@@ -12,7 +12,6 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && output::is_on_terminal()
 }
 
-/// Returns which commands of the project may run.
 pub(crate) fn to_hooks(no_hooks: bool, yes: bool) -> Consent {
     match (no_hooks, yes) {
         (true, _) => Consent::Nothing,

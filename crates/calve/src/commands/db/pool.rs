@@ -66,7 +66,6 @@ pub(super) fn refill(home: &Home, template: &str) {
     }
 }
 
-/// Fills the pool of a template, as a process in the background.
 pub(crate) fn fill(template: &str, cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     // For the start that took a standby, too.

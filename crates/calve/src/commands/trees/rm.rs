@@ -58,7 +58,6 @@ fn plan_one(
     Ok(())
 }
 
-/// Removes one tree and adds it to the receipts.
 fn remove_one(
     path: &Path,
     arguments: &RmArguments,

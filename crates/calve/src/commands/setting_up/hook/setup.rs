@@ -28,7 +28,6 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
     output::path(&path)
 }
 
-/// Adds what was carried to the facts about the worktree.
 fn describe(filled: &FillReport, facts: &mut Facts) {
     let repaired = filled.audit.findings.iter().filter(|found| found.action != Action::Reported).count();
     let carried = human::entries(filled.untracked.carried.len() as u64);
