@@ -8,7 +8,6 @@ mod destination;
 mod failure;
 mod home;
 mod host;
-mod linked;
 mod name_parser;
 mod operands;
 mod output;

@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calve_core::internal::{InlinedBytes, with_source};
 use calve_core::{
@@ -10,7 +10,7 @@ use super::spares;
 use crate::cli::CpArguments;
 use crate::failure::Failure;
 use crate::progress_bar::watched;
-use crate::{destination, home, linked, operands, output, real_path, reaper, wording};
+use crate::{destination, home, operands, output, real_path, reaper, wording};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let into = arguments.target_directory.as_deref();
@@ -66,12 +66,26 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
 
 /// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.
 fn warn_of_shared_index(path: &Path) {
-    if linked::repository_of(path).is_some() {
+    if repository_of(path).is_some() {
         output::warn(
             "git commands in a copy of a linked worktree change the index and HEAD of the original; \
              `calve worktree add` makes a worktree of its own",
         );
     }
+}
+
+/// Returns the repository of the linked worktree at `path`; `None` when `path` is none.
+///
+/// `.git` is a file there, which names a directory that keeps the worktree's index and HEAD; in that one, `commondir` names the
+/// repository (gitrepository-layout(5)).
+fn repository_of(path: &Path) -> Option<PathBuf> {
+    let pointer = path.join(".git");
+    // A FIFO would be waited for.
+    fs_err::symlink_metadata(&pointer).ok().filter(|found| found.is_file() && found.len() < 1 << 16)?;
+    let text = fs_err::read_to_string(pointer).ok()?;
+    let own = path.join(text.trim_end().strip_prefix("gitdir: ")?);
+    let common = fs_err::read_to_string(own.join("commondir")).ok()?;
+    fs_err::canonicalize(own.join(common.trim_end())).ok()
 }
 
 fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {
