@@ -54,11 +54,10 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
 
 /// Removes a worktree as `calve worktree remove PATH` does, with `--lose-data` if `lose_data` says so.
 pub(super) fn merged(start: &Path, path: &Path, lose_data: bool, cancel: &CancelToken) -> Result<(), Failure> {
-    let what = vec![path.to_path_buf()];
-    let arguments = RemoveWorktreeArguments { what, lose_data, ..RemoveWorktreeArguments::default() };
+    let arguments = RemoveWorktreeArguments { lose_data, ..RemoveWorktreeArguments::default() };
     let mut options = options(&arguments, cancel)?;
     options.worktree.start = start.to_path_buf();
-    options.worktree.what = arguments.what.first().cloned();
+    options.worktree.what = Some(path.to_path_buf());
     // About all that are merged, the user was asked once.
     remove_one(&options, &arguments, None, false).map(|_| ())
 }
