@@ -212,7 +212,6 @@ impl ToFailure for calve_env::Error {
             Self::Io(error) => return error.to_failure(),
             Self::Failed { remedy, .. } => (FAILED, Some(remedy)),
             Self::Refused { remedy, .. } => (REFUSED, remedy.as_ref()),
-            _ => (FAILED, None),
         };
         Failure::in_words(code, ErrorCode::Other, self.to_string(), remedy.map(wording::env::hint), None)
     }

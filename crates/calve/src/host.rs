@@ -71,7 +71,6 @@ impl Host for Program {
             Event::Warning(text) => output::warn(&text),
             Event::Failure(effect, error) => output::warn(&format!("{effect}: {}", with_hint(&error))),
             Event::Template { name, event } => say_building(name, event),
-            _ => {}
         }
     }
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 /// Why the server ended that was not asked to.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ServeError {
     /// A repository that was named is not a directory.
     #[error("`{}` is not a directory that can be read: {error}", calve_core::internal::ShownPath(.path))]

@@ -9,7 +9,6 @@ use strum::IntoStaticStr;
 /// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum Remedy {
     #[error(transparent)]
     Engine(calve_core::error::Remedy),

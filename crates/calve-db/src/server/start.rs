@@ -15,7 +15,6 @@ use crate::server::starter::{OwnedServer, Starter, run, spec_of};
 
 /// How a server is to be started.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct StartOptions {
     /// Its name; by default one is made up.
     pub name: Option<String>,

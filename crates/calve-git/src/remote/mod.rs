@@ -42,7 +42,6 @@ pub struct Notice {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum NoticeCode {
     /// The server sent everything although a filter was asked for.
     FilterIgnored,

@@ -26,7 +26,6 @@ pub(crate) struct AddTarget {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BranchStart {
     /// As the user names it: a branch, `origin/x`, or the beginning of a commit's id.
     pub name: String,

@@ -16,10 +16,8 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
     let home = home()?;
     let pools = match (&arguments.template, arguments.size) {
         (Some(template), Some(size)) => {
-            let mut options = PoolOptions::default();
-            options.size = size;
-            options.idle = arguments.idle.0;
-            options.lifetime = if arguments.keep { PoolLifetime::Kept } else { PoolLifetime::Session };
+            let lifetime = if arguments.keep { PoolLifetime::Kept } else { PoolLifetime::Session };
+            let options = PoolOptions { size, idle: arguments.idle.0, lifetime };
             let pool = calve_db::set_pool(&home, template, &options, &supervisor()?, cancel)?;
             let text = pool.as_ref().map_or_else(|| format!("the template `{template}` has no pool"), told);
             output::note(&text);

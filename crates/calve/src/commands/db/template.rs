@@ -14,21 +14,22 @@ use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplateReceipt, DbTemplatesReceipt};
 
 pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let mut options = CreateOptions::default();
-    options.name.clone_from(&arguments.name);
-    options.engine.clone_from(&arguments.engine);
-    options.from.clone_from(&arguments.from);
-    options.base.clone_from(&arguments.base);
-    options.mark.clone_from(&arguments.from_mark);
-    options.inputs.clone_from(&arguments.input);
-    options.rebuild = arguments.rebuild;
-    options.command.clone_from(&arguments.command);
-    options.server_bin.clone_from(&arguments.server_bin);
-    options.image.clone_from(&arguments.image);
-    options.runtime.clone_from(&arguments.runtime);
-    options.runtimes = runtimes();
-    options.search = Program.search();
-    options.directory = real_path::here()?;
+    let options = CreateOptions {
+        name: arguments.name.clone(),
+        engine: arguments.engine.clone(),
+        from: arguments.from.clone(),
+        base: arguments.base.clone(),
+        mark: arguments.from_mark.clone(),
+        inputs: arguments.input.clone(),
+        rebuild: arguments.rebuild,
+        command: arguments.command.clone(),
+        server_bin: arguments.server_bin.clone(),
+        image: arguments.image.clone(),
+        runtime: arguments.runtime.clone(),
+        runtimes: runtimes(),
+        search: Program.search(),
+        directory: real_path::here()?,
+    };
     let mut say = |event| say_building(&arguments.name, event);
     let mut not_started = None;
     let mut run = |server: &OwnedServer| command(arguments, server, &mut not_started);

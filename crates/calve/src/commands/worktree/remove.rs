@@ -1,7 +1,7 @@
 use std::path::Path;
 
+use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_core::{CancelToken, RemovalWait};
 use calve_env::{RemoveOptions, RemovedEnvironment};
 use calve_git::hooks::repository_of;
 use calve_git::worktree::{
@@ -72,7 +72,6 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
         (_, true) => BranchFate::DeletedIfMerged,
         _ => BranchFate::Stays,
     };
-    worktree.remove.wait = RemovalWait::No;
     worktree.remove.protect = home::protected();
     worktree.remove.cancel = cancel.clone();
     let consent = consent::to_hooks(arguments.no_hooks, arguments.yes);
