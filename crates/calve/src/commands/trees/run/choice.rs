@@ -29,10 +29,7 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
     loop {
         let cancel = sys::interrupt::listen_again()?;
         output::prompt("apply it, keep a copy, show the diff, or discard it? [a/k/d/n]");
-        let Some(answer) = answers.line()? else {
-            output::note("discarded");
-            return Ok(Ok(()));
-        };
+        let answer = answers.line()?.unwrap_or_else(|| "no".to_owned());
         match answer.trim().to_ascii_lowercase().as_str() {
             "a" | "apply" => match copy.overlay.apply(&copy.changes, base, &cancel) {
                 Ok(()) => {
@@ -51,12 +48,10 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
                     output::note(&summary(&copy.changes));
                 }
                 Err(error) => {
-                    let is_kept = keep_beside(copy, &error);
-                    let failure = Failure::from(error);
-                    if is_kept {
-                        return Ok(Err(failure));
+                    if keep_beside(copy, &error) {
+                        return Ok(Err(error.into()));
                     }
-                    output::failure(&failure);
+                    output::failure(&error.into());
                 }
             },
             "k" | "keep" if keep_where_asked(copy, &answers, &cancel)? => return Ok(Ok(())),
