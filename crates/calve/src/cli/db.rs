@@ -111,7 +111,22 @@ pub(crate) enum TemplateCommand {
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
     },
-    Push(TemplatePushArguments),
+    /// Send a template to an OCI registry
+    ///
+    /// It becomes an ordinary image: layers of tar, compressed by zstd. Large files are cut where their contents say, so that a later pull fetches
+    /// what has changed. Layers that the registry has are not sent. Owners and times do not travel. Credentials are those of docker and podman,
+    /// after `docker login` or `podman login`. A template whose servers run in containers is refused.
+    #[command(after_help = "\
+Examples:
+  calve db template push shop ghcr.io/team/shop-data:main
+  calve db template push --plain-http shop 127.0.0.1:5000/shop-data")]
+    Push {
+        #[command(flatten)]
+        push: PushOptions,
+        /// Print the report as JSON on stdout (schema calve.db.template.push/1)
+        #[arg(long)]
+        json: bool,
+    },
     Pull(TemplatePullArguments),
 }
 
@@ -167,24 +182,6 @@ pub(crate) struct TemplateCreateArguments {
     /// The command that fills it [default: none]
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<OsString>,
-}
-
-/// Send a template to an OCI registry
-///
-/// It becomes an ordinary image: layers of tar, compressed by zstd. Large files are cut where their contents say, so that a later pull fetches
-/// what has changed. Layers that the registry has are not sent. Owners and times do not travel. Credentials are those of docker and podman,
-/// after `docker login` or `podman login`. A template whose servers run in containers is refused.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  calve db template push shop ghcr.io/team/shop-data:main
-  calve db template push --plain-http shop 127.0.0.1:5000/shop-data")]
-pub(crate) struct TemplatePushArguments {
-    #[command(flatten)]
-    pub(crate) push: PushOptions,
-    /// Print the report as JSON on stdout (schema calve.db.template.push/1)
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Receive a template from an OCI registry

@@ -1,5 +1,3 @@
-use std::ffi::OsString;
-
 use clap::Args;
 
 use crate::name_parser::NameParser;
@@ -31,18 +29,6 @@ pub(crate) struct EnvArguments {
     /// Print the environment as JSON on stdout (schema calve.environment/1)
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
-}
-
-/// Run a command with the environment of this worktree
-///
-/// Starts the worktree's services first. CMD then replaces calve, so signals and the exit code are its own. It runs in the
-/// current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST, lead to the worktree's
-/// service if it has one of that engine. `--` before it is needed only if it begins with a dash.
-#[derive(Debug, Args)]
-pub(crate) struct ExecArguments {
-    /// The command to run
-    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
-    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Clone, Copy)]

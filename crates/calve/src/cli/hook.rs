@@ -13,7 +13,18 @@ pub(crate) enum HookCommand {
     /// Shows the changes and asks. Everything else in the files stays as it is. Leaves values that changed since alone, and names them.
     Uninstall(InstallArguments),
     WorktreeCreate(WorktreeCreateArguments),
-    WorktreeSetup(WorktreeSetupArguments),
+    /// Complete a worktree that a coding agent has made with git
+    ///
+    /// Runs in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add hook
+    /// if you have approved it. Existing files stay as they are. For agents that make worktrees themselves and run a command in each.
+    WorktreeSetup {
+        /// The agent, as `calve worktree list` shows it
+        #[arg(long, value_name = "NAME", default_value = "agent", value_parser = maker)]
+        maker: String,
+        /// The worktree to take files from [default: the main worktree]
+        #[arg(long, value_name = "WORKTREE")]
+        from: Option<PathBuf>,
+    },
     /// Remove a worktree for a coding agent's hook
     ///
     /// Reads one JSON object from stdin, with `worktree_path`, as Claude Code's WorktreeRemove hook gives it. Removes that worktree as by
@@ -43,20 +54,6 @@ pub(crate) struct WorktreeCreateArguments {
     /// Run the project's hooks without asking
     #[arg(long, conflicts_with = "no_hooks")]
     pub(crate) yes: bool,
-}
-
-/// Complete a worktree that a coding agent has made with git
-///
-/// Runs in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add hook
-/// if you have approved it. Existing files stay as they are. For agents that make worktrees themselves and run a command in each.
-#[derive(Debug, Args)]
-pub(crate) struct WorktreeSetupArguments {
-    /// The agent, as `calve worktree list` shows it
-    #[arg(long, value_name = "NAME", default_value = "agent", value_parser = maker)]
-    pub(crate) maker: String,
-    /// The worktree to take files from [default: the main worktree]
-    #[arg(long, value_name = "WORKTREE")]
-    pub(crate) from: Option<PathBuf>,
 }
 
 /// Set up an agent to get complete worktrees and use `calve mcp`

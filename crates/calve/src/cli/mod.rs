@@ -17,6 +17,7 @@ pub(crate) mod template;
 pub(crate) mod volume;
 pub(crate) mod worktree;
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -52,7 +53,21 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Cp(CpArguments),
     Rm(RmArguments),
-    Probe(ProbeArguments),
+    /// Show which strategies a place, or a pair of places, offers
+    ///
+    /// With one PATH: cloning from it and into it. With two: cloning the first to the second. Each strategy is available, or
+    /// refused with the reason and what would make it available. Calve tries each one in a hidden directory that it makes and removes
+    /// in the place to clone to, which with one PATH is that PATH itself. It writes nothing else.
+    Probe {
+        /// The place to clone from
+        #[arg(value_name = "PATH", default_value = ".")]
+        src: PathBuf,
+        /// The place to clone to [default: the first]
+        dst: Option<PathBuf>,
+        /// Print the answer as JSON on stdout (schema calve.probe/1)
+        #[arg(long)]
+        json: bool,
+    },
     Du(DuArguments),
     Dedupe(DedupeArguments),
     /// Keep clones ready, for `calve cp` to hand over in milliseconds
@@ -84,7 +99,16 @@ pub(crate) enum Command {
     },
     Init(setting_up::InitArguments),
     Env(env::EnvArguments),
-    Exec(env::ExecArguments),
+    /// Run a command with the environment of this worktree
+    ///
+    /// Starts the worktree's services first. CMD then replaces calve, so signals and the exit code are its own. It runs in the
+    /// current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST, lead to the worktree's
+    /// service if it has one of that engine. `--` before it is needed only if it begins with a dash.
+    Exec {
+        /// The command to run
+        #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+        command: Vec<OsString>,
+    },
     /// Start this worktree's services: databases with durable data
     ///
     /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept over reboots, and removed
@@ -174,7 +198,24 @@ Where to put it:
         template: String,
     },
     Run(run::RunArguments),
-    Completions(CompletionsArguments),
+    /// Print completions for a shell
+    ///
+    /// The script completes the commands, options and values of this version, and does not run calve. With --dynamic it queries
+    /// calve at every press of Tab: it also completes some values that only calve knows, and need not be printed again after
+    /// an update.
+    #[command(after_help = "\
+Where to put it:
+  bash  calve completions bash > ~/.local/share/bash-completion/completions/calve
+  zsh   calve completions zsh > DIRECTORY/_calve    a directory of $fpath, before compinit runs
+  fish  calve completions fish > ~/.config/fish/completions/calve.fish")]
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "elvish", "fish", "zsh"]).try_map(|name| name.parse::<Shell>()))]
+        shell: Shell,
+        /// Print a script that queries calve
+        #[arg(long)]
+        dynamic: bool,
+    },
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]
     Man {
@@ -305,43 +346,6 @@ pub(crate) struct RmArguments {
     /// Accepted as in rm -r
     #[arg(short = 'r', short_alias = 'R', alias = "recursive", action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_rm: u8,
-}
-
-/// Show which strategies a place, or a pair of places, offers
-///
-/// With one PATH: cloning from it and into it. With two: cloning the first to the second. Each strategy is available, or
-/// refused with the reason and what would make it available. Calve tries each one in a hidden directory that it makes and removes
-/// in the place to clone to, which with one PATH is that PATH itself. It writes nothing else.
-#[derive(Debug, Args)]
-pub(crate) struct ProbeArguments {
-    /// The place to clone from
-    #[arg(value_name = "PATH", default_value = ".")]
-    pub(crate) src: PathBuf,
-    /// The place to clone to [default: the first]
-    pub(crate) dst: Option<PathBuf>,
-    /// Print the answer as JSON on stdout (schema calve.probe/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Print completions for a shell
-///
-/// The script completes the commands, options and values of this version, and does not run calve. With --dynamic it queries
-/// calve at every press of Tab: it also completes some values that only calve knows, and need not be printed again after
-/// an update.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Where to put it:
-  bash  calve completions bash > ~/.local/share/bash-completion/completions/calve
-  zsh   calve completions zsh > DIRECTORY/_calve    a directory of $fpath, before compinit runs
-  fish  calve completions fish > ~/.config/fish/completions/calve.fish")]
-pub(crate) struct CompletionsArguments {
-    /// The shell
-    #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "elvish", "fish", "zsh"]).try_map(|name| name.parse::<Shell>()))]
-    pub(crate) shell: Shell,
-    /// Print a script that queries calve
-    #[arg(long)]
-    pub(crate) dynamic: bool,
 }
 
 #[derive(Debug, Subcommand)]

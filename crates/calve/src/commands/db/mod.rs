@@ -20,7 +20,7 @@ pub(crate) fn run(command: &DbCommand, cancel: &CancelToken) -> Result<(), Failu
         DbCommand::Template { command: TemplateCommand::Create(arguments) } => template::create(arguments, cancel),
         DbCommand::Template { command: TemplateCommand::List { json } } => template::list(*json),
         DbCommand::Template { command: TemplateCommand::Remove { names } } => template::remove(names),
-        DbCommand::Template { command: TemplateCommand::Push(arguments) } => registry::push(arguments, cancel),
+        DbCommand::Template { command: TemplateCommand::Push { push, json } } => registry::push(push, *json, cancel),
         DbCommand::Template { command: TemplateCommand::Pull(arguments) } => registry::pull(arguments, cancel),
         DbCommand::Pool(arguments) => pool::run(arguments, cancel),
         DbCommand::Mark { server, name, json } => mark::add(server, name, *json, cancel),

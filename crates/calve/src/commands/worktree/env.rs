@@ -1,5 +1,6 @@
 //! `calve env` and `calve exec`: a worktree's environment.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use calve_git::environment::{EnvFile, LeasedPort, OtherValues, env_file_text};
 use calve_git::worktree::{Worktree, WorktreeInfo};
 use calve_receipt::{EnvironmentReceipt, OtherValuesReceipt, PortReceipt, path};
 
-use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
+use crate::cli::env::{EnvArguments, EnvFormat};
 use crate::commands::worktree::services;
 use crate::failure::Failure;
 use crate::host::Program;
@@ -51,7 +52,7 @@ fn quoted(value: &str) -> String {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.to_owned() } else { format!("'{value}'") }
 }
 
-pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<(), Failure> {
+pub(crate) fn exec(line: &[OsString], cancel: &CancelToken) -> Result<(), Failure> {
     let environment = Environment::find(&Program, &real_path::here()?)?;
     let StartedServices { ports, services, started, env_files } = environment.up(&[], cancel)?;
     if !started.is_empty() {
@@ -60,14 +61,14 @@ pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<()
     }
     say_rewritten(&env_files);
     services::lacking_lines(&services).iter().for_each(|line| output::note(line));
-    let mut command = Command::new(&arguments.command[0]);
-    command.args(&arguments.command[1..]);
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]);
     for name in configured_variables([&*environment.root]) {
         command.env_remove(name);
     }
     Address::set_environment_of_all(services.addresses()?, &mut command);
     command.envs(Environment::variables(&ports, &services)?);
-    Err(Failure::not_started(&arguments.command[0], sys::become_command(&mut command)))
+    Err(Failure::not_started(&line[0], sys::become_command(&mut command)))
 }
 
 /// Gives the worktree other ports, and says which, and what to restart.

@@ -25,7 +25,7 @@ pub(crate) fn run(command: &HookCommand, cancel: &CancelToken) -> Result<(), Fai
     match command {
         HookCommand::Install(arguments) => install::run(arguments, Direction::Install),
         HookCommand::Uninstall(arguments) => install::run(arguments, Direction::Uninstall),
-        HookCommand::WorktreeSetup(arguments) => setup::run(arguments, cancel),
+        HookCommand::WorktreeSetup { maker, from } => setup::run(maker, from.as_ref(), cancel),
         HookCommand::WorktreeCreate(arguments) => worktree_create(arguments, cancel),
         HookCommand::WorktreeRemove { force } => worktree_remove(*force),
         HookCommand::Approve(arguments) => approve(arguments),

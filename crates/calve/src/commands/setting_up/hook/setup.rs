@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_env::OwnParts;
@@ -5,17 +7,16 @@ use calve_git::escape::Action;
 use calve_git::worktree::{AddOptions, FillReport, LeftBehindReason};
 use calve_receipt::{FactSubject, human};
 
-use crate::cli::hook::WorktreeSetupArguments;
 use crate::commands::worktree::dependencies;
 use crate::commands::worktree::facts::{Facts, UNTRUSTED};
 use crate::failure::Failure;
 use crate::host::Program;
 use crate::{home, output, real_path, wording};
 
-pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> Result<(), Failure> {
+pub(crate) fn run(maker: &str, from: Option<&PathBuf>, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = AddOptions::default();
     options.start = real_path::here()?;
-    options.from.clone_from(&arguments.from);
+    options.from = from.cloned();
     options.clone.spares = home::spares();
     options.clone.cancel = cancel.clone();
     let mut say = |filled: &FillReport, own: &OwnParts<'_>| {
@@ -24,7 +25,7 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
         facts.own_parts(&filled.path, &filled.donor, own);
         facts.say();
     };
-    let path = calve_env::set_up(&Program, &options, &arguments.maker, &mut say, cancel)?;
+    let path = calve_env::set_up(&Program, &options, maker, &mut say, cancel)?;
     output::path(&path)
 }
 
