@@ -66,12 +66,10 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
         let Some(Ok(test)) = result["test"].as_str().map(str::parse::<Test>) else { continue };
         let Some(cost) = cost(test, result, results) else { continue };
         let name = result["repository"].as_str().unwrap_or("the repository").to_owned();
-        let known = repositories.iter().position(|measured| measured.repository == name);
-        let index = known.unwrap_or_else(|| {
-            repositories.push(RepositoryCosts { repository: name.clone(), costs: Vec::new() });
-            repositories.len() - 1
-        });
-        repositories[index].costs.push((test, cost));
+        match repositories.iter_mut().find(|measured| measured.repository == name) {
+            Some(measured) => measured.costs.push((test, cost)),
+            None => repositories.push(RepositoryCosts { repository: name, costs: vec![(test, cost)] }),
+        }
     }
     if repositories.is_empty() {
         return Err(unusable("none of its `results` is one of the tests T1 to T10 with a `median`"));
