@@ -14,6 +14,12 @@ pub(crate) fn start(parent: &Path) {
     }
 }
 
+/// Builds the spares that are missing.
+pub(crate) const REFILL: &[&str] = &["__refill"];
+
+/// Watches the sources of spares. Ends at once if another process does.
+pub(crate) const WATCH: &[&str] = &["__watch"];
+
 /// Starts a hidden command of this program in the background. Should it not start, the next `calve` tries again.
 pub(crate) fn start_background(words: &[&str]) {
     if let Ok(program) = std::env::current_exe() {

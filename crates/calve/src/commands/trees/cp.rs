@@ -6,7 +6,6 @@ use calve_core::{
 };
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
-use super::spares;
 use crate::cli::CpArguments;
 use crate::failure::Failure;
 use crate::progress_bar::watched;
@@ -56,7 +55,7 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
         reaper::start(real_path::parent(&report.dst));
     }
     if report.spares_wanted {
-        spares::start_refill();
+        reaper::start_background(reaper::REFILL);
     }
     output::note(&wording::clone::sentence(&report));
     wording::clone::attention(&report).iter().for_each(|line| output::warn(line));

@@ -60,22 +60,13 @@ pub(crate) fn store() -> Result<Spares, Failure> {
     Ok(Spares::at(SpareUse::in_home(&home).home))
 }
 
-pub(crate) fn start_refill() {
-    reaper::start_background(&["__refill"]);
-}
-
-/// Starts a process that watches the sources of spares. It ends at once if another one does.
-fn start_watcher() {
-    reaper::start_background(&["__watch"]);
-}
-
 /// Refills the spares after a clone has started this process: it prints nothing.
 pub(crate) fn refill_in_background(cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     let store = store()?;
     // Before this process gets the lowest priority. Spares are of use without it too.
     if store.want_watcher().unwrap_or(false) {
-        start_watcher();
+        reaper::start_background(reaper::WATCH);
     }
     store.refill(&options(None, Background::Yes, &Arc::default(), cancel))?;
     Ok(())
@@ -105,7 +96,7 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     };
     let set = store.add(&origin, &options)?;
     if arguments.watch {
-        start_watcher();
+        reaper::start_background(reaper::WATCH);
     }
     refill(Some(set.source.clone()), Some(&set), &arguments.output, cancel)
 }

@@ -21,7 +21,7 @@ use crate::failure::{FAILED, Failure, REFUSED, ToFailure as _};
 use crate::host::Program;
 use crate::progress_bar::Watch;
 use crate::wording::{self, word};
-use crate::{consent, home, output, real_path};
+use crate::{consent, home, output, real_path, reaper};
 use calve_receipt::{
     CloneReceipt, EnvFileReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, SkippedEntry, TrackedFiles,
     TrackedPlan, WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
@@ -94,7 +94,7 @@ impl AddSteps for Steps<'_> {
         // The next spare takes both processors and the disk from whoever waits for this worktree.
         let proposed = spares::keep_requested(added);
         if added.files.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
-            spares::start_refill();
+            reaper::start_background(reaper::REFILL);
         }
         added.elapsed = self.started.elapsed();
         lines::describe(added, self.arguments.detach, self.facts);
