@@ -1,6 +1,6 @@
 //! The names that completions offer for branches and worktrees.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,16 +10,12 @@ use clap_complete::CompletionCandidate;
 
 /// Returns the branches that no worktree has checked out, those of remotes by their own name.
 pub(crate) fn free() -> Vec<CompletionCandidate> {
-    let taken: HashSet<OsString> = checked_out().into_iter().collect();
-    let format = "--format=%(refname:lstrip=2)";
-    let locals = lines(&["for-each-ref", format, "refs/heads"]);
-    let known: HashSet<OsString> = locals.iter().cloned().collect();
+    let taken: BTreeSet<OsString> = checked_out().into_iter().collect();
+    let locals = lines(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"]);
     let remotes = lines(&["for-each-ref", "--format=%(refname:lstrip=3)", "refs/remotes"]);
-    let remotes = remotes.into_iter().filter(|name| name != "HEAD" && !known.contains(name));
-    let mut names: Vec<OsString> = locals.into_iter().chain(remotes).filter(|name| !taken.contains(name)).collect();
-    names.sort();
-    names.dedup();
-    names.into_iter().map(CompletionCandidate::new).collect()
+    let remotes = remotes.into_iter().filter(|name| name != "HEAD");
+    let names: BTreeSet<OsString> = locals.into_iter().chain(remotes).collect();
+    names.difference(&taken).map(CompletionCandidate::new).collect()
 }
 
 pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
