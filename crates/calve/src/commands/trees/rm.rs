@@ -14,10 +14,9 @@ use calve_receipt::human::{duration, entries};
 use calve_receipt::{RemoveReceipts, path as receipt_path};
 
 pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let mut options = RemoveOptions::default();
-    options.wait = if arguments.wait { RemovalWait::Yes } else { RemovalWait::No };
-    options.protect = home::protected();
-    options.cancel = cancel.clone();
+    let wait = if arguments.wait { RemovalWait::Yes } else { RemovalWait::No };
+    let (protect, cancel) = (home::protected(), cancel.clone());
+    let options = RemoveOptions { wait, protect, cancel, ..RemoveOptions::default() };
     let mut receipts = RemoveReceipts { removed: Vec::new(), would_remove: arguments.dry_run.then(Vec::new) };
     let mut gone = Vec::new();
     let ended = operands::each(&arguments.paths, |path| match arguments.dry_run {

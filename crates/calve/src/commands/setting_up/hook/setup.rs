@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
-use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
+use calve_core::{CancelToken, CloneOptions};
 use calve_env::OwnParts;
 use calve_git::escape::Action;
 use calve_git::worktree::{AddOptions, FillReport, LeftBehindReason};
@@ -14,11 +14,8 @@ use crate::host::Program;
 use crate::{home, output, real_path, wording};
 
 pub(crate) fn run(maker: &str, from: Option<&PathBuf>, cancel: &CancelToken) -> Result<(), Failure> {
-    let mut options = AddOptions::default();
-    options.start = real_path::here()?;
-    options.from = from.cloned();
-    options.clone.spares = home::spares();
-    options.clone.cancel = cancel.clone();
+    let clone = CloneOptions { spares: home::spares(), cancel: cancel.clone(), ..CloneOptions::default() };
+    let options = AddOptions { start: real_path::here()?, from: from.cloned(), clone, ..AddOptions::default() };
     let mut say = |filled: &FillReport, own: &OwnParts<'_>| {
         let mut facts = Facts::default();
         describe(filled, &mut facts);
