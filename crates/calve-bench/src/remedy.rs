@@ -4,7 +4,6 @@ use strum::IntoStaticStr;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum Remedy {
     #[error("name a directory on the file system that is to be measured")]
     ChooseDirectory,

@@ -12,22 +12,18 @@ use crate::sys::open_at;
 /// `parent`, open, so that nothing can be put in its place. A caller that runs for long waits for the child when it has ended.
 pub fn start_reaper(program: &Path, parent: &Path) -> io::Result<Child> {
     let directory = open_at(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY)?;
-    start(program, "__reap", directory.into())
+    start(program, &["__reap"], directory.into())
 }
 
-/// Starts `program __refill` in the background, which is expected to call [`Spares::refill`](crate::spares::Spares::refill).
-pub fn start_refill(program: &Path) -> io::Result<Child> {
-    start(program, "__refill", Stdio::null())
+/// Starts `program words` in the background. `__refill` is expected to call [`Spares::refill`](crate::spares::Spares::refill), and
+/// `__watch` to call [`Spares::watch`](crate::spares::Spares::watch).
+pub fn start_background(program: &Path, words: &[&str]) -> io::Result<Child> {
+    start(program, words, Stdio::null())
 }
 
-/// Starts `program __watch` in the background, which is expected to call [`Spares::watch`](crate::spares::Spares::watch).
-pub fn start_watcher(program: &Path) -> io::Result<Child> {
-    start(program, "__watch", Stdio::null())
-}
-
-/// Starts `program what` detached. Does nothing between fork and exec, so the kernel need not copy this process's memory (10 ms in a large one).
-fn start(program: &Path, what: &str, input: Stdio) -> io::Result<Child> {
-    Command::new(program).arg(what).stdin(input).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/").spawn()
+/// Starts `program words` detached. Does nothing between fork and exec, so the kernel need not copy this process's memory (10 ms in a large one).
+fn start(program: &Path, words: &[&str], input: Stdio) -> io::Result<Child> {
+    Command::new(program).args(words).stdin(input).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/").spawn()
 }
 
 /// Makes the calling thread, and those that it starts, ones that are not felt: they run when nothing else does, and get the disk when

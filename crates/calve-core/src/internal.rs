@@ -1,6 +1,6 @@
 //! Names for the other crates of this workspace. They may change in any version.
 
-pub use crate::background::{lower_priority, start_reaper, start_refill, start_watcher};
+pub use crate::background::{lower_priority, start_background, start_reaper};
 pub use crate::claim::names::SpareNames;
 pub use crate::claim::record::RecordedState;
 pub use crate::clone::build::{BuildPaths, build_tree, check_buildable};

@@ -5,7 +5,6 @@ use crate::remedy::Remedy;
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
     Git(#[from] calve_git::Error),

@@ -13,7 +13,6 @@ use crate::remedy::Remedy;
 
 /// Something that the user should know of and that is no error.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Event<'a> {
     Note(&'static str),
     Warning(String),

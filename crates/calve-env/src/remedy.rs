@@ -6,7 +6,6 @@ use calve_core::internal::ShownPath;
 use calve_git::hooks::Hook;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Remedy {
     #[error("set CALVE_HOME to a directory of your own")]
     SetHome,

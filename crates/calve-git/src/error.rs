@@ -11,7 +11,6 @@ use crate::unsaved_item::{self, UnsavedItem};
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// PATH has none, or its interpreter is missing.
     #[error("cannot run git: {0}")]

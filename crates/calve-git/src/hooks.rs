@@ -104,7 +104,6 @@ pub fn repository_of(path: &Path) -> Result<PathBuf> {
 
 /// The facts that a hook gets, each as a variable of its environment.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct HookEnvironment {
     /// `CALVE_WORKTREE`: the worktree that was added, or is to be removed. The hook runs there.
     pub worktree: PathBuf,

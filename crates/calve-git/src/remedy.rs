@@ -9,7 +9,6 @@ use crate::transfer_failure::TransferFailure;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum Remedy {
     #[error("install git, and check that it is in PATH")]
     InstallGit,

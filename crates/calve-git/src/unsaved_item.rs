@@ -11,7 +11,6 @@ use crate::remedy::{HidingMark, Remedy, UnfinishedOperation};
 /// Something in a worktree that exists nowhere else, and goes with it.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum UnsavedItem {
     /// Files that were changed, staged or added since the commit.
     Uncommitted(Vec<PathBuf>),

@@ -17,7 +17,6 @@ use crate::values::{ReceiptPath, Refusal, path};
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", prefix = "ERR_CALVE_")]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("enum" = Self::VARIANTS)))]
 #[serde(into = "&'static str")]
-#[non_exhaustive]
 pub enum ErrorCode {
     Aborted,
     Db,

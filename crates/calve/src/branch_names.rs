@@ -1,24 +1,21 @@
 //! The names that completions offer for branches and worktrees.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::PathBuf;
 
 use calve_git::Git;
+use calve_git::worktree::{Worktree, list_of_git};
 use clap_complete::CompletionCandidate;
 
 /// Returns the branches that no worktree has checked out, those of remotes by their own name.
 pub(crate) fn free() -> Vec<CompletionCandidate> {
-    let taken: HashSet<OsString> = checked_out().into_iter().collect();
-    let format = "--format=%(refname:lstrip=2)";
-    let locals = lines(&["for-each-ref", format, "refs/heads"]);
-    let known: HashSet<OsString> = locals.iter().cloned().collect();
+    let taken: BTreeSet<OsString> = checked_out().into_iter().collect();
+    let locals = lines(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"]);
     let remotes = lines(&["for-each-ref", "--format=%(refname:lstrip=3)", "refs/remotes"]);
-    let remotes = remotes.into_iter().filter(|name| name != "HEAD" && !known.contains(name));
-    let mut names: Vec<OsString> = locals.into_iter().chain(remotes).filter(|name| !taken.contains(name)).collect();
-    names.sort();
-    names.dedup();
-    names.into_iter().map(CompletionCandidate::new).collect()
+    let remotes = remotes.into_iter().filter(|name| name != "HEAD");
+    let names: BTreeSet<OsString> = locals.into_iter().chain(remotes).collect();
+    names.difference(&taken).map(CompletionCandidate::new).collect()
 }
 
 pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
@@ -27,23 +24,19 @@ pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
 
 /// Returns the linked worktrees, each by its branch, or by the name of its directory if it has none.
 pub(crate) fn removable() -> Vec<CompletionCandidate> {
-    let mut names: Vec<OsString> = Vec::new();
-    for line in lines(&["worktree", "list", "--porcelain"]) {
-        let line = line.to_string_lossy().into_owned();
-        if let Some(path) = line.strip_prefix("worktree ") {
-            names.push(Path::new(path).file_name().unwrap_or_default().into());
-        } else if let (Some(branch), Some(last)) = (line.strip_prefix("branch refs/heads/"), names.last_mut()) {
-            *last = branch.into();
-        }
-    }
+    let directory = |path: PathBuf| path.file_name().unwrap_or_default().to_owned();
+    let name = |listed: Worktree| listed.branch.map_or_else(|| directory(listed.path), OsString::from);
     // The first one is the main worktree.
-    names.into_iter().skip(1).map(CompletionCandidate::new).collect()
+    worktrees().into_iter().skip(1).map(name).map(CompletionCandidate::new).collect()
 }
 
 fn checked_out() -> Vec<OsString> {
-    let prefix = "branch refs/heads/";
-    let names = lines(&["worktree", "list", "--porcelain"]).into_iter().map(|line| line.to_string_lossy().into_owned());
-    names.filter_map(|line| line.strip_prefix(prefix).map(OsString::from)).collect()
+    worktrees().into_iter().filter_map(|listed| listed.branch).map(OsString::from).collect()
+}
+
+/// Returns what git lists, or nothing if it fails.
+fn worktrees() -> Vec<Worktree> {
+    list_of_git(&Git::at(".")).unwrap_or_default()
 }
 
 /// Returns the lines that git prints, or none if git fails: nothing is offered then.

@@ -5,13 +5,13 @@ use std::io::{self, IsTerminal as _};
 use calve_env::Consent;
 use calve_git::hooks::Hook;
 
+use crate::failure::{Failure, REFUSED};
 use crate::{output, sys};
 
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && output::is_on_terminal()
 }
 
-/// Returns which commands of the project may run.
 pub(crate) fn to_hooks(no_hooks: bool, yes: bool) -> Consent {
     match (no_hooks, yes) {
         (true, _) => Consent::Nothing,
@@ -20,16 +20,31 @@ pub(crate) fn to_hooks(no_hooks: bool, yes: bool) -> Consent {
     }
 }
 
-pub(crate) fn ask(hook: Hook, text: &str) -> bool {
-    show(hook, text, output::prompt);
-    yes("May it be run, now and whenever it is exactly this?")
-}
+/// The question about a hook that was shown.
+pub(crate) const MAY_RUN: &str = "May it be run, now and whenever it is exactly this?";
 
 pub(crate) fn yes(question: &str) -> bool {
     let Ok(answers) = sys::Answers::new() else { return false };
     output::prompt(&format!("{question} [y/N]"));
     let answer = answers.line().ok().flatten().unwrap_or_default();
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Fails unless the user agrees, with `--yes` (`is_given`) or on a terminal.
+pub(crate) fn require(is_given: bool, question: &str, refused: &str, hint: &str) -> Result<(), Failure> {
+    match is_given || can_ask() && yes(question) {
+        true => Ok(()),
+        false => Err(Failure::stated(REFUSED, refused, hint)),
+    }
+}
+
+/// Asks, or fails if nobody can answer.
+pub(crate) fn confirm(what: &str, question: &str, hint: &str) -> Result<bool, Failure> {
+    if !can_ask() {
+        let text = format!("{what} has to be confirmed, and there is no terminal to ask on");
+        return Err(Failure::stated(REFUSED, text, hint));
+    }
+    Ok(yes(question))
 }
 
 /// Prints a hook, with escapes in place of characters that could fool a terminal or a reader.

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf, is_separator};
 
 use calve_core::internal::ShownPath;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 
 /// Returns the source and the target of each clone, in order. With `into` (-t) all `paths` are sources.
 pub(crate) fn targets(
@@ -75,7 +75,7 @@ fn target(src: &Path, dst: &Path, exactly: bool) -> Result<PathBuf, Failure> {
 }
 
 fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::Usage(text.into()))
+    Err(Failure::stated(USAGE, text, "see `calve cp --help`"))
 }
 
 /// Reports whether `src` is written as a template, `@NAME`.
@@ -105,11 +105,8 @@ fn ends_with_slash(path: &Path) -> bool {
 }
 
 fn without_slashes(path: &Path) -> PathBuf {
-    match (ends_with_slash(path), path.components().next_back()) {
-        (true, Some(Component::Normal(name))) => match path.parent() {
-            Some(above) => above.join(name),
-            None => path.to_path_buf(),
-        },
+    match (path.components().next_back(), path.parent()) {
+        (Some(Component::Normal(name)), Some(above)) if ends_with_slash(path) => above.join(name),
         _ => path.to_path_buf(),
     }
 }

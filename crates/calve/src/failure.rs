@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use calve_core::Error;
-use calve_core::error::PrivateError;
+use calve_core::error::{PrivateError, TemplateError};
 use calve_core::internal::ShownPath;
 use calve_git::remote::{RemoteError, TransferFailure};
-use calve_receipt::{ErrorCode, ErrorReceipt};
+use calve_receipt::{ErrorCode, ErrorReceipt, path};
 
 use crate::wording;
 use crate::wording::fitting::fitting;
@@ -24,118 +24,48 @@ fn code_of_unstarted(error: &io::Error) -> u8 {
 }
 
 #[derive(Debug)]
-pub(crate) enum Failure {
-    Core(Error),
-    /// The same, while this source was being cloned.
-    Clone {
-        error: Error,
-        src: PathBuf,
-    },
-    /// The paths of `calve cp` make no sense together.
-    Usage(String),
-    Git(calve_git::Error),
-    Remote(RemoteError),
-    Io(io::Error),
-    Db(calve_db::Error),
-    Oci(calve_oci::Error),
-    Volume(calve_volume::Error),
-    /// The result could not be printed. What was asked for was done.
-    Output(io::Error),
-    /// Ended early by a signal, with what that leaves to do.
-    Interrupted(&'static str),
-    /// The error, the next step, and the exit code, as the command has them.
-    Stated {
-        text: String,
-        hint: String,
-        code: u8,
-        /// The stable name of what to do next, where a library has said it.
-        remedy: Option<&'static str>,
-    },
-    /// Some of several operands failed, each reported when it did; the worst code among them.
-    Reported(u8),
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    /// With a hint that fits this command. `None` if it was reported when it happened.
+    pub(crate) receipt: Option<Box<ErrorReceipt>>,
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Core(error)
-    }
-}
-
-impl From<calve_git::Error> for Failure {
-    fn from(error: calve_git::Error) -> Self {
-        match error {
-            calve_git::Error::Clone(error) => Self::Core(error),
-            other => Self::Git(other),
-        }
-    }
-}
-
-impl From<RemoteError> for Failure {
-    fn from(error: RemoteError) -> Self {
-        Self::Remote(error)
-    }
-}
-
-impl From<calve_db::Error> for Failure {
-    fn from(error: calve_db::Error) -> Self {
-        Self::Db(error)
-    }
-}
-
-impl From<calve_volume::Error> for Failure {
-    fn from(error: calve_volume::Error) -> Self {
-        Self::Volume(error)
-    }
-}
-
-impl From<calve_oci::Error> for Failure {
-    fn from(error: calve_oci::Error) -> Self {
-        match error {
-            calve_oci::Error::Core(error) => Self::Core(error),
-            other => Self::Oci(other),
-        }
-    }
-}
-
-impl From<calve_env::Error> for Failure {
-    fn from(error: calve_env::Error) -> Self {
-        use calve_env::Error;
-        let (code, text, remedy) = match error {
-            Error::Git(error) => return error.into(),
-            Error::Db(error) => return error.into(),
-            Error::Io(error) => return error.into(),
-            Error::Failed { text, remedy } => (FAILED, text, Some(remedy)),
-            Error::Refused { text, remedy } => (REFUSED, text, remedy),
-            other => (FAILED, other.to_string(), None),
-        };
-        Self::stated(code, text, remedy.as_ref().map(wording::env::hint).unwrap_or_default())
-    }
-}
-
-impl From<calve_bench::BenchError> for Failure {
-    fn from(error: calve_bench::BenchError) -> Self {
-        use calve_bench::BenchError;
-        let (code, text, remedy) = match error {
-            BenchError::Core(error) => return error.into(),
-            BenchError::Git(error) => return error.into(),
-            BenchError::Db(error) => return error.into(),
-            BenchError::Io(error) => return error.into(),
-            BenchError::Failed { text, remedy } => (FAILED, text, remedy),
-            BenchError::Usage { text, remedy } => (USAGE, text, remedy),
-        };
-        Self::Stated { text, hint: remedy.to_string(), code, remedy: Some(remedy.name()) }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
+impl<E: ToFailure> From<E> for Failure {
+    fn from(error: E) -> Self {
+        error.to_failure()
     }
 }
 
 impl Failure {
+    fn new(code: u8, mut receipt: ErrorReceipt) -> Self {
+        receipt.hint = receipt.hint.map(fitting).filter(|hint| !hint.is_empty());
+        Self { code, receipt: Some(Box::new(receipt)) }
+    }
+
+    /// Returns a failure with these words. `failed` is its kind if the exit code says only that something failed.
+    pub(crate) fn in_words(
+        code: u8,
+        failed: ErrorCode,
+        text: String,
+        hint: Option<String>,
+        remedy: Option<&'static str>,
+    ) -> Self {
+        Self::new(code, ErrorReceipt { remedy, ..ErrorReceipt::new(kind(code, failed), text, hint) })
+    }
+
+    /// Returns a failure with the text, the next step and the exit code that the command has for it.
     pub(crate) fn stated(code: u8, text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Stated { text: text.into(), hint: hint.into(), code, remedy: None }
+        Self::in_words(code, ErrorCode::Other, text.into(), Some(hint.into()), None)
+    }
+
+    /// Returns the end by a signal, with what that leaves to do.
+    pub(crate) fn interrupted(hint: &str) -> Self {
+        Self::stated(INTERRUPTED, Error::Interrupted.to_string(), hint)
+    }
+
+    /// Returns the end of a command whose failures, the worst of which has this code, were reported when they happened.
+    pub(crate) fn reported(code: u8) -> Self {
+        Self { code, receipt: None }
     }
 
     pub(crate) fn not_started(program: &OsStr, error: io::Error) -> Self {
@@ -144,139 +74,167 @@ impl Failure {
         Self::stated(code_of_unstarted(&error), text, "check the name of the command after `--`")
     }
 
-    pub(crate) fn code(&self) -> u8 {
-        match self {
-            Self::Core(error) | Self::Clone { error, .. } => match error {
-                Error::Interrupted => INTERRUPTED,
-                Error::RequirementRefused { .. } => REFUSED,
-                Error::Private(PrivateError::NotStarted { source, .. }) => code_of_unstarted(source),
-                Error::Private(PrivateError::NotApplied { .. } | PrivateError::HalfApplied { .. }) => FAILED,
-                Error::Private(_) => REFUSED,
-                Error::Pattern { .. } => USAGE,
-                Error::Template(calve_core::error::TemplateError::BadName { .. }) => USAGE,
-                _ => FAILED,
-            },
-            Self::Git(calve_git::Error::Interrupted) => INTERRUPTED,
-            Self::Git(_) => FAILED,
-            Self::Remote(error) => match error {
-                RemoteError::Usage { .. } => USAGE,
-                RemoteError::Refused { .. } => REFUSED,
-                RemoteError::Interrupted => INTERRUPTED,
-                _ => FAILED,
-            },
-            Self::Interrupted(_) => INTERRUPTED,
-            Self::Db(error) => match error {
-                calve_db::Error::Interrupted | calve_db::Error::GoesOn(_) => INTERRUPTED,
-                error if error.is_usage() => USAGE,
-                calve_db::Error::Strategy { .. } => REFUSED,
-                calve_db::Error::Command { code, .. } => *code,
-                _ => FAILED,
-            },
-            Self::Oci(
-                calve_oci::Error::BadReference { .. } | calve_oci::Error::BadBase(_) | calve_oci::Error::NotLoopback(_),
-            ) => USAGE,
-            Self::Oci(_) => FAILED,
-            Self::Volume(error) if error.is_usage() => USAGE,
-            Self::Volume(error) => {
-                if error.is_refusal() {
-                    REFUSED
-                } else {
-                    FAILED
-                }
-            }
-            Self::Usage(_) => USAGE,
-            Self::Io(_) | Self::Output(_) => FAILED,
-            Self::Reported(code) | Self::Stated { code, .. } => *code,
-        }
+    /// Returns an error while `src` was being cloned, of which the user may not need all.
+    pub(crate) fn of_clone(error: &Error, src: &Path) -> Self {
+        let leave_out = if may_be_left_out(error, src) { LEAVE_OUT } else { "" };
+        let hint = core_hint(error).map(|hint| hint + leave_out);
+        Self::new(error.to_failure().code, ErrorReceipt { hint, ..error.into() })
     }
+}
 
-    /// Returns the message and a hint that fits this command. Returns `None` if the failure was already reported.
-    pub(crate) fn receipt(&self) -> Option<ErrorReceipt> {
-        let mut receipt = self.receipt_for_any_command()?;
-        receipt.hint = receipt.hint.map(fitting).filter(|hint| !hint.is_empty());
-        Some(receipt)
+/// Returns the code that says the same as the exit code, or `failed` if that says only that something failed.
+fn kind(code: u8, failed: ErrorCode) -> ErrorCode {
+    match code {
+        USAGE => ErrorCode::Usage,
+        REFUSED => ErrorCode::RequirementRefused,
+        INTERRUPTED => ErrorCode::Aborted,
+        _ => failed,
     }
+}
 
-    fn receipt_for_any_command(&self) -> Option<ErrorReceipt> {
-        let (code, text, hint, remedy) = match self {
-            Self::Core(error) => return Some(ErrorReceipt { hint: core_hint(error), ..error.into() }),
-            Self::Clone { error, src } => {
-                let leave_out = if may_be_left_out(error, src) { LEAVE_OUT } else { "" };
-                let hint = core_hint(error).map(|hint| hint + leave_out);
-                return Some(ErrorReceipt { hint, ..error.into() });
-            }
-            Self::Io(error) => return Some(ErrorReceipt::of_system(error, Some(wording::system::hint(error).into()))),
-            Self::Reported(_) => return None,
-            Self::Usage(text) => (ErrorCode::Usage, text.clone(), Some("see `calve cp --help`".into()), None),
-            Self::Git(error @ calve_git::Error::Unsaved { path, items, .. }) => {
-                let remedy = error.remedy();
-                let hint = remedy.as_ref().map(wording::git::hint);
-                return Some(ErrorReceipt {
-                    path: Some(calve_receipt::path(path)),
-                    unsaved: Some(wording::unsaved::receipts(items)),
-                    remedy: remedy.map(|remedy| remedy.name()),
-                    ..ErrorReceipt::new(ErrorCode::Git, error.to_string(), hint)
-                });
-            }
-            Self::Git(error) => {
-                let remedy = error.remedy();
-                let hint = remedy.as_ref().map(wording::git::hint);
-                (self.kind(ErrorCode::Git), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
-            }
-            Self::Remote(error) => {
-                let remedy = error.remedy();
-                let (message, hint) = (error.to_string(), Some(wording::git::hint(&remedy)));
-                let receipt = match error {
-                    RemoteError::NotEmpty(path) => (&Error::DestinationExists(path.clone())).into(),
-                    RemoteError::Other(calve_git::Error::Clone(error)) => error.into(),
-                    RemoteError::Other(calve_git::Error::Io(error)) => ErrorReceipt::of_system(error, None),
-                    RemoteError::Git { trouble: TransferFailure::DiskFull(_), .. } => {
-                        ErrorReceipt::of_system(&io::ErrorKind::StorageFull.into(), None)
-                    }
-                    _ => ErrorReceipt::new(self.kind(ErrorCode::Git), String::new(), None),
-                };
-                return Some(ErrorReceipt { message, hint, remedy: Some(remedy.name()), ..receipt });
-            }
-            Self::Db(error) => {
-                let remedy = error.remedy();
-                let hint = remedy.as_ref().map(wording::db::hint);
-                (self.kind(ErrorCode::Db), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
-            }
-            Self::Oci(error) => {
-                let remedy = error.remedy();
-                let hint = remedy.as_ref().map(ToString::to_string);
-                (self.kind(ErrorCode::Registry), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
-            }
-            Self::Volume(error) => {
-                let remedy = error.remedy();
-                let hint = remedy.to_string();
-                (self.kind(ErrorCode::Volume), error.to_string(), Some(hint), Some(remedy.name()))
-            }
-            Self::Output(error) => {
-                let hint = "only the report is lost: whatever else was asked for was done";
-                (ErrorCode::Io, format!("write the report to stdout: {error}"), Some(hint.into()), None)
-            }
-            Self::Interrupted(hint) => (ErrorCode::Aborted, Error::Interrupted.to_string(), Some((*hint).into()), None),
-            Self::Stated { text, hint, remedy, .. } => {
-                (self.kind(ErrorCode::Other), text.clone(), Some(hint.clone()), *remedy)
-            }
+/// The errors of the libraries, in the words of the program.
+pub(crate) trait ToFailure {
+    fn to_failure(&self) -> Failure;
+}
+
+impl ToFailure for Error {
+    fn to_failure(&self) -> Failure {
+        let code = match self {
+            Self::Interrupted => INTERRUPTED,
+            Self::RequirementRefused { .. } => REFUSED,
+            Self::Private(PrivateError::NotStarted { source, .. }) => code_of_unstarted(source),
+            Self::Private(PrivateError::NotApplied { .. } | PrivateError::HalfApplied { .. }) => FAILED,
+            Self::Private(_) => REFUSED,
+            Self::Pattern { .. } | Self::Template(TemplateError::BadName { .. }) => USAGE,
+            _ => FAILED,
         };
-        Some(ErrorReceipt { remedy, ..ErrorReceipt::new(code, text, hint) })
-    }
-
-    /// Returns the code that says the same as the exit code, or `failed` if that says only that something failed.
-    fn kind(&self, failed: ErrorCode) -> ErrorCode {
-        match self.code() {
-            USAGE => ErrorCode::Usage,
-            REFUSED => ErrorCode::RequirementRefused,
-            INTERRUPTED => ErrorCode::Aborted,
-            _ => failed,
-        }
+        Failure::new(code, ErrorReceipt { hint: core_hint(self), ..self.into() })
     }
 }
 
 fn core_hint(error: &Error) -> Option<String> {
     error.remedy().as_ref().map(wording::core::hint)
+}
+
+impl ToFailure for io::Error {
+    fn to_failure(&self) -> Failure {
+        Failure::new(FAILED, ErrorReceipt::of_system(self, Some(wording::system::hint(self).into())))
+    }
+}
+
+impl ToFailure for calve_git::Error {
+    fn to_failure(&self) -> Failure {
+        let code = match self {
+            Self::Clone(error) => return error.to_failure(),
+            Self::Interrupted => INTERRUPTED,
+            _ => FAILED,
+        };
+        let remedy = self.remedy();
+        let hint = remedy.as_ref().map(wording::git::hint);
+        let (place, unsaved) = match self {
+            Self::Unsaved { path: place, items, .. } => (Some(path(place)), Some(wording::unsaved::receipts(items))),
+            _ => (None, None),
+        };
+        let receipt = ErrorReceipt::new(kind(code, ErrorCode::Git), self.to_string(), hint);
+        let remedy = remedy.map(|remedy| remedy.name());
+        Failure::new(code, ErrorReceipt { path: place, unsaved, remedy, ..receipt })
+    }
+}
+
+impl ToFailure for RemoteError {
+    fn to_failure(&self) -> Failure {
+        let code = match self {
+            Self::Usage { .. } => USAGE,
+            Self::Refused { .. } => REFUSED,
+            Self::Interrupted => INTERRUPTED,
+            _ => FAILED,
+        };
+        let receipt = match self {
+            Self::NotEmpty(path) => (&Error::DestinationExists(path.clone())).into(),
+            Self::Other(calve_git::Error::Clone(error)) => error.into(),
+            Self::Other(calve_git::Error::Io(error)) => ErrorReceipt::of_system(error, None),
+            Self::Git { trouble: TransferFailure::DiskFull(_), .. } => {
+                ErrorReceipt::of_system(&io::ErrorKind::StorageFull.into(), None)
+            }
+            _ => ErrorReceipt::new(kind(code, ErrorCode::Git), String::new(), None),
+        };
+        let (message, remedy) = (self.to_string(), self.remedy());
+        let hint = Some(wording::git::hint(&remedy));
+        Failure::new(code, ErrorReceipt { message, hint, remedy: Some(remedy.name()), ..receipt })
+    }
+}
+
+impl ToFailure for calve_db::Error {
+    fn to_failure(&self) -> Failure {
+        let code = match self {
+            Self::Interrupted | Self::GoesOn(_) => INTERRUPTED,
+            error if error.is_usage() => USAGE,
+            Self::Strategy { .. } => REFUSED,
+            Self::Command { code, .. } => *code,
+            _ => FAILED,
+        };
+        let remedy = self.remedy();
+        let (hint, name) = (remedy.as_ref().map(wording::db::hint), remedy.as_ref().map(calve_db::Remedy::name));
+        Failure::in_words(code, ErrorCode::Db, self.to_string(), hint, name)
+    }
+}
+
+impl ToFailure for calve_oci::Error {
+    fn to_failure(&self) -> Failure {
+        let code = match self {
+            Self::Core(error) => return error.to_failure(),
+            Self::BadReference { .. } | Self::BadBase(_) | Self::NotLoopback(_) => USAGE,
+            _ => FAILED,
+        };
+        let remedy = self.remedy();
+        let (hint, name) = (remedy.as_ref().map(ToString::to_string), remedy.as_ref().map(calve_oci::Remedy::name));
+        Failure::in_words(code, ErrorCode::Registry, self.to_string(), hint, name)
+    }
+}
+
+impl ToFailure for calve_volume::Error {
+    fn to_failure(&self) -> Failure {
+        let code = match self {
+            error if error.is_usage() => USAGE,
+            error if error.is_refusal() => REFUSED,
+            _ => FAILED,
+        };
+        let remedy = self.remedy();
+        Failure::in_words(code, ErrorCode::Volume, self.to_string(), Some(remedy.to_string()), Some(remedy.name()))
+    }
+}
+
+impl ToFailure for calve_env::Error {
+    fn to_failure(&self) -> Failure {
+        let (code, remedy) = match self {
+            Self::Git(error) => return error.to_failure(),
+            Self::Db(error) => return error.to_failure(),
+            Self::Io(error) => return error.to_failure(),
+            Self::Failed { remedy, .. } => (FAILED, Some(remedy)),
+            Self::Refused { remedy, .. } => (REFUSED, remedy.as_ref()),
+        };
+        Failure::in_words(code, ErrorCode::Other, self.to_string(), remedy.map(wording::env::hint), None)
+    }
+}
+
+impl ToFailure for calve_bench::BenchError {
+    fn to_failure(&self) -> Failure {
+        let (code, remedy) = match self {
+            Self::Core(error) => return error.to_failure(),
+            Self::Git(error) => return error.to_failure(),
+            Self::Db(error) => return error.to_failure(),
+            Self::Io(error) => return error.to_failure(),
+            Self::Failed { remedy, .. } => (FAILED, remedy),
+            Self::Usage { remedy, .. } => (USAGE, remedy),
+        };
+        Failure::in_words(code, ErrorCode::Other, self.to_string(), Some(remedy.to_string()), Some(remedy.name()))
+    }
+}
+
+/// Says an error that stops nothing else, and what to do next.
+pub(crate) fn with_hint(error: &calve_env::Error) -> String {
+    let hint = error.to_failure().receipt.and_then(|receipt| receipt.hint);
+    hint.map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"))
 }
 
 const LEAVE_OUT: &str = ", or leave it out with `--exclude`";
@@ -289,4 +247,15 @@ fn may_be_left_out(error: &Error, src: &Path) -> bool {
         parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
     });
     inside && source.kind() == io::ErrorKind::PermissionDenied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_has_a_hint() {
+        let error = fs_err::File::open("/nowhere/file").unwrap_err();
+        assert!(with_hint(&error.into()).contains("spelling"));
+    }
 }

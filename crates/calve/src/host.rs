@@ -10,7 +10,8 @@ use calve_db::{BuildEvent, CommandEnd, Server};
 use calve_env::{Event, Host};
 use calve_git::hooks::Hook;
 
-use crate::{consent, home, output, reaper, sys, wording};
+use crate::failure::with_hint;
+use crate::{consent, home, output, reaper, sys};
 
 pub(crate) struct Program;
 
@@ -38,7 +39,10 @@ impl Host for Program {
     }
 
     fn may_run(&self, hook: Hook, text: &str) -> bool {
-        consent::can_ask() && consent::ask(hook, text)
+        consent::can_ask() && {
+            consent::show(hook, text, output::prompt);
+            consent::yes(consent::MAY_RUN)
+        }
     }
 
     fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
@@ -61,12 +65,8 @@ impl Host for Program {
         match event {
             Event::Note(text) => output::note(text),
             Event::Warning(text) => output::warn(&text),
-            Event::Failure(effect, error) => {
-                let hint = wording::env::hint_of(&error).map(|hint| format!("; {hint}")).unwrap_or_default();
-                output::warn(&format!("{effect}: {error}{hint}"));
-            }
+            Event::Failure(effect, error) => output::warn(&format!("{effect}: {}", with_hint(&error))),
             Event::Template { name, event } => say_building(name, event),
-            _ => {}
         }
     }
 }

@@ -8,7 +8,6 @@ mod destination;
 mod failure;
 mod home;
 mod host;
-mod linked;
 mod name_parser;
 mod operands;
 mod output;
@@ -68,7 +67,7 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         Command::Cp(arguments) => commands::trees::cp::run(&arguments, cancel),
         Command::Rm(arguments) => commands::trees::rm::run(&arguments, cancel),
-        Command::Probe(arguments) => commands::trees::probe::run(&arguments),
+        Command::Probe { src, dst, json } => commands::trees::probe::run(&src, dst.as_ref().unwrap_or(&src), json),
         Command::Du(arguments) => commands::trees::du::run(&arguments, cancel),
         Command::Dedupe(arguments) => commands::trees::dedupe::run(&arguments, cancel),
         Command::Spares { command } => commands::trees::spares::run(&command, cancel),
@@ -79,22 +78,22 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
         Command::Worktree { command } => commands::worktree::run(&command, cancel),
         Command::Init(arguments) => commands::setting_up::init::run(&arguments),
         Command::Env(arguments) => commands::worktree::env::run(&arguments),
-        Command::Exec(arguments) => commands::worktree::env::exec(&arguments, cancel),
+        Command::Exec { command } => commands::worktree::env::exec(&command, cancel),
         Command::Up(arguments) => commands::worktree::up::up(&arguments, cancel),
         Command::Down(arguments) => commands::worktree::up::down(&arguments, cancel),
         Command::Reset(arguments) => commands::worktree::up::reset(&arguments, cancel),
-        Command::Status(arguments) => commands::worktree::up::status(&arguments),
-        Command::Logs(arguments) => commands::worktree::up::logs(&arguments),
+        Command::Status { json } => commands::worktree::up::status(json),
+        Command::Logs { service } => commands::worktree::up::logs(service.as_deref()),
         Command::Hook { command } => commands::setting_up::hook::run(&command, cancel),
-        Command::Mcp(arguments) => commands::setting_up::mcp::run(&arguments),
-        Command::Prompt(_) => commands::setting_up::prompt::run(),
-        Command::ShellInit(arguments) => commands::setting_up::shell_init::run(&arguments),
+        Command::Mcp { repository } => commands::setting_up::mcp::run(&repository),
+        Command::Prompt => commands::setting_up::prompt::run(),
+        Command::ShellInit { shell } => commands::setting_up::shell_init::run(shell),
         Command::Db { command } => commands::db::run(&command, cancel),
         Command::Supervise => Ok(sys::supervise(cancel)?),
         Command::Fill { template } => commands::db::pool::fill(&template, cancel),
         Command::Run(arguments) => commands::trees::run::run(&arguments, cancel),
-        Command::Completions(arguments) => commands::setting_up::completions::run(&arguments),
-        Command::Man(arguments) => commands::setting_up::man::run(&arguments),
+        Command::Completions { shell, dynamic } => commands::setting_up::completions::run(shell, dynamic),
+        Command::Man { directory } => commands::setting_up::man::run(&directory),
         Command::Git { command } => commands::git::run(&command, cancel),
         Command::Bench { command } => commands::bench::run(&command, cancel),
         Command::Reap => reaper::run(),

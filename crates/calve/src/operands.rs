@@ -15,12 +15,12 @@ pub(crate) fn each<T>(
         match one(operand) {
             Ok(()) => {}
             Err(failure) if !several => return Err(failure),
-            Err(failure) if failure.code() == INTERRUPTED => return Ok(Err(failure)),
+            Err(failure) if failure.code == INTERRUPTED => return Ok(Err(failure)),
             Err(failure) => {
                 output::failure(&failure);
-                worst = worst.max(failure.code());
+                worst = worst.max(failure.code);
             }
         }
     }
-    Ok(if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) })
+    Ok(if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) })
 }

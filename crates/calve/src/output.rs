@@ -6,9 +6,10 @@ use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calve_core::internal::ShownPath;
+use calve_receipt::ErrorCode;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 
 /// The one place that takes this process's standard error: `clippy.toml` forbids it elsewhere, so that nothing goes round `--quiet`.
 #[allow(clippy::disallowed_methods)]
@@ -101,19 +102,18 @@ pub(crate) fn error(text: &str, hint: Option<&str>) {
 
 /// Prints an error and its hint, and says how the program ends.
 pub(crate) fn failure(failure: &Failure) -> ExitCode {
-    if let Some(receipt) = failure.receipt() {
+    if let Some(receipt) = &failure.receipt {
         error(&receipt.message, receipt.hint.as_deref());
     }
-    ExitCode::from(failure.code())
+    ExitCode::from(failure.code)
 }
 
 /// Prints an error like [`failure`], and as the command's JSON document too, if the command has printed none.
 pub(crate) fn failure_as_json(failed: &Failure) -> ExitCode {
     let code = failure(failed);
-    let document = failed.receipt().filter(|_| !matches!(failed, Failure::Output(_)) && !has_printed_json());
-    if let Some(document) = document {
+    if let Some(document) = failed.receipt.as_ref().filter(|_| !IS_STDOUT_DONE.load(Ordering::Relaxed)) {
         // The exit code says that the command has failed, whatever becomes of this.
-        let _ = json(&document);
+        let _ = json(document);
     }
     code
 }
@@ -123,38 +123,44 @@ fn coloured() -> bool {
     is_on_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Set by the first document: a command prints one.
-static PRINTED_JSON: AtomicBool = AtomicBool::new(false);
-
-fn has_printed_json() -> bool {
-    PRINTED_JSON.load(Ordering::Relaxed)
-}
+/// Set by the first document, as a command prints one, and where stdout takes nothing more.
+static IS_STDOUT_DONE: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
-    PRINTED_JSON.store(true, Ordering::Relaxed);
-    let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Output(error.into()))?;
+    IS_STDOUT_DONE.store(true, Ordering::Relaxed);
+    let text = serde_json::to_string_pretty(document).map_err(|error| not_written(&error.into()))?;
     result(&(text + "\n"))
 }
 
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
-    write(text.as_bytes())
+    bytes(text.as_bytes())
+}
+
+/// Prints a server's log without the control characters in it, part of which clients choose.
+pub(crate) fn log(text: &str) -> Result<(), Failure> {
+    let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
+    result(&text.chars().filter(is_plain).collect::<String>())
 }
 
 /// Prints a path alone on stdout, byte for byte, for a program to read.
 pub(crate) fn path(path: &Path) -> Result<(), Failure> {
-    write(&[crate::sys::path_bytes(path), b"\n"].concat())
+    bytes(&[crate::sys::path_bytes(path), b"\n"].concat())
 }
 
 /// Prints a part of a command's result, byte for byte.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
-    write(bytes)
-}
-
-fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         // The reader has seen enough, as `head` does: that is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(Failure::Output),
+        written => written.map_err(|error| not_written(&error)),
     }
+}
+
+/// Returns the failure of a command that has done whatever was asked for.
+fn not_written(error: &io::Error) -> Failure {
+    IS_STDOUT_DONE.store(true, Ordering::Relaxed);
+    let text = format!("write the report to stdout: {error}");
+    let hint = "only the report is lost: whatever else was asked for was done";
+    Failure::in_words(FAILED, ErrorCode::Io, text, Some(hint.into()), None)
 }

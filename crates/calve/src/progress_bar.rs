@@ -10,7 +10,6 @@ use calve_receipt::human::{duration, entries, size};
 
 use crate::output;
 
-/// Returns what `work` does, with a counter meanwhile.
 pub(crate) fn watched<T>(verb: &'static str, progress: &Arc<Progress>, work: impl FnOnce() -> T) -> T {
     let _watch = Watch::start(verb, progress);
     work()

@@ -1,4 +1,4 @@
-//! The path without links and `..` of what is there, and the working directory.
+//! The path without links and `..` of what is there, the directory around it, and the working directory.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,11 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Failure> {
         ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
         _ => error.into(),
     })
+}
+
+/// Returns the directory that a path is in, as it is written.
+pub(crate) fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 pub(crate) fn here() -> Result<PathBuf, Failure> {

@@ -1,4 +1,4 @@
-//! The reaper: a detached process that deletes trash after `calve` has returned.
+//! Detached processes that work after `calve` has returned, above all the reaper, which deletes trash.
 
 use std::path::Path;
 
@@ -11,6 +11,19 @@ use crate::{output, sys};
 pub(crate) fn start(parent: &Path) {
     if let Ok(program) = std::env::current_exe() {
         let _ = calve_core::internal::start_reaper(&program, parent);
+    }
+}
+
+/// Builds the spares that are missing.
+pub(crate) const REFILL: &[&str] = &["__refill"];
+
+/// Watches the sources of spares. Ends at once if another process does.
+pub(crate) const WATCH: &[&str] = &["__watch"];
+
+/// Starts a hidden command of this program in the background. Should it not start, the next `calve` tries again.
+pub(crate) fn start_background(words: &[&str]) {
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::internal::start_background(&program, words);
     }
 }
 

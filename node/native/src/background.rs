@@ -25,7 +25,7 @@ pub fn start_reaper(program: BufferSlice, parent: BufferSlice) -> napi::Result<(
 /// Starts a process that builds the spares that are missing.
 #[napi]
 pub fn start_refill(program: BufferSlice) -> napi::Result<()> {
-    keep(calve_core::internal::start_refill(&path(&program)))
+    keep(calve_core::internal::start_background(&path(&program), &["__refill"]))
 }
 
 /// Takes those that have ended out of the table of processes. Says whether some have not.

@@ -10,7 +10,6 @@ use super::json_text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
-#[non_exhaustive]
 pub enum Agent {
     Claude,
     Codex,

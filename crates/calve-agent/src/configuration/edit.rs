@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct FileChange {
     /// Relative to the worktree's root.
     pub path: PathBuf,
@@ -34,7 +33,6 @@ impl Edit {
 
 /// Why a file is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum FileLeftReason {
     /// The user's comments inside Calve's part.
     #[error("comments would be lost")]

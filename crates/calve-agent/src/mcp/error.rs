@@ -2,7 +2,6 @@ use std::path::PathBuf;
 
 /// Why the server ended that was not asked to.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ServeError {
     #[error("`{}` is not a directory that can be read: {error}", calve_core::internal::ShownPath(.path))]
     NoDirectory { path: PathBuf, error: std::io::Error },

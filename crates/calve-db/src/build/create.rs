@@ -31,7 +31,6 @@ use crate::server::sweep;
 use crate::sys;
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct CreateOptions {
     pub name: String,
     /// The engine; with a base, that of the base.
@@ -80,7 +79,6 @@ pub struct CommandEnd {
 
 /// A template, and whether it had to be made.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct BuiltTemplate {
     pub template: DatabaseTemplate,
     /// It was there, made of the same.

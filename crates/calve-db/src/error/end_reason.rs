@@ -8,7 +8,6 @@ use crate::sys::ProcessEnd;
 /// Why a server ended without being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum EndReason {
     #[error("ended by itself ({0})")]
     EndedByItself(ProcessEnd),

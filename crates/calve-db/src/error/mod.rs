@@ -21,7 +21,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// The kind of error, and the place.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
-#[non_exhaustive]
 pub enum Error {
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {

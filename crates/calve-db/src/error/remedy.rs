@@ -8,7 +8,6 @@ use strum::IntoStaticStr;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum Remedy {
     #[error(transparent)]
     Engine(calve_core::error::Remedy),

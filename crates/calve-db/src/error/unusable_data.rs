@@ -6,7 +6,6 @@ use crate::error::remedy::Remedy;
 
 /// Why a data directory cannot be a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[non_exhaustive]
 pub enum UnusableData {
     /// It is not a data directory of the engine, or not all of one.
     #[error("{0}")]

@@ -16,7 +16,6 @@ const KEPT_S: u64 = 3 * 24 * 60 * 60;
 
 /// A server that ended without being stopped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Ending {
     pub name: String,
     pub reason: EndReason,

@@ -14,7 +14,6 @@ use crate::server::standby;
 use crate::server::starter::{OwnedServer, Starter, run, spec_of};
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct StartOptions {
     /// Its name; by default one is made up.
     pub name: Option<String>,

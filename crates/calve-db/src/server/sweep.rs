@@ -25,7 +25,6 @@ const ENDING: Duration = Duration::from_secs(10);
 
 /// The slots that were found and taken away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct ServerSweepReport {
     /// Servers whose supervisor was killed.
     pub servers: Vec<String>,

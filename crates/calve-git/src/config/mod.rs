@@ -35,7 +35,6 @@ const MOST_SERVICES: usize = 8;
 pub const MOST_STANDBYS: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Config {
     /// `[worktree] path`: where new worktrees go.
     pub(crate) path: Option<PathTemplate>,
@@ -60,7 +59,6 @@ pub struct Config {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ServiceConfig {
     /// `template`: what its data is cloned from; by default the template of the service's name.
     pub template: String,
@@ -87,7 +85,6 @@ pub enum Secrets {
 
 /// Commands that a project wants to be run, each as the text of a shell script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Hooks {
     /// `post-add`: when a worktree is there.
     pub post_add: Option<String>,

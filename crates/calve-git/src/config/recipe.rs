@@ -4,7 +4,6 @@ use calve_core::template::{LONGEST_TEMPLATE_NAME, is_template_name};
 use globset::GlobBuilder;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TemplateRecipe {
     /// `engine`: the database.
     pub engine: String,

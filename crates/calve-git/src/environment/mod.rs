@@ -22,7 +22,6 @@ use crate::paths::{is_missing, path_of, real};
 use crate::{repository, trust};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct LeasedPort {
     pub name: String,
     pub number: u16,

@@ -15,7 +15,6 @@ use crate::trust;
 const FILE: &str = "calve-services";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct WorktreeId {
     /// Git's own directory of the worktree, which no commit can write, and which goes with the worktree.
     pub entry: PathBuf,

@@ -7,7 +7,6 @@ use calve_core::CancelToken;
 use calve_core::internal::SpareNames;
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct AuditOptions {
     pub fix: Fix,
     /// Only these entries, by their paths below the new tree. Empty: everything.

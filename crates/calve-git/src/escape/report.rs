@@ -10,7 +10,6 @@ use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct AuditReport {
     pub findings: Vec<Finding>,
     pub fixed: bool,
@@ -27,7 +26,6 @@ impl AuditReport {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Finding {
     pub kind: ReferenceKind,
     /// Where it is, below the new tree.
@@ -42,7 +40,6 @@ pub struct Finding {
 
 /// The meaning of an action, or the step that is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Explanation {
     /// It names this tree now; the kind says what follows from that.
     NamesThisTree,
@@ -91,7 +88,6 @@ impl Action {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-#[non_exhaustive]
 pub enum ReferenceKind {
     AbsoluteLink,
     LeavingLink,

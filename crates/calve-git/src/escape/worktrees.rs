@@ -9,7 +9,6 @@ use crate::repository::{Repository, asked};
 
 /// The worktree that a path is in, and its repository's others, the main one first.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Worktrees {
     pub this: PathBuf,
     /// None when the repository is bare.

@@ -13,7 +13,6 @@ use crate::transfer_failure::TransferFailure;
 
 /// Why a clone or a fetch failed. No message holds credentials.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum RemoteError {
     /// The arguments make no sense, or not with this repository.
     #[error("{reason}")]

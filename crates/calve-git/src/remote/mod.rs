@@ -41,7 +41,6 @@ pub struct Notice {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum NoticeCode {
     FilterIgnored,
     DepthIgnored,

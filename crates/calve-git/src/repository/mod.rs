@@ -16,6 +16,7 @@ pub(crate) mod state;
 mod unopened;
 pub(crate) mod worktree;
 
-pub(crate) use opened::{Repository, asked, list};
+pub use opened::list;
+pub(crate) use opened::{Repository, asked};
 pub(crate) use remote_branches::RemoteBranch;
 pub use worktree::Worktree;

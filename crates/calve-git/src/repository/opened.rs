@@ -305,7 +305,7 @@ fn spelled(name: &str) -> String {
 }
 
 /// Runs `git worktree list`. Versions of git before 2.36 have no `-z`.
-pub(crate) fn list(git: &Git) -> Result<Vec<Worktree>> {
+pub fn list(git: &Git) -> Result<Vec<Worktree>> {
     let output = git.output(&["worktree", "list", "--porcelain", "-z"])?;
     if output.status.success() {
         return Ok(parse_list(&output.stdout, 0));

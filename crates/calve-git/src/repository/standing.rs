@@ -11,7 +11,6 @@ use crate::remedy::Remedy;
 /// The relation between the repository that lists a worktree and the entry at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum WorktreeState {
     /// It is the worktree: both sides name each other. Also the main worktree.
     #[default]

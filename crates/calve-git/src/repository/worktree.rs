@@ -10,7 +10,6 @@ use crate::trust::Provenance;
 
 /// A worktree, as `git worktree list` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Worktree {
     /// Its root; for a bare repository, the repository.
     pub path: PathBuf,

@@ -17,7 +17,6 @@ use crate::worktree::tracked::index::Index;
 
 /// A worktree that is a subvolume now.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct ConvertReport {
     pub path: PathBuf,
     /// It was one before; nothing was done.

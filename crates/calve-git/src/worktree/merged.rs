@@ -17,7 +17,6 @@ use crate::worktree::unsaved::reflog;
 
 /// A worktree all of whose commits another branch has.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct MergedWorktree {
     pub worktree: Worktree,
     /// The main worktree's branch, or its own upstream.

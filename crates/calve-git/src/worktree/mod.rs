@@ -38,6 +38,6 @@ pub use remove::{
 pub use tracked::{NotClonedReason, TrackedCounts};
 pub use unsaved::KeptFiles;
 
-pub use crate::repository::Worktree;
 pub use crate::repository::standing::WorktreeState;
+pub use crate::repository::{Worktree, list as list_of_git};
 pub use crate::unsaved_item::{IgnoredFile, LooseCommits, UnsavedItem};

@@ -30,7 +30,6 @@ pub(super) fn check_idle(path: &Path) -> Result<()> {
 
 /// A process of this user's that goes on when its worktree goes.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct WorktreeProcess {
     pub pid: u32,
     /// The name of its program, which may have any characters in it.

@@ -12,7 +12,6 @@ use crate::worktree::registration::{self, sweep};
 use crate::worktree::unsaved;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PruneReport {
     /// Git's own directory of the repository.
     pub common: PathBuf,
@@ -29,7 +28,6 @@ pub struct PruneReport {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeptEntry {
     /// The path at which git lists it, or its entry if git does not list it.
     pub path: PathBuf,

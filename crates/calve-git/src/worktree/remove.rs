@@ -38,7 +38,6 @@ pub enum BranchFate {
 }
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct RemoveWorktreeOptions {
     /// A directory in the repository.
     pub start: PathBuf,
@@ -81,7 +80,6 @@ pub enum Meanwhile {
 
 /// The removal of a worktree, if nothing changes until then.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct RemovalPlan {
     pub worktree: Worktree,
     /// Everything in it that exists nowhere else. What needs force is lost by it; ignored files are moved aside.
@@ -91,7 +89,6 @@ pub struct RemovalPlan {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct GoingBranch {
     /// Without `refs/heads/`.
     pub name: String,
@@ -101,7 +98,6 @@ pub struct GoingBranch {
 }
 
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct WorktreeRemoveReport {
     pub path: PathBuf,
     pub branch: Option<String>,

@@ -21,24 +21,112 @@ pub(crate) enum DbCommand {
     Pool(PoolArguments),
     Start(StartArguments),
     Run(RunArguments),
-    Mark(MarkArguments),
-    Marks(MarksArguments),
-    Unmark(UnmarkArguments),
-    Reset(ResetArguments),
+    /// Mark a server's present state, to go back to it
+    ///
+    /// `calve db reset SERVER --to NAME` goes back. Calve shuts the server down cleanly, clones its data directory, and starts it again: sessions
+    /// are disconnected, and what they had not committed is not in the mark. The URL stays the same. Marks go with their server.
+    Mark {
+        /// The name of the server
+        server: String,
+        /// The name of the mark
+        name: String,
+        /// Print the mark as JSON on stdout (schema calve.db.mark/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the marks of a server, the oldest first
+    Marks {
+        /// The name of the server
+        server: String,
+        /// Print the marks as JSON on stdout (schema calve.db.marks/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove marks of a server
+    Unmark {
+        /// The name of the server
+        server: String,
+        /// The names of the marks
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
+    /// Reset servers to their template, or to a mark
+    ///
+    /// Names and URLs stay the same; open sessions are disconnected. A server stays as it is, and the command fails, if its template is gone,
+    /// damaged, or now of another version. If the template has a pool, Calve prepares the server for the next reset ahead of time.
+    Reset {
+        /// The names of the servers
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+        /// Go back to this mark [default: the template]
+        #[arg(long, value_name = "MARK")]
+        to: Option<String>,
+        /// Print the servers as JSON on stdout (schema calve.db.servers/1)
+        #[arg(long)]
+        json: bool,
+    },
     Stop(StopArguments),
     List(ServerListArguments),
-    Logs(LogsArguments),
+    /// Print the last lines of a server's log
+    ///
+    /// The server may run, or may have ended by itself or by its --ttl. Calve keeps the last 64 KiB of the logs of the last 32 ended
+    /// servers for three days, where only you can read them.
+    Logs {
+        /// The name of the server
+        name: String,
+    },
     Promote(PromoteArguments),
-    Url(UrlArguments),
+    /// Print how to connect to a server
+    #[command(after_help = "\
+Formats:
+  url    by the private socket
+  tcp    by TCP, with the password, for JDBC and others; the server needs `--tcp`
+  env    lines for eval \"$(calve db url NAME --format env)\"; they unset clients' other variables
+  json   everything (schema calve.db.server/1)
+  dsn    libpq's keywords (PostgreSQL), the Go driver's form (MariaDB, MySQL), or the socket's path")]
+    Url {
+        /// The name of the server
+        name: String,
+        /// The format: url, tcp, env, json, dsn
+        #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["url", "tcp", "env", "json", "dsn"], format), default_value = "url", hide_possible_values = true)]
+        format: String,
+    },
     Gc(GcArguments),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TemplateCommand {
     Create(Box<TemplateCreateArguments>),
-    List(ListArguments),
-    Remove(TemplateRemoveArguments),
-    Push(TemplatePushArguments),
+    /// List templates
+    List {
+        /// Print the list as JSON on stdout (schema calve.db.templates/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove templates
+    ///
+    /// Their names are free at once. Files that a server still uses go when it has ended.
+    Remove {
+        /// The names of the templates
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
+    /// Send a template to an OCI registry
+    ///
+    /// It becomes an ordinary image: layers of tar, compressed by zstd. Large files are cut where their contents say, so that a later pull fetches
+    /// what has changed. Layers that the registry has are not sent. Owners and times do not travel. Credentials are those of docker and podman,
+    /// after `docker login` or `podman login`. A template whose servers run in containers is refused.
+    #[command(after_help = "\
+Examples:
+  calve db template push shop ghcr.io/team/shop-data:main
+  calve db template push --plain-http shop 127.0.0.1:5000/shop-data")]
+    Push {
+        #[command(flatten)]
+        push: PushOptions,
+        /// Print the report as JSON on stdout (schema calve.db.template.push/1)
+        #[arg(long)]
+        json: bool,
+    },
     Pull(TemplatePullArguments),
 }
 
@@ -94,34 +182,6 @@ pub(crate) struct TemplateCreateArguments {
     /// The command that fills it [default: none]
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<OsString>,
-}
-
-/// Remove templates
-///
-/// Their names are free at once. Files that a server still uses go when it has ended.
-#[derive(Debug, Args)]
-pub(crate) struct TemplateRemoveArguments {
-    /// The names of the templates
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
-}
-
-/// Send a template to an OCI registry
-///
-/// It becomes an ordinary image: layers of tar, compressed by zstd. Large files are cut where their contents say, so that a later pull fetches
-/// what has changed. Layers that the registry has are not sent. Owners and times do not travel. Credentials are those of docker and podman,
-/// after `docker login` or `podman login`. A template whose servers run in containers is refused.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  calve db template push shop ghcr.io/team/shop-data:main
-  calve db template push --plain-http shop 127.0.0.1:5000/shop-data")]
-pub(crate) struct TemplatePushArguments {
-    #[command(flatten)]
-    pub(crate) push: PushOptions,
-    /// Print the report as JSON on stdout (schema calve.db.template.push/1)
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Receive a template from an OCI registry
@@ -198,23 +258,6 @@ pub(crate) struct RunArguments {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Reset servers to their template, or to a mark
-///
-/// Names and URLs stay the same; open sessions are disconnected. A server stays as it is, and the command fails, if its template is gone,
-/// damaged, or now of another version. If the template has a pool, Calve prepares the server for the next reset ahead of time.
-#[derive(Debug, Args)]
-pub(crate) struct ResetArguments {
-    /// The names of the servers
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
-    /// Go back to this mark [default: the template]
-    #[arg(long, value_name = "MARK")]
-    pub(crate) to: Option<String>,
-    /// Print the servers as JSON on stdout (schema calve.db.servers/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Keep servers waiting for `calve db start` and `calve db run`
 ///
 /// Starts servers of TEMPLATE that wait, and returns when they are ready. Whenever one is taken, a process in the background starts the next.
@@ -246,41 +289,6 @@ pub(crate) struct PoolArguments {
     pub(crate) json: bool,
 }
 
-/// Mark a server's present state, to go back to it
-///
-/// `calve db reset SERVER --to NAME` goes back. Calve shuts the server down cleanly, clones its data directory, and starts it again: sessions
-/// are disconnected, and what they had not committed is not in the mark. The URL stays the same. Marks go with their server.
-#[derive(Debug, Args)]
-pub(crate) struct MarkArguments {
-    /// The name of the server
-    pub(crate) server: String,
-    /// The name of the mark
-    pub(crate) name: String,
-    /// Print the mark as JSON on stdout (schema calve.db.mark/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// List the marks of a server, the oldest first
-#[derive(Debug, Args)]
-pub(crate) struct MarksArguments {
-    /// The name of the server
-    pub(crate) server: String,
-    /// Print the marks as JSON on stdout (schema calve.db.marks/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Remove marks of a server
-#[derive(Debug, Args)]
-pub(crate) struct UnmarkArguments {
-    /// The name of the server
-    pub(crate) server: String,
-    /// The names of the marks
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
-}
-
 /// End servers, and remove their files
 #[derive(Debug, Args)]
 pub(crate) struct StopArguments {
@@ -304,24 +312,6 @@ pub(crate) struct ServerListArguments {
     /// Print the list as JSON on stdout (schema calve.db.servers/1)
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// List templates
-#[derive(Debug, Args)]
-pub(crate) struct ListArguments {
-    /// Print the list as JSON on stdout (schema calve.db.templates/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Print the last lines of a server's log
-///
-/// The server may run, or may have ended by itself or by its --ttl. Calve keeps the last 64 KiB of the logs of the last 32 ended
-/// servers for three days, where only you can read them.
-#[derive(Debug, Args)]
-pub(crate) struct LogsArguments {
-    /// The name of the server
-    pub(crate) name: String,
 }
 
 /// Make the data of a worktree the new template
@@ -348,23 +338,6 @@ pub(crate) struct PromoteArguments {
     /// Print what was done as JSON on stdout (schema calve.db.promote/1)
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Print how to connect to a server
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Formats:
-  url    by the private socket
-  tcp    by TCP, with the password, for JDBC and others; the server needs `--tcp`
-  env    lines for eval \"$(calve db url NAME --format env)\"; they unset clients' other variables
-  json   everything (schema calve.db.server/1)
-  dsn    libpq's keywords (PostgreSQL), the Go driver's form (MariaDB, MySQL), or the socket's path")]
-pub(crate) struct UrlArguments {
-    /// The name of the server
-    pub(crate) name: String,
-    /// The format: url, tcp, env, json, dsn
-    #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["url", "tcp", "env", "json", "dsn"], format), default_value = "url", hide_possible_values = true)]
-    pub(crate) format: String,
 }
 
 /// Remove what a crash left behind

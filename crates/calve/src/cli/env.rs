@@ -1,5 +1,3 @@
-use std::ffi::OsString;
-
 use clap::Args;
 
 use crate::name_parser::NameParser;
@@ -33,32 +31,20 @@ pub(crate) struct EnvArguments {
     pub(crate) json: bool,
 }
 
-/// Run a command with the environment of this worktree
-///
-/// Starts the worktree's services first. CMD then replaces calve, so signals and the exit code are its own. It runs in the
-/// current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST, lead to the worktree's
-/// service if it has one of that engine. `--` before it is needed only if it begins with a dash.
-#[derive(Debug, Args)]
-pub(crate) struct ExecArguments {
-    /// The command to run
-    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
-    pub(crate) command: Vec<OsString>,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EnvFormat {
-    Sh,
-    Fish,
-    Dotenv,
-    Mise,
+    /// The commands of a shell: the words before and behind the name of a variable that is set, and the one before a name that is unset.
+    Shell([&'static str; 3]),
+    /// A file of this name.
+    File(&'static str),
 }
 
 fn format(name: &str) -> Result<EnvFormat, String> {
     Ok(match name {
-        "sh" | "direnv" => EnvFormat::Sh,
-        "fish" => EnvFormat::Fish,
-        "dotenv" => EnvFormat::Dotenv,
-        "mise" => EnvFormat::Mise,
+        "sh" | "direnv" => EnvFormat::Shell(["export ", "=", "unset "]),
+        "fish" => EnvFormat::Shell(["set -gx ", " ", "set -e "]),
+        "dotenv" => EnvFormat::File(".env"),
+        "mise" => EnvFormat::File("mise.toml"),
         _ => return Err("it is one of: sh, fish, dotenv, direnv, mise".into()),
     })
 }

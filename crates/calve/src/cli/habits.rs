@@ -44,16 +44,11 @@ fn in_words(error: clap::Error) -> clap::Error {
 
 /// Adds Calve's way to the error about a command line that `git worktree` would understand.
 fn explain(mut error: clap::Error, line: &[OsString]) -> clap::Error {
-    let words = line.iter().skip(1).map(|word| word.to_string_lossy());
-    let words: Vec<_> = words.filter(|word| !matches!(&**word, "-q" | "--quiet")).collect();
-    let (["worktree" | "wt", command], rest) = (match &words[..] {
-        [first, second, rest @ ..] => ([&**first, &**second], rest),
-        _ => return error,
-    }) else {
-        return error;
-    };
+    let words: Vec<_> = line.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+    let words: Vec<&str> = words.iter().map(|word| &**word).filter(|word| !["-q", "--quiet"].contains(word)).collect();
+    let ["worktree" | "wt", command, rest @ ..] = &words[..] else { return error };
     let unknown = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
-    let way = match command {
+    let way = match *command {
         "move" => "`git worktree move` moves a worktree of Calve's too",
         "lock" | "unlock" => "`git worktree lock` and `unlock` work on a worktree of Calve's too",
         "repair" => "`git worktree repair` works on a worktree of Calve's too",

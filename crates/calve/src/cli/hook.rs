@@ -13,8 +13,27 @@ pub(crate) enum HookCommand {
     /// Shows the changes and asks. Everything else in the files stays as it is. Leaves values that changed since alone, and names them.
     Uninstall(InstallArguments),
     WorktreeCreate(WorktreeCreateArguments),
-    WorktreeSetup(WorktreeSetupArguments),
-    WorktreeRemove(WorktreeRemoveArguments),
+    /// Complete a worktree that a coding agent has made with git
+    ///
+    /// Runs in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add hook
+    /// if you have approved it. Existing files stay as they are. For agents that make worktrees themselves and run a command in each.
+    WorktreeSetup {
+        /// The agent, as `calve worktree list` shows it
+        #[arg(long, value_name = "NAME", default_value = "agent", value_parser = maker)]
+        maker: String,
+        /// The worktree to take files from [default: the main worktree]
+        #[arg(long, value_name = "WORKTREE")]
+        from: Option<PathBuf>,
+    },
+    /// Remove a worktree for a coding agent's hook
+    ///
+    /// Reads one JSON object from stdin, with `worktree_path`, as Claude Code's WorktreeRemove hook gives it. Removes that worktree as by
+    /// `calve worktree remove`, which refuses while there are changes in it. Prints its path alone.
+    WorktreeRemove {
+        /// Remove it even if it has changes
+        #[arg(short, long)]
+        force: bool,
+    },
     Approve(ApproveArguments),
 }
 
@@ -35,20 +54,6 @@ pub(crate) struct WorktreeCreateArguments {
     /// Run the project's hooks without asking
     #[arg(long, conflicts_with = "no_hooks")]
     pub(crate) yes: bool,
-}
-
-/// Complete a worktree that a coding agent has made with git
-///
-/// Runs in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add hook
-/// if you have approved it. Existing files stay as they are. For agents that make worktrees themselves and run a command in each.
-#[derive(Debug, Args)]
-pub(crate) struct WorktreeSetupArguments {
-    /// The agent, as `calve worktree list` shows it
-    #[arg(long, value_name = "NAME", default_value = "agent", value_parser = maker)]
-    pub(crate) maker: String,
-    /// The worktree to take files from [default: the main worktree]
-    #[arg(long, value_name = "WORKTREE")]
-    pub(crate) from: Option<PathBuf>,
 }
 
 /// Set up an agent to get complete worktrees and use `calve mcp`
@@ -83,17 +88,6 @@ fn maker(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("it is a word of up to 40 letters, digits, dots and hyphens".into()),
     }
-}
-
-/// Remove a worktree for a coding agent's hook
-///
-/// Reads one JSON object from stdin, with `worktree_path`, as Claude Code's WorktreeRemove hook gives it. Removes that worktree as by
-/// `calve worktree remove`, which refuses while there are changes in it. Prints its path alone.
-#[derive(Debug, Args)]
-pub(crate) struct WorktreeRemoveArguments {
-    /// Remove it even if it has changes
-    #[arg(short, long)]
-    pub(crate) force: bool,
 }
 
 /// Approve the commands of a project

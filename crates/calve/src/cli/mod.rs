@@ -17,6 +17,7 @@ pub(crate) mod template;
 pub(crate) mod volume;
 pub(crate) mod worktree;
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -52,7 +53,21 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Cp(CpArguments),
     Rm(RmArguments),
-    Probe(ProbeArguments),
+    /// Show which strategies a place, or a pair of places, offers
+    ///
+    /// With one PATH: cloning from it and into it. With two: cloning the first to the second. Each strategy is available, or
+    /// refused with the reason and what would make it available. Calve tries each one in a hidden directory that it makes and removes
+    /// in the place to clone to, which with one PATH is that PATH itself. It writes nothing else.
+    Probe {
+        /// The place to clone from
+        #[arg(value_name = "PATH", default_value = ".")]
+        src: PathBuf,
+        /// The place to clone to [default: the first]
+        dst: Option<PathBuf>,
+        /// Print the answer as JSON on stdout (schema calve.probe/1)
+        #[arg(long)]
+        json: bool,
+    },
     Du(DuArguments),
     Dedupe(DedupeArguments),
     /// Keep clones ready, for `calve cp` to hand over in milliseconds
@@ -84,7 +99,16 @@ pub(crate) enum Command {
     },
     Init(setting_up::InitArguments),
     Env(env::EnvArguments),
-    Exec(env::ExecArguments),
+    /// Run a command with the environment of this worktree
+    ///
+    /// Starts the worktree's services first. CMD then replaces calve, so signals and the exit code are its own. It runs in the
+    /// current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST, lead to the worktree's
+    /// service if it has one of that engine. `--` before it is needed only if it begins with a dash.
+    Exec {
+        /// The command to run
+        #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+        command: Vec<OsString>,
+    },
     /// Start this worktree's services: databases with durable data
     ///
     /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept over reboots, and removed
@@ -105,16 +129,60 @@ or `template = \"shop\"` in place of the first three, after `calve db template c
     Up(services::ServicesArguments),
     Down(services::DownArguments),
     Reset(services::ResetServiceArguments),
-    Status(services::StatusArguments),
-    Logs(services::LogsArguments),
+    /// Show the services of this worktree: state, template, URL
+    Status {
+        /// Print the services as JSON on stdout (schema calve.services/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the last lines of a service's log
+    Logs {
+        /// The service [default: the only one]
+        service: Option<String>,
+    },
     /// Set up coding agents, serve their hooks, approve project hooks
     Hook {
         #[command(subcommand)]
         command: hook::HookCommand,
     },
-    Mcp(setting_up::McpArguments),
-    Prompt(setting_up::PromptArguments),
-    ShellInit(setting_up::ShellInitArguments),
+    /// Serve worktrees and databases to a coding agent (MCP)
+    ///
+    /// Speaks the protocol on stdin and stdout, so that an agent starts it and ends it. Its tools list, create, show and remove worktrees, return
+    /// the URLs of their databases, reset these, and show disk usage, in the repositories that are named here. No tool runs a command of the
+    /// agent's choice. Removing and resetting take two calls: a plan, then its confirmation.
+    #[command(after_help = "\
+Examples:
+  calve hook install claude                      has Claude Code start it
+  calve mcp --repository app --repository api    serve two repositories")]
+    Mcp {
+        /// A directory in a repository to serve (repeatable)
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        repository: Vec<PathBuf>,
+    },
+    /// Print the worktree that you are in, for a shell's prompt
+    ///
+    /// Prints the branch of a linked worktree, its ports, and which of its services run, such as `feature web:3001 db:running`. Prints nothing in
+    /// a main worktree or outside of a repository. It starts no other program, and never fails.
+    #[command(after_help = "\
+Where to put it:
+  bash  PS1='$(calve prompt) '\"$PS1\"                      in ~/.bashrc
+  zsh   setopt prompt_subst; RPROMPT='$(calve prompt)'      in ~/.zshrc
+  fish  function fish_right_prompt; calve prompt; end       in ~/.config/fish/config.fish")]
+    Prompt,
+    /// Print a shell function that changes to worktrees
+    ///
+    /// A program cannot change the directory of the shell that started it. Prints a function `calve` that can: it goes into the worktree that
+    /// `calve worktree add` has made, to the one that `calve worktree cd` names, and to the main worktree when `calve worktree remove` has
+    /// removed the one that you are in. It passes everything else on as it is. Also prints completions that know the branches.
+    #[command(after_help = "\
+Where to put it:
+  bash  eval \"$(calve shell-init bash)\"       in ~/.bashrc
+  zsh   eval \"$(calve shell-init zsh)\"        in ~/.zshrc, after compinit
+  fish  calve shell-init fish | source        in ~/.config/fish/config.fish")]
+    ShellInit {
+        /// The shell
+        shell: setting_up::WithFunctions,
+    },
     /// Start database servers on clones of prepared data
     Db {
         #[command(subcommand)]
@@ -130,10 +198,31 @@ or `template = \"shop\"` in place of the first three, after `calve db template c
         template: String,
     },
     Run(run::RunArguments),
-    Completions(CompletionsArguments),
+    /// Print completions for a shell
+    ///
+    /// The script completes the commands, options and values of this version, and does not run calve. With --dynamic it queries
+    /// calve at every press of Tab: it also completes some values that only calve knows, and need not be printed again after
+    /// an update.
+    #[command(after_help = "\
+Where to put it:
+  bash  calve completions bash > ~/.local/share/bash-completion/completions/calve
+  zsh   calve completions zsh > DIRECTORY/_calve    a directory of $fpath, before compinit runs
+  fish  calve completions fish > ~/.config/fish/completions/calve.fish")]
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "elvish", "fish", "zsh"]).try_map(|name| name.parse::<Shell>()))]
+        shell: Shell,
+        /// Print a script that queries calve
+        #[arg(long)]
+        dynamic: bool,
+    },
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]
-    Man(ManArguments),
+    Man {
+        /// An existing directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Clone git repositories in the way that suits their purpose
     Git {
         #[command(subcommand)]
@@ -257,50 +346,6 @@ pub(crate) struct RmArguments {
     /// Accepted as in rm -r
     #[arg(short = 'r', short_alias = 'R', alias = "recursive", action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_rm: u8,
-}
-
-/// Show which strategies a place, or a pair of places, offers
-///
-/// With one PATH: cloning from it and into it. With two: cloning the first to the second. Each strategy is available, or
-/// refused with the reason and what would make it available. Calve tries each one in a hidden directory that it makes and removes
-/// in the place to clone to, which with one PATH is that PATH itself. It writes nothing else.
-#[derive(Debug, Args)]
-pub(crate) struct ProbeArguments {
-    /// The place to clone from
-    #[arg(value_name = "PATH", default_value = ".")]
-    pub(crate) src: PathBuf,
-    /// The place to clone to [default: the first]
-    pub(crate) dst: Option<PathBuf>,
-    /// Print the answer as JSON on stdout (schema calve.probe/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Print completions for a shell
-///
-/// The script completes the commands, options and values of this version, and does not run calve. With --dynamic it queries
-/// calve at every press of Tab: it also completes some values that only calve knows, and need not be printed again after
-/// an update.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Where to put it:
-  bash  calve completions bash > ~/.local/share/bash-completion/completions/calve
-  zsh   calve completions zsh > DIRECTORY/_calve    a directory of $fpath, before compinit runs
-  fish  calve completions fish > ~/.config/fish/completions/calve.fish")]
-pub(crate) struct CompletionsArguments {
-    /// The shell
-    #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "elvish", "fish", "zsh"]).try_map(|name| name.parse::<Shell>()))]
-    pub(crate) shell: Shell,
-    /// Print a script that queries calve
-    #[arg(long)]
-    pub(crate) dynamic: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ManArguments {
-    /// An existing directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,8 +13,9 @@ pub(crate) struct PushOptions {
     /// Add a hash of FILE's contents to the tag: TAG-HASH, or key-HASH without a tag (repeatable; order counts)
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) transfer: TransferOptions,
+    /// Reach a registry on this machine without encryption
+    #[arg(long)]
+    pub(crate) plain_http: bool,
 }
 
 #[derive(Debug, Args)]
@@ -27,12 +28,6 @@ pub(crate) struct PullOptions {
     /// Ask for the template pushed with `--key` and the same files, or exit with 3 (repeatable; order counts)
     #[arg(long, value_name = "FILE")]
     pub(crate) if_key: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) transfer: TransferOptions,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TransferOptions {
     /// Reach a registry on this machine without encryption
     #[arg(long)]
     pub(crate) plain_http: bool,

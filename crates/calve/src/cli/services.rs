@@ -37,18 +37,3 @@ pub(crate) struct ResetServiceArguments {
     #[arg(long)]
     pub(crate) json: bool,
 }
-
-/// Show the services of this worktree: state, template, URL
-#[derive(Debug, Args)]
-pub(crate) struct StatusArguments {
-    /// Print the services as JSON on stdout (schema calve.services/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Print the last lines of a service's log
-#[derive(Debug, Args)]
-pub(crate) struct LogsArguments {
-    /// The service [default: the only one]
-    pub(crate) service: Option<String>,
-}

@@ -6,10 +6,37 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub(crate) enum SparesCommand {
     Add(AddArguments),
-    List(ListArguments),
-    Refill(RefillArguments),
-    Pause(PauseArguments),
-    Remove(RemoveArguments),
+    /// List the spares, their state and what they cost
+    List {
+        /// Print the list as JSON on stdout (schema calve.spares/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Build missing spares, and delete unusable ones
+    ///
+    /// With SRC, builds only its spares, and goes on if building was paused.
+    Refill {
+        /// The directory that will be cloned, or @NAME for a template [default: all that have spares]
+        src: Option<PathBuf>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Stop building spares of a directory until `calve spares refill`
+    ///
+    /// Ready spares are still handed over.
+    Pause {
+        /// The directory that will be cloned, or @NAME for a template
+        src: PathBuf,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Delete the spares of a directory, and stop building them
+    Remove {
+        /// The directory that will be cloned, or @NAME for a template
+        src: PathBuf,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Track changes to directories with spares, so clones check less
     ///
     /// Runs until Ctrl-C; one process per user is enough. It records changes in those directories, with at most a quarter of the user's
@@ -54,45 +81,6 @@ pub(crate) struct AddArguments {
     /// Leave out other file systems below SRC, for `calve cp` with the same option
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// List the spares, their state and what they cost
-#[derive(Debug, Args)]
-pub(crate) struct ListArguments {
-    /// Print the list as JSON on stdout (schema calve.spares/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Build missing spares, and delete unusable ones
-///
-/// With SRC, builds only its spares, and goes on if building was paused.
-#[derive(Debug, Args)]
-pub(crate) struct RefillArguments {
-    /// The directory that will be cloned, or @NAME for a template [default: all that have spares]
-    pub(crate) src: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Stop building spares of a directory until `calve spares refill`
-///
-/// Ready spares are still handed over.
-#[derive(Debug, Args)]
-pub(crate) struct PauseArguments {
-    /// The directory that will be cloned, or @NAME for a template
-    pub(crate) src: PathBuf,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Delete the spares of a directory, and stop building them
-#[derive(Debug, Args)]
-pub(crate) struct RemoveArguments {
-    /// The directory that will be cloned, or @NAME for a template
-    pub(crate) src: PathBuf,
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -6,34 +6,80 @@ use super::registry::{PullOptions, PushOptions};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TemplateCommand {
-    Create(CreateArguments),
-    List(ListArguments),
-    Show(ShowArguments),
-    Verify(VerifyArguments),
-    Refresh(RefreshArguments),
-    Remove(RemoveArguments),
-    Push(PushArguments),
-    Pull(PullArguments),
-}
-
-/// Make a template of a directory
-///
-/// Clones DIR and keeps the clone under NAME, with a manifest of everything in it: type, mode, owner, time, extended attributes, size and
-/// BLAKE3 hash. The hash of the manifest is the template's key: templates of equal trees have the same. It appears under its name only
-/// when it is complete and on the disk.
-#[derive(Debug, Args)]
-#[command(after_help = "\
+    /// Make a template of a directory
+    ///
+    /// Clones DIR and keeps the clone under NAME, with a manifest of everything in it: type, mode, owner, time, extended attributes, size and
+    /// BLAKE3 hash. The hash of the manifest is the template's key: templates of equal trees have the same. It appears under its name only
+    /// when it is complete and on the disk.
+    #[command(after_help = "\
 Examples:
   calve template create deps node_modules
   calve cp @deps ../feature/node_modules")]
-pub(crate) struct CreateArguments {
-    /// The name: letters, digits, dots, dashes and underscores, at most 48
-    pub(crate) name: String,
-    /// The directory, which is only read
-    #[arg(value_name = "DIR")]
-    pub(crate) source: PathBuf,
-    #[command(flatten)]
-    pub(crate) options: MakeOptions,
+    Create {
+        /// The name: letters, digits, dots, dashes and underscores, at most 48
+        name: String,
+        /// The directory, which is only read
+        #[arg(value_name = "DIR")]
+        source: PathBuf,
+        #[command(flatten)]
+        options: MakeOptions,
+    },
+    /// List the templates
+    ///
+    /// A template is ready, gone (its files are not there), unmounted (their disk is not mounted), changed (its root or its manifest was), or damaged (its record cannot be read).
+    List {
+        /// Print the list as JSON on stdout (schema calve.templates/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the key, source, files and manifest of a template
+    Show {
+        /// The name of the template
+        name: String,
+        /// Print it as JSON on stdout (schema calve.template/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compare a template with its manifest, and list the differences
+    ///
+    /// Reads every file. Exits with 1 if anything differs. If nothing does, clones of a template that only looked changed (as after a restore) work
+    /// again.
+    Verify {
+        /// The name of the template
+        name: String,
+        /// Print the result as JSON on stdout (schema calve.template.verify/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Rebuild a template, and swap it in one step
+    ///
+    /// Clones the directory that it was made from, or DIR. A clone made meanwhile has all of the old template, or all of the new one.
+    #[command(
+        mut_arg("exclude", |exclude| exclude.help("Leave out matching entries, as in .gitignore (repeatable) [default: as before]")),
+        mut_arg("at", |at| at.help("Keep it in a hidden directory in DIRECTORY [default: as before]"))
+    )]
+    Refresh {
+        /// The name of the template
+        name: String,
+        /// Another directory, its source from then on [default: the present source]
+        #[arg(value_name = "DIR")]
+        source: Option<PathBuf>,
+        #[command(flatten)]
+        options: MakeOptions,
+    },
+    /// Remove templates
+    ///
+    /// Clones of them stay as they are.
+    Remove {
+        /// The names of the templates
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+        /// Print what was removed as JSON on stdout (schema calve.template.remove/1)
+        #[arg(long)]
+        json: bool,
+    },
+    Push(PushArguments),
+    Pull(PullArguments),
 }
 
 #[derive(Debug, Args)]
@@ -45,70 +91,6 @@ pub(crate) struct MakeOptions {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) at: Option<PathBuf>,
     /// Print the report as JSON on stdout (schema calve.template.create/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// List the templates
-///
-/// A template is ready, gone (its files are not there), unmounted (their disk is not mounted), changed (its root or its manifest was), or damaged (its record cannot be read).
-#[derive(Debug, Args)]
-pub(crate) struct ListArguments {
-    /// Print the list as JSON on stdout (schema calve.templates/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Show the key, source, files and manifest of a template
-#[derive(Debug, Args)]
-pub(crate) struct ShowArguments {
-    /// The name of the template
-    pub(crate) name: String,
-    /// Print it as JSON on stdout (schema calve.template/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Compare a template with its manifest, and list the differences
-///
-/// Reads every file. Exits with 1 if anything differs. If nothing does, clones of a template that only looked changed (as after a restore) work
-/// again.
-#[derive(Debug, Args)]
-pub(crate) struct VerifyArguments {
-    /// The name of the template
-    pub(crate) name: String,
-    /// Print the result as JSON on stdout (schema calve.template.verify/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Rebuild a template, and swap it in one step
-///
-/// Clones the directory that it was made from, or DIR. A clone made meanwhile has all of the old template, or all of the new one.
-#[derive(Debug, Args)]
-#[command(
-    mut_arg("exclude", |exclude| exclude.help("Leave out matching entries, as in .gitignore (repeatable) [default: as before]")),
-    mut_arg("at", |at| at.help("Keep it in a hidden directory in DIRECTORY [default: as before]"))
-)]
-pub(crate) struct RefreshArguments {
-    /// The name of the template
-    pub(crate) name: String,
-    /// Another directory, its source from then on [default: the present source]
-    #[arg(value_name = "DIR")]
-    pub(crate) source: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) options: MakeOptions,
-}
-
-/// Remove templates
-///
-/// Clones of them stay as they are.
-#[derive(Debug, Args)]
-pub(crate) struct RemoveArguments {
-    /// The names of the templates
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
-    /// Print what was removed as JSON on stdout (schema calve.template.remove/1)
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -7,12 +7,69 @@ use super::space::size;
 #[derive(Debug, Subcommand)]
 pub(crate) enum VolumeCommand {
     Create(CreateArguments),
-    List(ListArguments),
-    Attach(AttachArguments),
-    Detach(DetachArguments),
-    Grow(GrowArguments),
-    Remove(RemoveArguments),
-    Doctor(DoctorArguments),
+    /// List the volumes, and what they take up
+    List {
+        /// Print the list as JSON on stdout (schema calve.volumes/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Mount a volume, and print where
+    ///
+    /// Only root can mount. On a terminal, calve shows the commands, and runs them by sudo or pkexec if you agree. Otherwise it prints them
+    /// and exits with code 3. The volume stays attached until `calve volume detach` or a restart of the machine.
+    #[command(after_help = "\
+Examples:
+  cd $(calve volume attach work)
+  calve volume attach work --print | sudo sh")]
+    Attach {
+        /// The name of the volume
+        name: String,
+        #[command(flatten)]
+        root: Root,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Unmount a volume, which keeps its contents
+    Detach {
+        /// The name of the volume
+        name: String,
+        #[command(flatten)]
+        root: Root,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Make a volume larger
+    ///
+    /// An attached volume grows at once, which needs root; a detached one grows when it is next attached.
+    Grow {
+        /// The name of the volume
+        name: String,
+        /// The new size, as in 80G
+        #[arg(long, value_name = "SIZE", value_parser = size)]
+        size: u64,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Delete a detached volume, with everything in it
+    Remove {
+        /// The name of the volume
+        name: String,
+        /// Delete it without asking
+        #[arg(short, long)]
+        yes: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Check a volume, and repair what is safe to repair
+    ///
+    /// Checks the image, its record, loop devices, mount options, free space, and the errors that btrfs has counted. It repairs mount options,
+    /// a size that the file system does not know of yet, and the owner of the top directory. Exits with code 1 if anything else is wrong.
+    Doctor {
+        /// The name of the volume [default: all volumes]
+        name: Option<String>,
+        #[command(flatten)]
+        output: Output,
+    },
 }
 
 /// Make a volume
@@ -38,81 +95,6 @@ pub(crate) struct CreateArguments {
     /// read-only, and what was not synced yet is lost
     #[arg(long)]
     pub(crate) sparse: bool,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// List the volumes, and what they take up
-#[derive(Debug, Args)]
-pub(crate) struct ListArguments {
-    /// Print the list as JSON on stdout (schema calve.volumes/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Mount a volume, and print where
-///
-/// Only root can mount. On a terminal, calve shows the commands, and runs them by sudo or pkexec if you agree. Otherwise it prints them
-/// and exits with code 3. The volume stays attached until `calve volume detach` or a restart of the machine.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  cd $(calve volume attach work)
-  calve volume attach work --print | sudo sh")]
-pub(crate) struct AttachArguments {
-    /// The name of the volume
-    pub(crate) name: String,
-    #[command(flatten)]
-    pub(crate) root: Root,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Unmount a volume, which keeps its contents
-#[derive(Debug, Args)]
-pub(crate) struct DetachArguments {
-    /// The name of the volume
-    pub(crate) name: String,
-    #[command(flatten)]
-    pub(crate) root: Root,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Make a volume larger
-///
-/// An attached volume grows at once, which needs root; a detached one grows when it is next attached.
-#[derive(Debug, Args)]
-pub(crate) struct GrowArguments {
-    /// The name of the volume
-    pub(crate) name: String,
-    /// The new size, as in 80G
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(crate) size: u64,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Delete a detached volume, with everything in it
-#[derive(Debug, Args)]
-pub(crate) struct RemoveArguments {
-    /// The name of the volume
-    pub(crate) name: String,
-    /// Delete it without asking
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Check a volume, and repair what is safe to repair
-///
-/// Checks the image, its record, loop devices, mount options, free space, and the errors that btrfs has counted. It repairs mount options,
-/// a size that the file system does not know of yet, and the owner of the top directory. Exits with code 1 if anything else is wrong.
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArguments {
-    /// The name of the volume [default: all volumes]
-    pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -11,14 +11,40 @@ use crate::branch_names;
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
     Add(AddArguments),
-    Cd(CdArguments),
+    /// Go to a worktree
+    ///
+    /// Prints its path; the function of `calve shell-init` goes there. Without a name, lets you choose: with fzf or sk if one is installed, else
+    /// from a list.
+    Cd {
+        /// The worktree: its branch, its path, or the last name of its path [default: choose from a list]
+        #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::of_worktrees))]
+        what: Option<PathBuf>,
+    },
     #[command(visible_alias = "ls")]
-    List(ListArguments),
+    /// List the worktrees with their state, ports and services
+    ///
+    /// Shows branch, uncommitted changes, commits ahead and behind, age, ports, and services with memory and disk space. If something else is at a worktree's path, says so and what to do.
+    List {
+        /// Print the list as JSON on stdout (schema calve.worktrees/1)
+        #[arg(long)]
+        json: bool,
+    },
     #[command(visible_alias = "rm")]
     Remove(RemoveWorktreeArguments),
     Prune(PruneArguments),
     Check(CheckArguments),
-    Convert(ConvertArguments),
+    /// Make a worktree a btrfs subvolume, so that new ones are snapshots
+    ///
+    /// Clones the worktree into a new subvolume, compares the two, and exchanges them in one step. Refuses while a process is inside, so run
+    /// it from outside: `calve worktree convert PATH`. If something is saved there meanwhile, undoes the exchange.
+    Convert {
+        /// The worktree
+        #[arg(value_name = "PATH", default_value = ".")]
+        path: PathBuf,
+        /// Print what was done as JSON on stdout (schema calve.worktree-convert/1)
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Add a worktree with node_modules, .venv, target and the like
@@ -88,27 +114,6 @@ pub(crate) struct AddArguments {
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Print the receipt as JSON on stdout (schema calve.worktree-add/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Go to a worktree
-///
-/// Prints its path; the function of `calve shell-init` goes there. Without a name, lets you choose: with fzf or sk if one is installed, else
-/// from a list.
-#[derive(Debug, Args)]
-pub(crate) struct CdArguments {
-    /// The worktree: its branch, its path, or the last name of its path [default: choose from a list]
-    #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::of_worktrees))]
-    pub(crate) what: Option<PathBuf>,
-}
-
-/// List the worktrees with their state, ports and services
-///
-/// Shows branch, uncommitted changes, commits ahead and behind, age, ports, and services with memory and disk space. If something else is at a worktree's path, says so and what to do.
-#[derive(Debug, Args)]
-pub(crate) struct ListArguments {
-    /// Print the list as JSON on stdout (schema calve.worktrees/1)
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -197,20 +202,6 @@ fn age(text: &str) -> Result<Duration, String> {
         number.checked_mul(seconds)
     });
     parsed.map(Duration::from_secs).ok_or_else(|| "a number with w, d, h or m behind it, such as 14d".into())
-}
-
-/// Make a worktree a btrfs subvolume, so that new ones are snapshots
-///
-/// Clones the worktree into a new subvolume, compares the two, and exchanges them in one step. Refuses while a process is inside, so run
-/// it from outside: `calve worktree convert PATH`. If something is saved there meanwhile, undoes the exchange.
-#[derive(Debug, Args)]
-pub(crate) struct ConvertArguments {
-    /// The worktree
-    #[arg(value_name = "PATH", default_value = ".")]
-    pub(crate) path: PathBuf,
-    /// Print what was done as JSON on stdout (schema calve.worktree-convert/1)
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Find references in a worktree to another one

@@ -2,17 +2,16 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_core::template::TemplateOptions;
-use calve_core::{CancelToken, Progress};
 use calve_oci::{ConnectionOptions, CredentialFiles, PushReport, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, size};
-use calve_receipt::{PullFields, PushFields};
+use calve_receipt::{ErrorCode, PullFields, PushFields};
 
-use crate::cli::registry::{PullOptions, PushOptions, TransferOptions};
+use crate::cli::registry::{PullOptions, PushOptions};
 use crate::failure::{Failure, REFUSED};
 use crate::output;
 use crate::progress_bar::watched;
@@ -22,10 +21,9 @@ pub(super) fn push(
     cancel: &CancelToken,
     send: impl FnOnce(&Reference, &calve_oci::PushOptions) -> Result<PushReport, Failure>,
 ) -> Result<PushFields, Failure> {
-    let reference = reference(&given.reference, &given.key, &given.transfer)?;
-    let mut options = calve_oci::PushOptions::default();
-    options.template = template_options(cancel);
-    options.connection = connection();
+    let reference = reference(&given.reference, &given.key, given.plain_http)?;
+    let (template, connection) = (template_options(cancel), connection());
+    let options = calve_oci::PushOptions { template, connection, ..calve_oci::PushOptions::default() };
     let started = Instant::now();
     let pushed = watched("pushed", &options.template.progress, || send(&reference, &options))?;
     let elapsed = started.elapsed();
@@ -57,10 +55,8 @@ pub(super) struct Pull<'a> {
 
 impl<'a> Pull<'a> {
     pub(super) fn start(given: &'a PullOptions, cancel: &CancelToken) -> Result<Self, Failure> {
-        let reference = reference(&given.reference, &given.if_key, &given.transfer)?;
-        let mut options = calve_oci::PullOptions::default();
-        options.template = template_options(cancel);
-        options.connection = connection();
+        let reference = reference(&given.reference, &given.if_key, given.plain_http)?;
+        let options = calve_oci::PullOptions { template: template_options(cancel), connection: connection() };
         let name = given.name.clone().unwrap_or_else(|| reference.name().to_owned());
         Ok(Self { given, reference, name, options, started: Instant::now() })
     }
@@ -70,12 +66,8 @@ impl<'a> Pull<'a> {
         if self.given.if_key.is_empty() || !error.is_missing_image() {
             return error.into();
         }
-        Failure::Stated {
-            text: format!("there is no template for these files: `{}`", self.reference),
-            hint: push.to_string(),
-            code: REFUSED,
-            remedy: Some(push.name()),
-        }
+        let text = format!("there is no template for these files: `{}`", self.reference);
+        Failure::in_words(REFUSED, ErrorCode::Other, text, Some(push.to_string()), Some(push.name()))
     }
 
     /// Says the result; `amount` is how much the template has.
@@ -107,8 +99,8 @@ impl<'a> Pull<'a> {
 }
 
 /// Reads a reference. If there are key files, they decide the tag.
-fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<Reference, Failure> {
-    let transport = if options.plain_http { Transport::PlainHttp } else { Transport::Https };
+fn reference(text: &str, key: &[PathBuf], plain_http: bool) -> Result<Reference, Failure> {
+    let transport = if plain_http { Transport::PlainHttp } else { Transport::Https };
     let reference = Reference::parse(text, transport)?;
     if key.is_empty() {
         return Ok(reference);
@@ -118,19 +110,13 @@ fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<R
 }
 
 fn template_options(cancel: &CancelToken) -> TemplateOptions {
-    let mut options = TemplateOptions::default();
-    options.progress = Arc::new(Progress::default());
-    options.cancel = cancel.clone();
-    options
+    TemplateOptions { cancel: cancel.clone(), ..TemplateOptions::default() }
 }
 
 fn connection() -> ConnectionOptions {
-    let mut options = ConnectionOptions::default();
-    options.credentials = credential_files();
     // Tests set a shorter time than a minute.
     let silence = env::var("CALVE_TEST_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
-    options.silence = silence.map(Duration::from_secs);
-    options
+    ConnectionOptions { credentials: credential_files(), silence: silence.map(Duration::from_secs) }
 }
 
 /// Returns where podman and docker keep credentials, in the order in which podman looks for them.

@@ -23,7 +23,7 @@ pub(crate) fn is_for_a_command() {
 /// Returns whether whoever started this wants it to go on in spite of that signal.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     static IGNORED: LazyLock<u64> = LazyLock::new(ignored);
-    *IGNORED & mask(signal) != 0
+    *IGNORED & (1 << (signal - 1)) != 0
 }
 
 /// Listens for the signals that stop the program, and returns the token that they cancel. A second Ctrl-C ends it with the exit code `code`.
@@ -63,8 +63,4 @@ fn ignored() -> u64 {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
     let field = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     field.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
-}
-
-fn mask(signal: i32) -> u64 {
-    1 << (signal - 1)
 }

@@ -54,7 +54,6 @@ pub(crate) fn warning(warning: &AddWarning) -> String {
             format!("git says of the files that it wrote: {}", lines.join("; "))
         }
         AddWarning::Engine(warning) => warning.message.clone(),
-        other => format!("{other:?}"),
     }
 }
 
@@ -118,7 +117,6 @@ pub(crate) fn explanation(finding: &Finding) -> String {
         Explanation::BorrowsObjects => {
             "the repository borrows objects; run `git repack -a -d` in it, then remove the file"
         }
-        _ => "see `calve worktree check --help`",
     };
     fixed.to_owned()
 }

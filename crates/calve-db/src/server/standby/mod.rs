@@ -30,7 +30,6 @@ use crate::sys::{self, ProcessHandle};
 pub const MOST_STANDBYS: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
 pub struct PoolOptions {
     /// How many servers wait; none for no pool.
     pub size: usize,
@@ -59,7 +58,6 @@ pub enum PoolLifetime {
 /// A pool of servers that wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DbPool"))]
-#[non_exhaustive]
 pub struct Pool {
     /// The template.
     pub template: String,
@@ -79,7 +77,6 @@ pub struct Pool {
 /// Why a pool is not full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum PoolLimit {
     /// There is no memory for another one.
     #[error("not enough memory for more")]

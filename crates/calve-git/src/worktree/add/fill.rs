@@ -32,7 +32,6 @@ use crate::worktree::tracked::index::Index;
 
 /// A worktree that has now what git ignores.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct FillReport {
     pub path: PathBuf,
     /// The worktree that the files came from.

@@ -31,7 +31,6 @@ pub enum Trust {
 }
 
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct AddOptions {
     /// A directory in the repository.
     pub start: PathBuf,
@@ -54,7 +53,6 @@ pub struct AddOptions {
 
 /// Something that the user should know of and that is no error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum AddWarning {
     /// Submodules are empty, as after `git worktree add`.
     EmptySubmodules,

@@ -13,7 +13,6 @@ use crate::git::Git;
 use crate::repository::Repository;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct HookRun {
     /// Its exit code; none when a signal ended it, or it could not be started.
     pub code: Option<i32>,

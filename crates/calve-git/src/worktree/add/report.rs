@@ -20,7 +20,6 @@ use crate::worktree::tracked::TrackedCounts;
 
 /// A worktree that is planned, or was made.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct NewWorktree {
     /// Absolute.
     pub path: PathBuf,
@@ -32,7 +31,6 @@ pub struct NewWorktree {
 
 /// The donor's entries that git does not track, and what becomes of them.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct CarriedFiles {
     /// The ignored entries that are carried (and with [`UncommittedChanges::Carry`](super::UncommittedChanges) the untracked ones).
     pub carried: Vec<PathBuf>,
@@ -55,7 +53,6 @@ impl CarriedFiles {
 }
 
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct AddedFiles {
     /// The engine's report of the donor's part.
     pub clone: CloneReport,
@@ -72,7 +69,6 @@ pub struct AddedFiles {
 }
 
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct AddReport {
     pub worktree: NewWorktree,
     pub files: AddedFiles,
@@ -86,7 +82,6 @@ pub struct AddReport {
 }
 
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct AddPlan {
     pub worktree: NewWorktree,
     pub untracked: CarriedFiles,
@@ -134,7 +129,6 @@ impl Drop for PlanScratch {
 
 /// A planned worktree, when nothing of it has been made.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct AddIntent {
     pub donor: PathBuf,
     /// The main worktree; none when the repository is bare.

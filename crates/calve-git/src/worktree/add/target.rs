@@ -27,7 +27,6 @@ pub struct AddTarget {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BranchStart {
     /// As the user names it: a branch, `origin/x`, or the beginning of a commit's id.
     pub name: String,

@@ -38,7 +38,6 @@ pub(crate) struct TrackedFiles {
 /// Why git writes a tracked file instead of Calve cloning it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
 pub enum NotClonedReason {
     /// The donor's commit has another version of it, or none.
     OtherVersion,
@@ -55,7 +54,6 @@ pub enum NotClonedReason {
 
 /// How many tracked files were cloned, and how many git wrote for each reason.
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct TrackedCounts {
     pub cloned: u64,
     pub written: BTreeMap<NotClonedReason, u64>,

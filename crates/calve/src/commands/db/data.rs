@@ -47,7 +47,7 @@ impl KeptData {
         &self.service.name
     }
 
-    fn is_orphaned(&self) -> bool {
+    pub(super) fn is_orphaned(&self) -> bool {
         matches!(self.worktree, Ok(None))
     }
 
@@ -92,18 +92,13 @@ impl KeptData {
 
     /// Fails if its worktree is there, or may be.
     fn check_orphaned(&self) -> Result<(), Failure> {
-        let text = |why: &str| format!("`{}` is the data of the {}{why}", self.name(), self.whose());
-        match &self.worktree {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => {
-                let hint = "`calve worktree remove` removes a worktree with its data";
-                Err(Failure::stated(REFUSED, text(", which is there"), hint))
-            }
-            Err(error) => {
-                let hint = "nothing was removed; see why it cannot be read";
-                Err(Failure::stated(REFUSED, text(&format!(", which cannot be read: {error}")), hint))
-            }
-        }
+        let (why, hint) = match &self.worktree {
+            Ok(None) => return Ok(()),
+            Ok(Some(_)) => ("is there".to_owned(), "`calve worktree remove` removes a worktree with its data"),
+            Err(error) => (format!("cannot be read: {error}"), "nothing was removed; see why it cannot be read"),
+        };
+        let text = format!("`{}` is the data of the {}, which {why}", self.name(), self.whose());
+        Err(Failure::stated(REFUSED, text, hint))
     }
 
     /// Removes it if it has no changes and no server, or may be lost.
@@ -153,19 +148,14 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
             }
             Err(failure) => {
                 output::failure(&failure);
-                worst = worst.max(failure.code());
+                worst = worst.max(failure.code);
             }
         }
     }
     Ok((removed, worst))
 }
 
-/// Returns the data whose worktree is not found.
-pub(super) fn orphans(home: &Home) -> Result<Vec<KeptData>, Failure> {
-    Ok(all(home)?.into_iter().filter(KeptData::is_orphaned).collect())
-}
-
-/// Names such data, and what can be done with it.
+/// Names data whose worktree is not found, and what can be done with it.
 pub(super) fn say_orphans(orphans: &[KeptData]) {
     for data in orphans {
         output::note(&format!("`{}`  {}", data.name(), data.line()));

@@ -15,7 +15,8 @@ pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), F
     }
     let home = unswept_home()?;
     let (removed, worst) = data::remove(&home, &arguments.names, arguments.lose_data)?;
-    let orphans = data::orphans(&home)?;
+    let mut orphans = data::all(&home)?;
+    orphans.retain(data::KeptData::is_orphaned);
     if arguments.names.is_empty() {
         data::say_orphans(&orphans);
     }
@@ -34,5 +35,5 @@ pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), F
         let orphans = orphans.iter().map(data::KeptData::receipt).collect();
         output::json(&DbGcReceipt { servers: swept.servers, orphans, removed })?;
     }
-    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+    if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
 }

@@ -49,10 +49,6 @@ pub(crate) fn runtimes() -> Vec<String> {
     names
 }
 
-pub(crate) fn search() -> Vec<PathBuf> {
-    Program.search()
-}
-
 /// Returns the command that looks after a server: this program and the name of its hidden command.
 pub(crate) fn supervisor() -> Result<[PathBuf; 2], Failure> {
     Ok(Program.supervisor()?)

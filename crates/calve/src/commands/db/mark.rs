@@ -3,27 +3,26 @@ use std::time::Instant;
 use calve_core::CancelToken;
 
 use super::home::home;
-use crate::cli::db::{MarkArguments, MarksArguments, UnmarkArguments};
 use crate::failure::Failure;
 use crate::{operands, output};
 use calve_receipt::human::{counted, duration, size};
 use calve_receipt::{DbMark, DbMarkReceipt, DbMarksReceipt};
 
-pub(crate) fn add(arguments: &MarkArguments, cancel: &CancelToken) -> Result<(), Failure> {
+pub(crate) fn add(server: &str, name: &str, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let started = Instant::now();
-    let mark = calve_db::mark(&home()?, &arguments.server, &arguments.name, cancel)?;
+    let mark = calve_db::mark(&home()?, server, name, cancel)?;
     let took = duration(started.elapsed());
-    output::note(&format!("marked `{}` as `{}` in {took}", arguments.server, arguments.name));
-    let receipt = DbMarkReceipt { mark: DbMark::new(&arguments.server, mark) };
-    if arguments.json { output::json(&receipt) } else { Ok(()) }
+    output::note(&format!("marked `{server}` as `{name}` in {took}"));
+    let receipt = DbMarkReceipt { mark: DbMark::new(server, mark) };
+    if json { output::json(&receipt) } else { Ok(()) }
 }
 
-pub(crate) fn list(arguments: &MarksArguments) -> Result<(), Failure> {
+pub(crate) fn list(server: &str, json: bool) -> Result<(), Failure> {
     let home = home()?;
     super::home::warn_of_unreadable(&home)?;
-    let marks = calve_db::marks(&home, &arguments.server)?;
-    if arguments.json {
-        let marks = marks.into_iter().map(|mark| DbMark::new(&arguments.server, mark)).collect();
+    let marks = calve_db::marks(&home, server)?;
+    if json {
+        let marks = marks.into_iter().map(|mark| DbMark::new(server, mark)).collect();
         return output::json(&DbMarksReceipt { marks });
     }
     let widest = marks.iter().map(|mark| mark.name.len()).max().unwrap_or(0);
@@ -33,10 +32,10 @@ pub(crate) fn list(arguments: &MarksArguments) -> Result<(), Failure> {
     output::result(&marks.iter().map(line).collect::<String>())
 }
 
-pub(crate) fn remove(arguments: &UnmarkArguments, cancel: &CancelToken) -> Result<(), Failure> {
+pub(crate) fn remove(server: &str, names: &[String], cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
-    operands::each(&arguments.names, |name| {
-        calve_db::unmark(&home, &arguments.server, name, cancel)?;
+    operands::each(names, |name| {
+        calve_db::unmark(&home, server, name, cancel)?;
         output::note(&format!("removed the mark `{name}`"));
         Ok(())
     })?

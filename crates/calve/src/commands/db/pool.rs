@@ -1,7 +1,6 @@
 //! `calve db pool`, and the hidden command that starts what a pool lacks.
 
 use std::env;
-use std::process::{Command, Stdio};
 
 use calve_core::CancelToken;
 use calve_db::{Home, Pool, PoolLifetime, PoolOptions, StartOptions};
@@ -10,17 +9,15 @@ use calve_git::Config;
 use super::home::{home, supervisor};
 use crate::cli::db::PoolArguments;
 use crate::failure::Failure;
-use crate::{output, sys};
+use crate::{output, reaper, sys};
 use calve_receipt::DbPoolsReceipt;
 
 pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let pools = match (&arguments.template, arguments.size) {
         (Some(template), Some(size)) => {
-            let mut options = PoolOptions::default();
-            options.size = size;
-            options.idle = arguments.idle.0;
-            options.lifetime = if arguments.keep { PoolLifetime::Kept } else { PoolLifetime::Session };
+            let lifetime = if arguments.keep { PoolLifetime::Kept } else { PoolLifetime::Session };
+            let options = PoolOptions { size, idle: arguments.idle.0, lifetime };
             let pool = calve_db::set_pool(&home, template, &options, &supervisor()?, cancel)?;
             let text = pool.as_ref().map_or_else(|| format!("the template `{template}` has no pool"), told);
             output::note(&text);
@@ -60,23 +57,13 @@ pub(super) fn configure(home: &Home, template: &str, options: &StartOptions) -> 
     }
 }
 
-/// Starts a process that starts what the pool of a template lacks, if there is a pool. Should it not start, the next one tries again.
+/// Starts a process that starts what the pool of a template lacks, if there is a pool.
 pub(super) fn refill(home: &Home, template: &str) {
-    if !calve_db::has_pool(home, template) {
-        return;
+    if calve_db::has_pool(home, template) {
+        reaper::start_background(&["__fill", template]);
     }
-    let Ok(program) = env::current_exe() else { return };
-    let null = Stdio::null;
-    let _ = Command::new(program)
-        .args(["__fill", template])
-        .stdin(null())
-        .stdout(null())
-        .stderr(null())
-        .current_dir("/")
-        .spawn();
 }
 
-/// Fills the pool of a template, as a process in the background.
 pub(crate) fn fill(template: &str, cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     // For the start that took a standby, too.

@@ -1,13 +1,14 @@
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_db::{BuildEvent, Home, Service};
+use calve_db::{Home, Service};
 use calve_env::services_of_named;
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
 use super::home::{home, reap_trash, supervisor};
 use super::pool;
 use crate::cli::db::PromoteArguments;
-use crate::failure::{Failure, REFUSED};
+use crate::failure::Failure;
+use crate::host::say_building;
 use crate::{consent, output, real_path};
 
 pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -40,19 +41,12 @@ fn promote(
         output::note(&format!("would make {what} the template `{template}`"));
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
-    if !arguments.yes && !consent::can_ask() {
-        let text =
-            format!("replacing the template `{template}` has to be confirmed, and there is no terminal to ask on");
-        return Err(Failure::stated(REFUSED, text, "`--yes` replaces it"));
-    }
-    if !arguments.yes && !consent::yes(&format!("Replace the template `{template}` by {what}?")) {
+    let question = format!("Replace the template `{template}` by {what}?");
+    let replacing = format!("replacing the template `{template}`");
+    if !arguments.yes && !consent::confirm(&replacing, &question, "`--yes` replaces it")? {
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
-    let mut say = |event: BuildEvent| match event {
-        BuildEvent::Unfinished(what) => output::warn(&what),
-        _ => output::note(&format!("waiting for another process that makes the template `{template}`")),
-    };
-    calve_db::promote(home, &service.name, &supervisor()?, &mut say, cancel)?;
+    calve_db::promote(home, &service.name, &supervisor()?, &mut |event| say_building(template, event), cancel)?;
     output::note(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
     // The template that it replaces. It may stay: the new one is made.
     if let Err(failure) = reap_trash(home) {

@@ -3,22 +3,24 @@ use std::env;
 use calve_core::CancelToken;
 use calve_core::template::Templates;
 use calve_db::{BuiltTemplate, DatabaseTemplate, ImageOrigin, NameLock, ReceiveOptions, ReceivePaths};
+use calve_env::Host as _;
 use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Remedy, Transport};
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
 
 use super::home::{home, reap_trash};
 use super::pool;
-use crate::cli::db::{TemplatePullArguments, TemplatePushArguments};
+use crate::cli::db::TemplatePullArguments;
+use crate::cli::registry::PushOptions;
 use crate::commands::registry::{self, Pull};
 use crate::failure::{FAILED, Failure};
-use crate::host::say_building;
+use crate::host::{Program, say_building};
 use crate::progress_bar::watched;
 use crate::{output, real_path};
 
-pub(super) fn push(arguments: &TemplatePushArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let push = registry::push(&arguments.push, cancel, |reference, options| {
-        let held = calve_db::hold_to_send(&home()?, &arguments.push.name)?;
+pub(super) fn push(given: &PushOptions, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
+    let push = registry::push(given, cancel, |reference, options| {
+        let held = calve_db::hold_to_send(&home()?, &given.name)?;
         let template = &held.template;
         let about = DataDescription {
             engine: template.engine.clone(),
@@ -32,7 +34,7 @@ pub(super) fn push(arguments: &TemplatePushArguments, cancel: &CancelToken) -> R
         let source = DataSource { data, spool: held.beside(), is_current: &|| held.is_current() };
         Ok(calve_oci::push_data(&source, &about, reference, options)?)
     })?;
-    if arguments.json { output::json(&DbTemplatePushReceipt { push }) } else { Ok(()) }
+    if json { output::json(&DbTemplatePushReceipt { push }) } else { Ok(()) }
 }
 
 pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -85,7 +87,7 @@ fn receive_options(
         key: about.key,
         origin: ImageOrigin { reference: pull.reference.to_string(), digest: image.digest.clone() },
         server_bin: arguments.server_bin.as_ref().map(|path| directory.join(path)),
-        search: env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default(),
+        search: Program.search(),
     })
 }
 

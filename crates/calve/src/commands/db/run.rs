@@ -24,16 +24,14 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         return Err(Error::Interrupted.into());
     }
     owned.tie(&mut command)?;
-    let status = sys::run_command(&mut command);
-    let end = match status {
-        Ok(status) => sys::command_end(status),
+    let code = match sys::run_command(&mut command) {
+        Ok(status) => sys::command_end(status).map(|(code, _)| code),
         Err(error) => {
             let failure = Failure::not_started(&arguments.command[0], error);
             output::failure(&failure);
-            Some((failure.code(), String::new()))
+            Some(failure.code)
         }
     };
-    let code = end.map(|(code, _)| code);
     let left =
         if arguments.keep_on_failure && code.is_some() { owned.keep().map(Some) } else { owned.stop().map(|()| None) };
     match left {
@@ -49,5 +47,5 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         Err(error) if code.is_none() => return Err(error.into()),
         Err(error) => _ = output::failure(&error.into()),
     }
-    code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
+    code.map_or(Ok(()), |code| Err(Failure::reported(code)))
 }

@@ -10,7 +10,7 @@ use calve_receipt::{DbServerReceipt, DbServersReceipt};
 use super::data;
 use super::home::{home, warn_of_unreadable};
 use super::start::announce_copies;
-use crate::cli::db::{LogsArguments, ResetArguments, ServerListArguments, StopArguments, UrlArguments};
+use crate::cli::db::{ServerListArguments, StopArguments};
 use crate::failure::{FAILED, Failure};
 use crate::{operands, output};
 
@@ -42,22 +42,20 @@ pub(super) fn list(arguments: &ServerListArguments) -> Result<(), Failure> {
     output::result(&text)
 }
 
-pub(super) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
-    let (text, ending) = calve_db::log(&home()?, &arguments.name)?;
+pub(super) fn logs(name: &str) -> Result<(), Failure> {
+    let (text, ending) = calve_db::log(&home()?, name)?;
     if let Some(ending) = &ending {
         output::note(&format!("`{}` {}", ending.name, ending.reason));
     }
-    // Clients choose part of what is in it.
-    let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
-    output::result(&text.chars().filter(is_plain).collect::<String>())
+    output::log(&text)
 }
 
-pub(super) fn reset(arguments: &ResetArguments, cancel: &CancelToken) -> Result<(), Failure> {
+pub(super) fn reset(names: &[String], to: Option<&str>, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let mut servers = Vec::new();
-    let ended = operands::each(&arguments.names, |name| {
+    let ended = operands::each(names, |name| {
         let started = Instant::now();
-        let server = calve_db::reset(&home, name, arguments.to.as_deref(), cancel)?.server;
+        let server = calve_db::reset(&home, name, to, cancel)?.server;
         let took = duration(started.elapsed());
         announce_copies(&server);
         let how = if server.standby { "a standby" } else { server.launch.strategy_name() };
@@ -65,7 +63,7 @@ pub(super) fn reset(arguments: &ResetArguments, cancel: &CancelToken) -> Result<
         servers.push(server);
         Ok(())
     })?;
-    if arguments.json {
+    if json {
         output::json(&DbServersReceipt { servers, ended: None, services: None })?;
     }
     ended
@@ -99,10 +97,10 @@ pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<()
     ended
 }
 
-pub(super) fn url(arguments: &UrlArguments) -> Result<(), Failure> {
-    let Record { server, durable, .. } = calve_db::find(&home()?, &arguments.name)?;
+pub(super) fn url(name: &str, format: &str) -> Result<(), Failure> {
+    let Record { server, durable, .. } = calve_db::find(&home()?, name)?;
     let address = &server.address;
-    let line = match arguments.format.as_str() {
+    let line = match format {
         "json" => return output::json(&DbServerReceipt { server }),
         "env" => return output::result(&lines(address)),
         "dsn" => &address.dsn,

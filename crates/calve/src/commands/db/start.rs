@@ -35,12 +35,8 @@ fn may_wait_for_a_sweep(arguments: &StartArguments, options: &StartOptions) -> R
 }
 
 pub(super) fn options(server: &ServerOptions, cancel: &CancelToken) -> StartOptions {
-    let mut options = StartOptions::default();
-    options.tcp = server.tcp;
-    options.ttl = server.ttl.0;
-    options.strategy = server.strategy;
-    options.cancel = cancel.clone();
-    options
+    let (ttl, cancel) = (server.ttl.0, cancel.clone());
+    StartOptions { tcp: server.tcp, ttl, strategy: server.strategy, cancel, ..StartOptions::default() }
 }
 
 /// Starts it, and says what an overlay will copy.

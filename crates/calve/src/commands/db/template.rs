@@ -2,32 +2,34 @@ use std::process::Stdio;
 
 use calve_core::CancelToken;
 use calve_db::{Caller, CommandEnd, CreateOptions, OwnedServer};
+use calve_env::Host as _;
 
 use super::data;
-use super::home::{command_for, home, reap_trash, runtimes, search, supervisor};
-use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
+use super::home::{command_for, home, reap_trash, runtimes, supervisor};
+use crate::cli::db::TemplateCreateArguments;
 use crate::failure::Failure;
-use crate::host::say_building;
+use crate::host::{Program, say_building};
 use crate::{operands, output, real_path, sys};
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplateReceipt, DbTemplatesReceipt};
 
 pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let mut options = CreateOptions::default();
-    options.name.clone_from(&arguments.name);
-    options.engine.clone_from(&arguments.engine);
-    options.from.clone_from(&arguments.from);
-    options.base.clone_from(&arguments.base);
-    options.mark.clone_from(&arguments.from_mark);
-    options.inputs.clone_from(&arguments.input);
-    options.rebuild = arguments.rebuild;
-    options.command.clone_from(&arguments.command);
-    options.server_bin.clone_from(&arguments.server_bin);
-    options.image.clone_from(&arguments.image);
-    options.runtime.clone_from(&arguments.runtime);
-    options.runtimes = runtimes();
-    options.search = search();
-    options.directory = real_path::here()?;
+    let options = CreateOptions {
+        name: arguments.name.clone(),
+        engine: arguments.engine.clone(),
+        from: arguments.from.clone(),
+        base: arguments.base.clone(),
+        mark: arguments.from_mark.clone(),
+        inputs: arguments.input.clone(),
+        rebuild: arguments.rebuild,
+        command: arguments.command.clone(),
+        server_bin: arguments.server_bin.clone(),
+        image: arguments.image.clone(),
+        runtime: arguments.runtime.clone(),
+        runtimes: runtimes(),
+        search: Program.search(),
+        directory: real_path::here()?,
+    };
     let mut say = |event| say_building(&arguments.name, event);
     let mut not_started = None;
     let mut run = |server: &OwnedServer| command(arguments, server, &mut not_started);
@@ -68,11 +70,11 @@ fn command(
     Ok(end.map(|(code, how)| CommandEnd { code, how }))
 }
 
-pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
+pub(crate) fn list(json: bool) -> Result<(), Failure> {
     let home = home()?;
     super::home::warn_of_unreadable(&home)?;
     let templates = calve_db::list_templates(&home)?;
-    if arguments.json {
+    if json {
         return output::json(&DbTemplatesReceipt { templates: templates.into_iter().map(Into::into).collect() });
     }
     let widest = templates.iter().map(|template| template.name.len()).max().unwrap_or(0);
@@ -83,9 +85,9 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
     output::result(&templates.iter().map(line).collect::<String>())
 }
 
-pub(crate) fn remove(arguments: &TemplateRemoveArguments) -> Result<(), Failure> {
+pub(crate) fn remove(names: &[String]) -> Result<(), Failure> {
     let home = home()?;
-    operands::each(&arguments.names, |name| {
+    operands::each(names, |name| {
         data::say_users(&home, name)?;
         calve_db::remove_template(&home, name)?;
         output::note(&format!("removed the template `{name}`"));

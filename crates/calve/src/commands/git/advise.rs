@@ -55,22 +55,16 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     for result in results {
         let Some(Ok(test)) = result["test"].as_str().map(str::parse::<Test>) else { continue };
         let Some(cost) = cost(test, result, results) else { continue };
-        let name = repository(result);
-        let known = repositories.iter().position(|measured| measured.repository == name);
-        let index = known.unwrap_or_else(|| {
-            repositories.push(RepositoryCosts { repository: name.clone(), costs: Vec::new() });
-            repositories.len() - 1
-        });
-        repositories[index].costs.push((test, cost));
+        let name = result["repository"].as_str().unwrap_or("the repository").to_owned();
+        match repositories.iter_mut().find(|measured| measured.repository == name) {
+            Some(measured) => measured.costs.push((test, cost)),
+            None => repositories.push(RepositoryCosts { repository: name, costs: vec![(test, cost)] }),
+        }
     }
     if repositories.is_empty() {
         return Err(unusable("none of its `results` is one of the tests T1 to T10 with a `median`"));
     }
     Ok(Numbers { source: format!("medians measured by `calve bench git`, from `{}`", ShownPath(file)), repositories })
-}
-
-fn repository(result: &Value) -> String {
-    result["repository"].as_str().unwrap_or("the repository").to_owned()
 }
 
 /// Returns the cost of the clone, or of the fetch with the reset after it; `None` for a test's other entries. hyperfine's fields are in seconds.

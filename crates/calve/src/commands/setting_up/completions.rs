@@ -3,28 +3,26 @@
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory};
-use clap_complete::CompleteEnv;
 use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 
-use crate::cli::{Arguments, CompletionsArguments};
+use crate::cli::Arguments;
 use crate::failure::{Failure, USAGE};
 use crate::output;
 
 /// The variable that a dynamic script sets when it asks.
 const VARIABLE: &str = "CALVE_COMPLETE";
 
-pub(crate) fn run(arguments: &CompletionsArguments) -> Result<(), Failure> {
+pub(crate) fn run(shell: Shell, dynamic: bool) -> Result<(), Failure> {
     // Into memory first: clap panics when it cannot write, and a reader may go away.
     let mut script = Vec::new();
-    if arguments.dynamic {
-        let shell = arguments.shell.to_string();
-        let Some(asking) = registration(&shell)? else {
-            let hint = "take the script without `--dynamic`";
-            return Err(Failure::stated(USAGE, format!("there is no dynamic script for `{shell}`"), hint));
-        };
-        script = asking;
+    if dynamic {
+        script = registration(&shell.to_string())?.ok_or_else(|| {
+            let text = format!("there is no dynamic script for `{shell}`");
+            Failure::stated(USAGE, text, "take the script without `--dynamic`")
+        })?;
     } else {
-        clap_complete::generate(arguments.shell, &mut shown(), "calve", &mut script);
+        clap_complete::generate(shell, &mut shown(), "calve", &mut script);
     }
     output::result(&String::from_utf8_lossy(&script))
 }

@@ -47,7 +47,7 @@ fn answers(arguments: &InitArguments) -> Result<[String; 3], Failure> {
     // A wrong answer is asked for again. The one that the question shows is given by its name, or by none.
     let ask = |question: &str, usual: &str, check: fn(&str) -> Result<(), String>| loop {
         output::prompt(&format!("{question} [{}]:", if usual.is_empty() { NONE } else { usual }));
-        let answer = answers.line()?.ok_or(Failure::Interrupted("nothing was written; run it again"))?;
+        let answer = answers.line()?.ok_or(Failure::interrupted("nothing was written; run it again"))?;
         let answer = match answer.trim() {
             "" => usual,
             NONE => "",

@@ -5,13 +5,13 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
-use crate::cli::{Arguments, ManArguments};
+use crate::cli::Arguments;
 use crate::failure::Failure;
 
-pub(crate) fn run(arguments: &ManArguments) -> Result<(), Failure> {
+pub(crate) fn run(directory: &Path) -> Result<(), Failure> {
     let mut command = Arguments::command();
     command.build();
-    pages(&command, &arguments.directory)
+    pages(&command, directory)
 }
 
 /// Writes the page of a command and those of the commands below it: `calve.1`, `calve-cp.1`.

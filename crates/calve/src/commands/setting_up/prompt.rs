@@ -16,7 +16,6 @@ pub(crate) fn run() -> Result<(), Failure> {
     }
 }
 
-/// Returns the facts worth showing of the worktree with this root.
 fn segment(root: &Path) -> Option<String> {
     let pointer = fs_err::read_to_string(root.join(".git")).ok()?;
     let entry = root.join(pointer.strip_prefix("gitdir: ")?.trim_end());

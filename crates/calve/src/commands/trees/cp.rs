@@ -1,18 +1,15 @@
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use calve_core::internal::{InlinedBytes, with_source};
 use calve_core::{
-    CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, ExistingDestination, Mounts,
-    Progress, clone_tree, plan,
+    CancelToken, Choice, CloneOptions, CloneVerification, Durability, ExistingDestination, Mounts, clone_tree, plan,
 };
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
-use super::spares;
 use crate::cli::CpArguments;
 use crate::failure::Failure;
 use crate::progress_bar::watched;
-use crate::{destination, home, linked, operands, output, reaper, wording};
+use crate::{destination, home, operands, output, real_path, reaper, wording};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let into = arguments.target_directory.as_deref();
@@ -38,7 +35,7 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), F
 
 fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
     let plan = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
-    let mut plan = plan.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    let mut plan = plan.map_err(|error| Failure::of_clone(&error, src))?;
     // As it was given: `@NAME` for a template.
     plan.src = src.to_path_buf();
     output::note(&wording::clone::plan_sentence(&plan));
@@ -50,12 +47,15 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
     let report = watched("cloned", &options.progress, || {
         with_source(src, options, home::directory, |src, options| clone_tree(src, dst, options))
     });
-    let mut report = report.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    let mut report = report.map_err(|error| Failure::of_clone(&error, src))?;
     // As it was given: `@NAME` for a template.
     report.src = src.to_path_buf();
-    delete_trash(&report);
+    // The entry that was replaced, and the leftovers of a reaper that was killed.
+    if report.trash_waits {
+        reaper::start(real_path::parent(&report.dst));
+    }
     if report.spares_wanted {
-        spares::start_refill();
+        reaper::start_background(reaper::REFILL);
     }
     output::note(&wording::clone::sentence(&report));
     wording::clone::attention(&report).iter().for_each(|line| output::warn(line));
@@ -65,7 +65,7 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
 
 /// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.
 fn warn_of_shared_index(path: &Path) {
-    if linked::repository_of(path).is_some() {
+    if repository_of(path).is_some() {
         output::warn(
             "git commands in a copy of a linked worktree change the index and HEAD of the original; \
              `calve worktree add` makes a worktree of its own",
@@ -73,12 +73,18 @@ fn warn_of_shared_index(path: &Path) {
     }
 }
 
-/// Deletes the entry that was replaced, and the leftovers of a reaper that was killed.
-fn delete_trash(report: &CloneReport) {
-    let parent = report.dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if report.trash_waits {
-        reaper::start(parent);
-    }
+/// Returns the repository of the linked worktree at `path`; `None` when `path` is none.
+///
+/// `.git` is a file there, which names a directory that keeps the worktree's index and HEAD; in that one, `commondir` names the
+/// repository (gitrepository-layout(5)).
+fn repository_of(path: &Path) -> Option<PathBuf> {
+    let pointer = path.join(".git");
+    // A FIFO would be waited for.
+    fs_err::symlink_metadata(&pointer).ok().filter(|found| found.is_file() && found.len() < 1 << 16)?;
+    let text = fs_err::read_to_string(pointer).ok()?;
+    let own = path.join(text.trim_end().strip_prefix("gitdir: ")?);
+    let common = fs_err::read_to_string(own.join("commondir")).ok()?;
+    fs_err::canonicalize(own.join(common.trim_end())).ok()
 }
 
 fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {
@@ -94,7 +100,6 @@ fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {
     options.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     options.threads = arguments.threads;
     options.protect = home::protected();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     options.spares = home::spares();
     options

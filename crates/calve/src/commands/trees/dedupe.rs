@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use calve_core::space::{DedupeMode, DedupeOptions, dedupe};
-use calve_core::{CancelToken, Error, Mounts, Progress};
+use calve_core::{CancelToken, Error, Mounts};
 
 use super::space;
 use crate::cli::DedupeArguments;
@@ -20,10 +18,9 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     options.cache = if arguments.no_cache { None } else { cache() };
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.threads = space::threads_of_a_test();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let report = match watched("compared", &options.progress, || dedupe(&arguments.paths, &options)) {
-        Err(Error::Interrupted) => return Err(Failure::Interrupted(INTERRUPTED)),
+        Err(Error::Interrupted) => return Err(Failure::interrupted(INTERRUPTED)),
         other => other?,
     };
     if arguments.json {

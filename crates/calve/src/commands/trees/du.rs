@@ -1,9 +1,8 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use calve_core::space::{DiskUsageOptions, disk_usage};
-use calve_core::{CancelToken, Error, Mounts, Progress};
+use calve_core::{CancelToken, Error, Mounts};
 
 use super::space;
 use crate::cli::DuArguments;
@@ -23,7 +22,6 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
     let mut options = DiskUsageOptions::default();
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.threads = space::threads_of_a_test();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let is_missing = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
     let (missing, paths): (Vec<_>, Vec<_>) =
@@ -32,7 +30,7 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
         output::failure(&Error::Missing(path.clone()).into());
     }
     if paths.is_empty() {
-        return Err(Failure::Reported(FAILED));
+        return Err(Failure::reported(FAILED));
     }
     let usage = watched("looked at", &options.progress, || disk_usage(&paths, &options))?;
     match arguments.json {

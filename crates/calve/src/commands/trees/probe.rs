@@ -6,22 +6,20 @@ use calve_core::report::{FileSystemReport, Offer};
 use calve_core::spares::Spares;
 use calve_core::{ProbeReport, Strategy, probe};
 
-use crate::cli::ProbeArguments;
 use crate::failure::Failure;
-use crate::{home, output, wording};
+use crate::{home, output, real_path, wording};
 use calve_receipt::ProbeReceipt;
 
-pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
-    let dst = arguments.dst.as_ref().unwrap_or(&arguments.src);
-    let mut report = probe(&arguments.src, dst)?;
-    if let Some(offer) = spare_offer(&arguments.src, dst) {
+pub(crate) fn run(src: &Path, dst: &Path, json: bool) -> Result<(), Failure> {
+    let mut report = probe(src, dst)?;
+    if let Some(offer) = spare_offer(src, dst) {
         if offer.refused.is_none() {
             report.chosen = report.chosen.map(|_| offer.strategy);
         }
         report.offers.insert(0, offer);
     }
     // The answer is the result of this command, so it goes to stdout.
-    match arguments.json {
+    match json {
         true => output::json(&ProbeReceipt::new(&report, wording::core::hint)),
         false => output::result(&table(&report)),
     }
@@ -29,8 +27,7 @@ pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
 
 /// Returns whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
 fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
-    let beside = || dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let place = if dst.is_dir() { dst } else { beside() };
+    let place = if dst.is_dir() { dst } else { real_path::parent(dst) };
     Spares::at(home::spares()?.home).offer(src, place).ok()
 }
 

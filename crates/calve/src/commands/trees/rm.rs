@@ -1,25 +1,22 @@
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use calve_core::error::Remedy;
 use calve_core::internal::{ShownPath, check_removable, is_trash, pending_trash};
-use calve_core::{CancelToken, Error, Progress, RemovalWait, RemoveOptions, RemoveReport, remove_tree};
+use calve_core::{CancelToken, Error, RemovalWait, RemoveOptions, RemoveReport, remove_tree};
 
 use crate::cli::RmArguments;
 use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
 use crate::sys::is_root;
 use crate::wording::word;
-use crate::{home, operands, output, reaper};
+use crate::{home, operands, output, real_path, reaper};
 use calve_receipt::human::{duration, entries};
 use calve_receipt::{RemoveReceipts, path as receipt_path};
 
 pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let mut options = RemoveOptions::default();
-    options.wait = if arguments.wait { RemovalWait::Yes } else { RemovalWait::No };
-    options.protect = home::protected();
-    options.progress = Arc::new(Progress::default());
-    options.cancel = cancel.clone();
+    let wait = if arguments.wait { RemovalWait::Yes } else { RemovalWait::No };
+    let (protect, cancel) = (home::protected(), cancel.clone());
+    let options = RemoveOptions { wait, protect, cancel, ..RemoveOptions::default() };
     let mut receipts = RemoveReceipts { removed: Vec::new(), would_remove: arguments.dry_run.then(Vec::new) };
     let mut gone = Vec::new();
     let ended = operands::each(&arguments.paths, |path| match arguments.dry_run {
@@ -44,8 +41,7 @@ fn plan_one(
     gone: &mut Vec<PathBuf>,
     receipts: &mut RemoveReceipts,
 ) -> Result<(), Failure> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let real = parent.canonicalize().map(|parent| parent.join(path.file_name().unwrap_or_default()));
+    let real = real_path::parent(path).canonicalize().map(|parent| parent.join(path.file_name().unwrap_or_default()));
     let real = real.unwrap_or_else(|_| path.to_path_buf());
     let checked = match gone.iter().any(|gone| real.starts_with(gone)) {
         true => Err(Error::Missing(path.to_path_buf())),
@@ -61,7 +57,6 @@ fn plan_one(
     Ok(())
 }
 
-/// Removes one tree and adds it to the receipts.
 fn remove_one(
     path: &Path,
     arguments: &RmArguments,
@@ -70,7 +65,7 @@ fn remove_one(
 ) -> Result<(), Failure> {
     let report = match watched("deleted", &options.progress, || remove_tree(path, options)) {
         Err(Error::Missing(_)) if arguments.force => return Ok(()),
-        Err(Error::Interrupted) => return Err(Failure::Interrupted(UNFINISHED)),
+        Err(Error::Interrupted) => return Err(Failure::interrupted(UNFINISHED)),
         Err(error) => return Err(left_in_trash(path, error)),
         other => other?,
     };
@@ -113,8 +108,9 @@ fn left_in_trash(path: &Path, error: Error) -> Failure {
 
 /// Warns of trash beside the removed tree that an earlier removal could not delete.
 fn warn_of_stuck(report: &RemoveReport) {
-    let parent = report.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for trash in pending_trash(parent).unwrap_or_default().iter().filter(|trash| trash.is_stuck) {
+    for trash in
+        pending_trash(real_path::parent(&report.path)).unwrap_or_default().iter().filter(|trash| trash.is_stuck)
+    {
         let (path, command) = (ShownPath(&trash.path), word(&trash.path));
         output::warn(&format!("`{path}`, removed earlier, could not be deleted; `calve rm --wait {command}` says why"));
     }

@@ -57,7 +57,7 @@ pub(super) fn unreadable(number: u64, first: &SkippedEntry) -> String {
 
 /// Fails, as du(1) does, when some entries could not be read, because the result does not cover them.
 pub(super) fn complete(unreadable: u64) -> Result<(), Failure> {
-    if unreadable == 0 { Ok(()) } else { Err(Failure::Reported(FAILED)) }
+    if unreadable == 0 { Ok(()) } else { Err(Failure::reported(FAILED)) }
 }
 
 pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {

@@ -18,29 +18,29 @@ use crate::cli::spares::{AddArguments, Output, SparesCommand};
 use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
 use crate::wording::word;
-use crate::{home, output, sys};
+use crate::{home, output, reaper, sys};
 
 pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         SparesCommand::Add(arguments) => add(arguments, cancel),
-        SparesCommand::List(arguments) => list(arguments.json),
-        SparesCommand::Refill(arguments) => {
-            let source = arguments.src.as_deref().map(source).transpose()?;
+        SparesCommand::List { json } => list(*json),
+        SparesCommand::Refill { src, output } => {
+            let source = src.as_deref().map(source).transpose()?;
             if let Some(source) = &source {
                 known(store()?.pause(source, false)?, source)?;
             }
-            refill(source, None, &arguments.output, cancel)
+            refill(source, None, output, cancel)
         }
-        SparesCommand::Pause(arguments) => {
-            let source = source(&arguments.src)?;
+        SparesCommand::Pause { src, output } => {
+            let source = source(src)?;
             known(store()?.pause(&source, true)?, &source)?;
-            tell(&RefillReport::default(), Some(&source), &arguments.output)
+            tell(&RefillReport::default(), Some(&source), output)
         }
-        SparesCommand::Remove(arguments) => {
-            let source = source(&arguments.src)?;
+        SparesCommand::Remove { src, output: Output { json: as_json } } => {
+            let source = source(src)?;
             known(store()?.remove(&source, cancel)?, &source)?;
             output::note(&format!("removed the spares of `{}`", ShownPath(source.name())));
-            if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
+            if *as_json { json(&RefillReport::default(), &[]) } else { Ok(()) }
         }
         SparesCommand::Watch => watch(cancel),
     }
@@ -60,26 +60,13 @@ pub(crate) fn store() -> Result<Spares, Failure> {
     Ok(Spares::at(SpareUse::in_home(&home).home))
 }
 
-pub(crate) fn start_refill() {
-    if let Ok(program) = std::env::current_exe() {
-        let _ = calve_core::internal::start_refill(&program);
-    }
-}
-
-/// Starts a process that watches the sources of spares. It ends at once if another one does.
-fn start_watcher() {
-    if let Ok(program) = std::env::current_exe() {
-        let _ = calve_core::internal::start_watcher(&program);
-    }
-}
-
 /// Refills the spares after a clone has started this process: it prints nothing.
 pub(crate) fn refill_in_background(cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     let store = store()?;
     // Before this process gets the lowest priority. Spares are of use without it too.
     if store.want_watcher().unwrap_or(false) {
-        start_watcher();
+        reaper::start_background(reaper::WATCH);
     }
     store.refill(&options(None, Background::Yes, &Arc::default(), cancel))?;
     Ok(())
@@ -109,7 +96,7 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     };
     let set = store.add(&origin, &options)?;
     if arguments.watch {
-        start_watcher();
+        reaper::start_background(reaper::WATCH);
     }
     refill(Some(set.source.clone()), Some(&set), &arguments.output, cancel)
 }

@@ -4,10 +4,7 @@ use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
 use calve_volume::{Error, NewVolume, Problem, VolumePlan, VolumeState, Volumes, WayToRoot};
 
-use crate::cli::volume::{
-    AttachArguments, CreateArguments, DetachArguments, DoctorArguments, GrowArguments, ListArguments, Output,
-    RemoveArguments, VolumeCommand,
-};
+use crate::cli::volume::{CreateArguments, Output, Root, VolumeCommand};
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::{consent, home, output, wording};
 
@@ -19,32 +16,30 @@ pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), F
     let volumes = Volumes::at(&home);
     let done = match command {
         VolumeCommand::Create(arguments) => create(&volumes, arguments),
-        VolumeCommand::List(arguments) => list(&volumes, arguments),
-        VolumeCommand::Attach(arguments) => attach(&volumes, arguments),
-        VolumeCommand::Detach(arguments) => detach(&volumes, arguments),
-        VolumeCommand::Grow(arguments) => grow(&volumes, arguments),
-        VolumeCommand::Remove(arguments) => remove(&volumes, arguments),
-        VolumeCommand::Doctor(arguments) => doctor(&volumes, arguments, cancel),
+        VolumeCommand::List { json } => list(&volumes, *json),
+        VolumeCommand::Attach { name, root, output } => attach(&volumes, name, root, output),
+        VolumeCommand::Detach { name, root, output } => detach(&volumes, name, root, output),
+        VolumeCommand::Grow { name, size, output } => grow(&volumes, name, *size, output),
+        VolumeCommand::Remove { name, yes, output } => remove(&volumes, name, *yes, output),
+        VolumeCommand::Doctor { name, output } => doctor(&volumes, name.as_deref(), output, cancel),
     };
     // A Ctrl-C reaches mkfs.btrfs, mount and sudo too, and interrupts fallocate(2).
     done.map_err(|failure| match cancel.is_cancelled() {
-        true => Failure::Interrupted("run it again: it finishes or removes what this run began"),
+        true => Failure::interrupted("run it again: it finishes or removes what this run began"),
         false => failure,
     })
 }
 
 fn create(volumes: &Volumes, arguments: &CreateArguments) -> Result<(), Failure> {
     let CreateArguments { name, size: bytes, at, sparse, output } = arguments;
-    let mut new = NewVolume::default();
-    new.bytes = *bytes;
-    new.is_sparse = *sparse;
-    new.at = at.as_deref().map(std::path::absolute).transpose()?;
+    let at = at.as_deref().map(std::path::absolute).transpose()?;
+    let new = NewVolume { bytes: *bytes, at, is_sparse: *sparse };
     let listed = volumes.look(volumes.create(name, &new)?)?;
     say(output, || format!("made the volume {name} of {}; mount it: calve volume attach {name}", size(listed.bytes)));
     document(output, vec![receipt(&listed)])
 }
 
-fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
+fn list(volumes: &Volumes, json: bool) -> Result<(), Failure> {
     let mut receipts = Vec::new();
     let mut lines = String::new();
     for name in volumes.names()? {
@@ -65,14 +60,13 @@ fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
         };
         receipts.push(receipt);
     }
-    match arguments.json {
+    match json {
         true => output::json(&VolumesReceipt { volumes: receipts }),
         false => output::result(&lines),
     }
 }
 
-fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure> {
-    let AttachArguments { name, root, output } = arguments;
+fn attach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result<(), Failure> {
     let plan = volumes.attach(name)?;
     if root.print {
         return print(&plan);
@@ -91,8 +85,7 @@ fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure>
     output::path(&listed.volume.mount_point)
 }
 
-fn detach(volumes: &Volumes, arguments: &DetachArguments) -> Result<(), Failure> {
-    let DetachArguments { name, root, output } = arguments;
+fn detach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result<(), Failure> {
     let plan = volumes.detach(name)?;
     if root.print {
         return print(&plan);
@@ -102,9 +95,8 @@ fn detach(volumes: &Volumes, arguments: &DetachArguments) -> Result<(), Failure>
     document(output, vec![receipt(&listed)])
 }
 
-fn grow(volumes: &Volumes, arguments: &GrowArguments) -> Result<(), Failure> {
-    let GrowArguments { name, size: bytes, output } = arguments;
-    volumes.grow(name, *bytes)?;
+fn grow(volumes: &Volumes, name: &str, bytes: u64, output: &Output) -> Result<(), Failure> {
+    volumes.grow(name, bytes)?;
     let mut listed = volumes.look(volumes.find(name)?)?;
     if listed.is_attached {
         listed = carry_out(volumes.attach(name)?, "growing an attached volume")?;
@@ -113,8 +105,7 @@ fn grow(volumes: &Volumes, arguments: &GrowArguments) -> Result<(), Failure> {
     document(output, vec![receipt(&listed)])
 }
 
-fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure> {
-    let RemoveArguments { name, yes, output } = arguments;
+fn remove(volumes: &Volumes, name: &str, yes: bool, output: &Output) -> Result<(), Failure> {
     if !yes {
         let taken = match volumes.find(name) {
             Err(error @ Error::NotFound(_)) => return Err(error.into()),
@@ -122,23 +113,17 @@ fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure>
         };
         let taken =
             taken.map_or_else(|_| String::new(), |listed| format!(", {} on disk", size(listed.allocated_bytes)));
-        let agreed =
-            consent::can_ask() && consent::yes(&format!("Delete the volume {name} with everything in it{taken}?"));
-        if !agreed {
-            let text = format!("the volume `{name}` is still there");
-            return Err(Failure::stated(REFUSED, text, "`--yes` deletes it without asking"));
-        }
+        let question = format!("Delete the volume {name} with everything in it{taken}?");
+        let refused = format!("the volume `{name}` is still there");
+        consent::require(yes, &question, &refused, "`--yes` deletes it without asking")?;
     }
     let freed_bytes = volumes.remove(name)?;
     say(output, || format!("deleted the volume {name}, which took up {}", size(freed_bytes)));
     document(output, Vec::new())
 }
 
-fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let names = match &arguments.name {
-        Some(name) => vec![name.clone()],
-        None => volumes.names()?,
-    };
+fn doctor(volumes: &Volumes, name: Option<&str>, output: &Output, cancel: &CancelToken) -> Result<(), Failure> {
+    let names = name.map_or_else(|| volumes.names(), |name| Ok(vec![name.to_owned()]))?;
     let mut receipts = Vec::new();
     let mut is_well = true;
     for name in names {
@@ -146,7 +131,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
         is_well &= findings.iter().all(|(_, is_repaired)| *is_repaired);
         for (problem, is_repaired) in &findings {
             match is_repaired {
-                true => say(&arguments.output, || format!("{name}: repaired: {problem}")),
+                true => say(output, || format!("{name}: repaired: {problem}")),
                 false => output::error(
                     &format!("the volume `{name}`: {problem}"),
                     Some(&wording::volume::advice(problem, &name)),
@@ -154,7 +139,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
             }
         }
         if findings.is_empty() {
-            say(&arguments.output, || format!("{name}: nothing is wrong"));
+            say(output, || format!("{name}: nothing is wrong"));
         }
         let mut receipt = match volumes.find(&name) {
             Ok(volume) => receipt(&volumes.look(volume)?),
@@ -163,8 +148,8 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
         receipt.problems = findings.iter().map(|(problem, is_repaired)| finding(problem, *is_repaired)).collect();
         receipts.push(receipt);
     }
-    document(&arguments.output, receipts)?;
-    if is_well { Ok(()) } else { Err(Failure::Reported(FAILED)) }
+    document(output, receipts)?;
+    if is_well { Ok(()) } else { Err(Failure::reported(FAILED)) }
 }
 
 /// Looks at a volume, repairs it if that is wanted, and looks again. Returns each problem that it had, and whether that was put right.
@@ -175,13 +160,13 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<(P
         return Ok(before.into_iter().map(|problem| (problem, false)).collect());
     }
     if volumes.look(volumes.find(name)?)?.is_attached {
+        let plan = volumes.attach(name)?;
         // A user who does not agree is told the faults all the same.
-        match carry_out(volumes.attach(name)?, "repairing a volume") {
-            Ok(_) | Err(Failure::Stated { .. }) => {}
-            Err(failure @ Failure::Volume(Error::NotPermitted { .. })) if !cancel.is_cancelled() => {
-                let _ = output::failure(&failure);
+        match way_to_root(&plan).map(|way| plan.carry_out(way)) {
+            Some(Err(error @ Error::NotPermitted { .. })) if !cancel.is_cancelled() => {
+                output::failure(&error.into());
             }
-            Err(failure) => return Err(failure),
+            carried_out => _ = carried_out.transpose()?,
         }
     }
     let after = volumes.examine(name)?;
@@ -191,25 +176,30 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<(P
 
 /// Runs what root has to run, if this is root or the user agrees.
 fn carry_out(plan: VolumePlan<'_>, what: &str) -> Result<VolumeState, Failure> {
+    let Some(way) = way_to_root(&plan) else {
+        let text = format!("{what} needs root");
+        return Err(Failure::stated(REFUSED, text, "run those commands as root, then this one again"));
+    };
+    Ok(plan.carry_out(way)?)
+}
+
+/// Returns how to run the commands of a plan, which may be none. Shows them if this is not root and the user does not agree.
+fn way_to_root(plan: &VolumePlan<'_>) -> Option<Option<WayToRoot>> {
     if plan.commands.is_empty() {
-        return Ok(plan.carry_out(None)?);
+        return Some(None);
     }
-    let way = WayToRoot::here();
     let asked = |way: &WayToRoot| {
         *way == WayToRoot::IsRoot
             || consent::can_ask() && {
-                show(&plan);
+                show(plan);
                 consent::yes(&format!("Run this by {}?", way.program()))
             }
     };
-    match way.filter(asked) {
-        Some(way) => Ok(plan.carry_out(Some(way))?),
-        None => {
-            show(&plan);
-            let text = format!("{what} needs root");
-            Err(Failure::stated(REFUSED, text, "run those commands as root, then this one again"))
-        }
+    let way = WayToRoot::here().filter(asked);
+    if way.is_none() {
+        show(plan);
     }
+    way.map(Some)
 }
 
 fn show(plan: &VolumePlan<'_>) {

@@ -1,10 +1,10 @@
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use calve_core::internal::ShownPath;
 use calve_git::worktree::{self, WorktreeInfo};
 
-use crate::cli::worktree::CdArguments;
 use crate::failure::{Failure, INTERRUPTED, USAGE};
 use crate::real_path::here;
 use crate::{consent, output, sys};
@@ -13,9 +13,9 @@ use crate::{consent, output, sys};
 const FINDERS: [&str; 2] = ["fzf", "sk"];
 const FINDER_OPTIONS: [&str; 4] = ["--delimiter=\t", "--with-nth=2..", "--height=40%", "--reverse"];
 
-pub(crate) fn run(arguments: &CdArguments) -> Result<(), Failure> {
+pub(crate) fn run(what: Option<&PathBuf>) -> Result<(), Failure> {
     let here = here()?;
-    if let Some(what) = &arguments.what {
+    if let Some(what) = what {
         let (_, mut found) = worktree::find_all(&here, std::slice::from_ref(what))?;
         let path = found.pop().transpose()?.unwrap_or_default();
         // The function of the shell reads the path, so that it is not printed on a terminal.
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &CdArguments) -> Result<(), Failure> {
     all.retain(|listed| listed.worktree.is_usable());
     match chosen(&all)? {
         Some(number) => output::path(&all[number].worktree.path),
-        None => Err(Failure::Reported(INTERRUPTED)),
+        None => Err(Failure::reported(INTERRUPTED)),
     }
 }
 

@@ -7,7 +7,7 @@ use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, F
 
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::{output, wording};
+use crate::{output, real_path, wording};
 use calve_receipt::{EscapeFinding, WorktreeCheckReceipt, human, path as receipt_path};
 
 pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -22,7 +22,14 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     let report = escape::audit(&tree, old, &options)?;
     check_named(&arguments.against, &report)?;
     match arguments.json {
-        true => output::json(&document(&tree, &report))?,
+        true => output::json(&WorktreeCheckReceipt {
+            path: receipt_path(&tree),
+            fixed: report.fixed,
+            findings: findings(&report),
+            entries: report.entries,
+            skipped: report.skipped.clone(),
+            elapsed_ms: report.elapsed.into(),
+        })?,
         false => {
             output::result(&report.findings.iter().map(|finding| line(finding, report.fixed)).collect::<String>())?
         }
@@ -31,7 +38,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
         output::warn(&format!("`{}` was not looked at: {}", ShownPath(&skipped.path), skipped.reason));
     }
     output::note(&summary(&tree, &report));
-    if report.left() > 0 { Err(Failure::Reported(FAILED)) } else { Ok(()) }
+    if report.left() > 0 { Err(Failure::reported(FAILED)) } else { Ok(()) }
 }
 
 /// Returns the tree to look at, and the trees that it must not name.
@@ -53,7 +60,7 @@ fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure>
 /// Refuses a tree that is not there and that nothing names: it may be misspelled. One that was moved or deleted can still be named.
 fn check_named(against: &[PathBuf], report: &AuditReport) -> Result<(), Failure> {
     for directory in against.iter().filter(|directory| !directory.is_dir()) {
-        let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let above = real_path::parent(directory);
         let above = fs_err::canonicalize(above).unwrap_or_else(|_| above.to_path_buf());
         let path = std::path::absolute(above.join(directory.file_name().unwrap_or_default()))?;
         if !report.findings.iter().any(|finding| finding.names.starts_with(&path)) {
@@ -84,12 +91,11 @@ fn summary(tree: &Path, report: &AuditReport) -> String {
     if report.findings.is_empty() {
         return format!("nothing in `{tree}` points into another worktree ({looked})");
     }
-    let numbers = [Action::Repaired, Action::Dropped, Action::Reported].map(count);
+    let [repaired, dropped, left] = [Action::Repaired, Action::Dropped, Action::Reported].map(count);
     match report.fixed {
-        true => format!("`{tree}`: {} repaired, {} dropped, {} left ({looked})", numbers[0], numbers[1], numbers[2]),
+        true => format!("`{tree}`: {repaired} repaired, {dropped} dropped, {left} left ({looked})"),
         false => format!(
-            "`{tree}`: {} to repair, {} to drop, {} to look at ({looked}); `calve worktree check --fix` does the first two",
-            numbers[0], numbers[1], numbers[2]
+            "`{tree}`: {repaired} to repair, {dropped} to drop, {left} to look at ({looked}); `calve worktree check --fix` does the first two"
         ),
     }
 }
@@ -103,15 +109,4 @@ pub(super) fn findings(report: &AuditReport) -> Vec<EscapeFinding> {
         hint: wording::git::explanation(finding),
     };
     report.findings.iter().map(one).collect()
-}
-
-fn document(tree: &Path, report: &AuditReport) -> WorktreeCheckReceipt {
-    WorktreeCheckReceipt {
-        path: receipt_path(tree),
-        fixed: report.fixed,
-        findings: findings(report),
-        entries: report.entries,
-        skipped: report.skipped.clone(),
-        elapsed_ms: report.elapsed.into(),
-    }
 }

@@ -1,11 +1,10 @@
-use std::sync::Arc;
+use std::path::Path;
 
 use calve_core::internal::ShownPath;
-use calve_core::{CancelToken, CloneOptions, Progress};
+use calve_core::{CancelToken, CloneOptions};
 use calve_git::environment::{LeasingWorktree, root_of};
 use calve_git::worktree;
 
-use crate::cli::worktree::ConvertArguments;
 use crate::failure::{FAILED, Failure};
 use crate::host::Program;
 use crate::progress_bar::watched;
@@ -14,12 +13,11 @@ use crate::{home, output, reaper};
 use calve_receipt::human::duration;
 use calve_receipt::{WorktreeConvertReceipt, path as receipt_path};
 
-pub(crate) fn run(arguments: &ConvertArguments, cancel: &CancelToken) -> Result<(), Failure> {
+pub(crate) fn run(path: &Path, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = CloneOptions::default();
     options.protect = home::protected();
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
-    let start = here()?.join(&arguments.path);
+    let start = here()?.join(path);
     let former = root_of(&start).and_then(|root| LeasingWorktree::find(&root));
     let converted = watched("cloned", &options.progress, || worktree::convert(&start, &options))?;
     if let Some(trashed) = &converted.trashed {
@@ -36,7 +34,7 @@ pub(crate) fn run(arguments: &ConvertArguments, cancel: &CancelToken) -> Result<
     } else {
         output::note(&format!("`{path}` is a subvolume now, made in {}", duration(converted.elapsed)));
     }
-    if arguments.json {
+    if json {
         output::json(&WorktreeConvertReceipt {
             path: receipt_path(&converted.path),
             converted: !converted.was_one,

@@ -1,5 +1,6 @@
 //! `calve env` and `calve exec`: a worktree's environment.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use calve_git::environment::{EnvFile, LeasedPort, OtherValues, env_file_text};
 use calve_git::worktree::{Worktree, WorktreeInfo};
 use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
 
-use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
+use crate::cli::env::{EnvArguments, EnvFormat};
 use crate::commands::worktree::services;
 use crate::failure::Failure;
 use crate::host::Program;
@@ -33,24 +34,14 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
         return output::json(&EnvironmentReceipt { path: path(root), ports, services });
     }
     let variables = Environment::variables(&ports, &services)?;
-    let file = match arguments.format {
-        EnvFormat::Dotenv => Some(".env"),
-        EnvFormat::Mise => Some("mise.toml"),
-        EnvFormat::Sh | EnvFormat::Fish => None,
+    let [set, to, unset] = match arguments.format {
+        EnvFormat::Shell(words) => words,
+        EnvFormat::File(_) if variables.is_empty() => return Ok(()),
+        EnvFormat::File(name) => return output::result(&env_file_text(name.as_ref(), &variables)),
     };
-    if let Some(file) = file {
-        let text = if variables.is_empty() { String::new() } else { env_file_text(file.as_ref(), &variables) };
-        return output::result(&text);
-    }
-    let line = |(name, value): &(String, String)| match arguments.format {
-        EnvFormat::Fish => format!("set -gx {name} {}\n", quoted(value)),
-        _ => format!("export {name}={}\n", quoted(value)),
-    };
+    let line = |(name, value): &(String, String)| format!("{set}{name}{to}{}\n", quoted(value));
     // The shell may have another worktree's values.
-    let without = |name: String| match arguments.format {
-        EnvFormat::Fish => format!("set -e {name}\n"),
-        _ => format!("unset {name}\n"),
-    };
+    let without = |name: String| format!("{unset}{name}\n");
     let has = |name: &String| variables.iter().any(|(variable, _)| variable == name);
     let missing = configured_variables([&**root]).into_iter().filter(|name| !has(name));
     output::result(&variables.iter().map(line).chain(missing.map(without)).collect::<String>())
@@ -61,7 +52,7 @@ fn quoted(value: &str) -> String {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.to_owned() } else { format!("'{value}'") }
 }
 
-pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<(), Failure> {
+pub(crate) fn exec(line: &[OsString], cancel: &CancelToken) -> Result<(), Failure> {
     let environment = Environment::find(&Program, &real_path::here()?)?;
     let StartedServices { ports, services, started, env_files } = environment.up(&[], cancel)?;
     if !started.is_empty() {
@@ -70,14 +61,14 @@ pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<()
     }
     say_rewritten(&env_files);
     services::lacking_lines(&services).iter().for_each(|line| output::note(line));
-    let mut command = Command::new(&arguments.command[0]);
-    command.args(&arguments.command[1..]);
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]);
     for name in configured_variables([&*environment.root]) {
         command.env_remove(name);
     }
     Address::set_environment_of_all(services.addresses()?, &mut command);
     command.envs(Environment::variables(&ports, &services)?);
-    Err(Failure::not_started(&arguments.command[0], sys::become_command(&mut command)))
+    Err(Failure::not_started(&line[0], sys::become_command(&mut command)))
 }
 
 /// Gives the worktree other ports, and says which, and what to restart.

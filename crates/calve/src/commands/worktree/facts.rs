@@ -16,7 +16,7 @@ const MOST_LINES: usize = 8;
 
 /// The facts about one worktree, the most important first.
 #[derive(Debug, Default)]
-pub(crate) struct Facts(Vec<WorktreeFact>);
+pub(crate) struct Facts(pub(crate) Vec<WorktreeFact>);
 
 impl Facts {
     pub(crate) fn add(&mut self, about: FactSubject, text: impl Into<String>) {
@@ -87,10 +87,6 @@ impl Facts {
             lines.push(last);
         }
         lines
-    }
-
-    pub(crate) fn into_receipts(self) -> Vec<WorktreeFact> {
-        self.0
     }
 }
 

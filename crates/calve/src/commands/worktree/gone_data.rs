@@ -7,14 +7,9 @@ use calve_env::{gone_services, last_root};
 use calve_receipt::{PrunedData, path};
 
 use crate::commands::db;
-use crate::commands::worktree::services;
+use crate::commands::worktree::services::whose;
 use crate::failure::Failure;
 use crate::output;
-
-/// Describes whose the data is, as in "service `db` of `PATH`, which is gone".
-fn whose(service: &Service) -> String {
-    services::whose(service) + ", which is gone"
-}
 
 fn receipt(service: &Service, removed: bool) -> PrunedData {
     let worktree = path(last_root(service));
@@ -28,7 +23,7 @@ pub(super) fn say(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<V
     for service in gone_services(&home, common, going)? {
         match calve_db::is_written(&home, &service) {
             Ok(is_written) if lose_data || !is_written => {
-                output::note(&format!("its data goes too: {}", whose(&service)));
+                output::note(&format!("its data goes too: {}, which is gone", whose(&service)));
                 would_go.push(receipt(&service, false));
             }
             Ok(_) => {}
@@ -52,11 +47,11 @@ pub(super) fn remove(common: &Path, written: LossRule) -> Result<Vec<PrunedData>
         match calve_db::begin_removal(&home, &service.name, written) {
             Ok(removal) => {
                 removal.commit(&home)?;
-                output::note(&format!("removed the data of the {whose}"));
+                output::note(&format!("removed the data of the {whose}, which is gone"));
                 removed.push(receipt(&service, true));
             }
             Err(Error::ServiceWritten { .. }) => output::warn(&format!(
-                "kept the data of the {whose}: it may have changes that are nowhere else; `calve worktree add --data-from {}` gives it to a new \
+                "kept the data of the {whose}, which is gone: it may have changes that are nowhere else; `calve worktree add --data-from {}` gives it to a new \
                  worktree, and `calve worktree prune --lose-data` removes it",
                 service.name
             )),

@@ -4,7 +4,6 @@ use calve_core::internal::ShownPath;
 use calve_git::environment::LeasedPort;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 
-use crate::cli::worktree::ListArguments;
 use crate::commands::worktree::{env, services, up};
 use crate::failure::Failure;
 use crate::real_path::here;
@@ -12,12 +11,12 @@ use crate::wording::fitting::fitting;
 use crate::{output, wording};
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
 
-pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
+pub(crate) fn run(json: bool) -> Result<(), Failure> {
     let all = worktree::list(&here()?)?;
     let ports = env::of_worktrees(&all);
     let services = services::of_worktrees(&all);
     let with_both = all.iter().zip(ports.iter().zip(services));
-    if arguments.json {
+    if json {
         let worktrees = with_both.map(|(listed, (ports, services))| listed_receipt(listed, ports, services)).collect();
         return output::json(&WorktreesReceipt { worktrees });
     }
@@ -49,26 +48,20 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
         (None, Some(head)) => format!("({})", &head[..head.len().min(12)]),
         (None, None) => "(none)".to_owned(),
     };
-    let mut state = Vec::new();
-    if worktree.standing != WorktreeState::Intact {
-        state.push(<&str>::from(&worktree.standing).to_owned());
-    }
-    if worktree.is_unfinished {
-        state.push("unfinished".to_owned());
-    }
-    if worktree.locked.is_some() {
-        state.push("locked".to_owned());
-    }
-    state.extend(listed.maker.iter().map(|maker| format!("by {maker}")));
-    if listed.worktree.provenance.is_untrusted() {
-        state.push("untrusted".to_owned());
-    }
-    if listed.is_dirty == Some(true) {
-        state.push("dirty".to_owned());
-    }
-    for (number, sign) in [(listed.ahead, '+'), (listed.behind, '-')] {
-        state.extend(number.filter(|number| *number > 0).map(|number| format!("{sign}{number}")));
-    }
+    let word = |applies: bool, word: &str| applies.then(|| word.to_owned());
+    let signed =
+        |sign, number: Option<u64>| number.filter(|number| *number > 0).map(|number| format!("{sign}{number}"));
+    let state = [
+        word(worktree.standing != WorktreeState::Intact, (&worktree.standing).into()),
+        word(worktree.is_unfinished, "unfinished"),
+        word(worktree.locked.is_some(), "locked"),
+        listed.maker.as_ref().map(|maker| format!("by {maker}")),
+        word(worktree.provenance.is_untrusted(), "untrusted"),
+        word(listed.is_dirty == Some(true), "dirty"),
+        signed('+', listed.ahead),
+        signed('-', listed.behind),
+    ];
+    let state: Vec<String> = state.into_iter().flatten().collect();
     let age = listed.age.map(age).unwrap_or_default();
     let ports = ports.iter().map(|port| format!("{}:{}", port.name, port.number));
     let services = services.iter().map(|service| {

@@ -21,11 +21,11 @@ use crate::failure::Failure;
 pub(crate) fn run(command: &WorktreeCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         WorktreeCommand::Add(arguments) => add::run(arguments, cancel),
-        WorktreeCommand::Cd(arguments) => cd::run(arguments),
-        WorktreeCommand::List(arguments) => list::run(arguments),
+        WorktreeCommand::Cd { what } => cd::run(what.as_ref()),
+        WorktreeCommand::List { json } => list::run(*json),
         WorktreeCommand::Remove(arguments) => remove::run(arguments, cancel),
         WorktreeCommand::Check(arguments) => check::run(arguments, cancel),
         WorktreeCommand::Prune(arguments) => prune::run(arguments, cancel),
-        WorktreeCommand::Convert(arguments) => convert::run(arguments, cancel),
+        WorktreeCommand::Convert { path, json } => convert::run(path, *json, cancel),
     }
 }

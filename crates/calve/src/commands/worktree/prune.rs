@@ -10,7 +10,7 @@ use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, PrunedDat
 
 use super::{gone_data, remove};
 use crate::cli::worktree::PruneArguments;
-use crate::failure::{Failure, INTERRUPTED, REFUSED};
+use crate::failure::{Failure, INTERRUPTED};
 use crate::host::Program;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
@@ -31,7 +31,9 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     let data = gone_data::say(&gone.common, &gone.entries, arguments.lose_data)?;
     let (found, kept) = if arguments.merged { find_merged(&start, arguments, cancel)? } else { Default::default() };
     // Worktrees that are gone are forgotten unasked, but not if the question about the others is answered with no.
-    let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || asked(found.len())?);
+    let question = format!("Remove {}?", counted(found.len() as u64, "worktree"));
+    let confirmed = || consent::confirm("removing them", &question, "`--yes` removes them; `-n` only lists them");
+    let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || confirmed()?);
     let mut receipt = match (is_agreed, arguments.dry_run) {
         (true, _) => forget(&start, arguments)?,
         (false, true) => receipt_of(&gone, data),
@@ -41,7 +43,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     receipt.merged.extend(found.iter().map(merged_receipt));
     let removed =
         if is_agreed { remove_all(&start, &found, arguments.lose_data, &mut receipt, cancel) } else { Ok(()) };
-    if arguments.json && removed.as_ref().err().is_none_or(|failure| matches!(failure, Failure::Reported(_))) {
+    if arguments.json && removed.as_ref().err().is_none_or(|failure| failure.receipt.is_none()) {
         output::json(&receipt)?;
     }
     removed
@@ -109,9 +111,9 @@ fn find_merged(
             }
             (None, Ok(_)) => None,
         };
-        match refused.as_ref().and_then(Failure::receipt) {
+        match refused.and_then(|failure: Failure| failure.receipt) {
             None => found.push(one),
-            Some(why) => stay.push(kept(&one, &why)),
+            Some(why) => stay.push(kept(&one, *why)),
         }
     }
     let tell = output::prompt_if(!arguments.dry_run && !arguments.yes);
@@ -143,28 +145,19 @@ fn remove_all(
         }
         match remove::merged(start, &one.worktree.path, lose_data, cancel) {
             Ok(()) => receipt.merged[number].removed = true,
-            Err(failure) if failure.code() != INTERRUPTED => {
+            Err(failure) if failure.code != INTERRUPTED => {
                 output::failure(&failure);
-                worst = worst.max(failure.code());
+                worst = worst.max(failure.code);
             }
             Err(failure) => return Err(failure),
         }
     }
-    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+    if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
 }
 
-fn asked(worktrees: usize) -> Result<bool, Failure> {
-    if !consent::can_ask() {
-        let text = "removing them has to be confirmed, and there is no terminal to ask on";
-        return Err(Failure::stated(REFUSED, text, "`--yes` removes them; `-n` only lists them"));
-    }
-    Ok(consent::yes(&format!("Remove {}?", counted(worktrees as u64, "worktree"))))
-}
-
-fn kept(one: &MergedWorktree, why: &ErrorReceipt) -> KeptWorktree {
-    let (reason, hint) = (why.message.clone(), why.hint.clone().unwrap_or_default());
+fn kept(one: &MergedWorktree, why: ErrorReceipt) -> KeptWorktree {
+    let (reason, hint, unsaved) = (why.message, why.hint.unwrap_or_default(), why.unsaved.unwrap_or_default());
     output::note(&format!("kept `{}`: {reason}; {hint}", ShownPath(&one.worktree.path)));
-    let unsaved = why.unsaved.clone().unwrap_or_default();
     KeptWorktree { path: path(&one.worktree.path), reason, hint, unsaved }
 }
 

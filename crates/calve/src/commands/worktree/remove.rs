@@ -1,7 +1,7 @@
 use std::path::Path;
 
+use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_core::{CancelToken, RemovalWait};
 use calve_env::{RemoveOptions, RemovedEnvironment};
 use calve_git::hooks::repository_of;
 use calve_git::worktree::{
@@ -54,11 +54,10 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
 
 /// Removes a worktree as `calve worktree remove PATH` does, with `--lose-data` if `lose_data` says so.
 pub(super) fn merged(start: &Path, path: &Path, lose_data: bool, cancel: &CancelToken) -> Result<(), Failure> {
-    let what = vec![path.to_path_buf()];
-    let arguments = RemoveWorktreeArguments { what, lose_data, ..RemoveWorktreeArguments::default() };
+    let arguments = RemoveWorktreeArguments { lose_data, ..RemoveWorktreeArguments::default() };
     let mut options = options(&arguments, cancel)?;
     options.worktree.start = start.to_path_buf();
-    options.worktree.what = arguments.what.first().cloned();
+    options.worktree.what = Some(path.to_path_buf());
     // About all that are merged, the user was asked once.
     remove_one(&options, &arguments, None, false).map(|_| ())
 }
@@ -73,7 +72,6 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
         (_, true) => BranchFate::DeletedIfMerged,
         _ => BranchFate::Stays,
     };
-    worktree.remove.wait = RemovalWait::No;
     worktree.remove.protect = home::protected();
     worktree.remove.cancel = cancel.clone();
     let consent = consent::to_hooks(arguments.no_hooks, arguments.yes);
@@ -186,12 +184,12 @@ pub(super) fn say_kept(kept: &KeptFiles) {
 
 /// Returns the error for a failure after the directory was removed. It also says where the ignored files are, in case only it is read.
 fn half_done(removed: &WorktreeRemoveReport, failure: Failure) -> Failure {
-    let Some(why) = failure.receipt() else { return failure };
+    let Some(why) = failure.receipt else { return failure };
     let kept = removed.kept.as_ref();
     let kept = kept.map(|kept| format!(" (its ignored files are in `{}`)", ShownPath(&kept.directory)));
     let path = ShownPath(&removed.path);
     let text = format!("`{path}` is gone{}, but not all that belongs to it: {}", kept.unwrap_or_default(), why.message);
-    Failure::stated(failure.code(), text, why.hint.unwrap_or_else(|| "`calve worktree prune` forgets the rest".into()))
+    Failure::stated(failure.code, text, why.hint.unwrap_or_else(|| "`calve worktree prune` forgets the rest".into()))
 }
 
 /// Names a branch that goes, as in "`x` (was 63e454a, 1 commit that no other branch has)".

@@ -6,9 +6,9 @@ use calve_env::{DataOrigin, Services, last_root};
 use calve_git::worktree::WorktreeInfo;
 use calve_receipt::ServiceReceipt;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, with_hint};
 use crate::host::Program;
-use crate::{output, wording};
+use crate::output;
 
 /// Says where the data comes from that was cloned now. `None` if none was.
 pub(crate) fn origins_line(services: &Services<'_>) -> Option<String> {
@@ -35,8 +35,7 @@ fn origin_text(origin: &DataOrigin) -> String {
 
 pub(crate) fn lacking_lines(services: &Services<'_>) -> Vec<String> {
     let line = |(name, error): &(String, calve_env::Error)| {
-        let hint = wording::env::hint_of(error).map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("warning: the service `{name}` has no data: {error}{hint}")
+        format!("warning: the service `{name}` has no data: {}", with_hint(error))
     };
     services.lacking.iter().map(line).collect()
 }

@@ -8,10 +8,10 @@ use calve_env::{Environment, Services, StartedServices};
 use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServiceState, ServicesReceipt, path};
 
-use crate::cli::services::{DownArguments, LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
+use crate::cli::services::{DownArguments, ResetServiceArguments, ServicesArguments};
 use crate::commands::db;
 use crate::commands::worktree::{env, services};
-use crate::failure::{Failure, REFUSED};
+use crate::failure::Failure;
 use crate::host::Program;
 use crate::{consent, output, real_path};
 
@@ -50,25 +50,23 @@ pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<()
 pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let environment = here()?;
     let may_lose = |name: &str| {
-        if arguments.yes || consent::can_ask() && consent::yes(&format!("Lose what was written to `{name}` here?")) {
-            return Ok(());
-        }
-        let text = format!("the data of the service `{name}` may have been written to");
-        Err(Failure::stated(REFUSED, text, "`--yes` puts it back to its template all the same"))
+        let question = format!("Lose what was written to `{name}` here?");
+        let refused = format!("the data of the service `{name}` may have been written to");
+        consent::require(arguments.yes, &question, &refused, "`--yes` puts it back to its template all the same")
     };
     let (services, reset) = environment.reset(arguments.service.as_deref(), may_lose, cancel)?;
     output::note(&format!("reset `{reset}`"));
     finish(&environment.root, &services, arguments.json)
 }
 
-pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
+pub(crate) fn status(json: bool) -> Result<(), Failure> {
     let environment = here()?;
     let services = environment.services()?;
     let receipts = services.measured()?;
     if let Ok(home) = db::home::unswept_home() {
         db::home::warn_of_unreadable(&home)?;
     }
-    if arguments.json {
+    if json {
         return output::json(&ServicesReceipt { path: path(&environment.root), services: receipts });
     }
     if services.is_empty() {
@@ -92,11 +90,8 @@ pub(crate) fn taken(service: &ServiceReceipt) -> Option<String> {
     (!both.is_empty()).then(|| both.join(", "))
 }
 
-pub(crate) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
-    let services = here()?.services()?;
-    // Clients choose part of what is in it.
-    let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
-    output::result(&services.log(arguments.service.as_deref())?.chars().filter(is_plain).collect::<String>())
+pub(crate) fn logs(service: Option<&str>) -> Result<(), Failure> {
+    output::log(&here()?.services()?.log(service)?)
 }
 
 fn here() -> Result<Environment<'static>, Failure> {

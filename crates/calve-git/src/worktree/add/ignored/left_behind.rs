@@ -6,7 +6,6 @@ use calve_core::options::Decision;
 use calve_core::report::SkipReason;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct LeftEntry {
     /// Relative to the worktree.
     pub path: PathBuf,
@@ -14,7 +13,6 @@ pub struct LeftEntry {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum LeftBehindReason {
     /// It belongs to a running program.
     Runtime,

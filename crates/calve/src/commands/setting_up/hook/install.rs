@@ -6,7 +6,7 @@ use calve_git::environment::root_of;
 use similar::TextDiff;
 
 use crate::cli::hook::InstallArguments;
-use crate::failure::{FAILED, Failure, REFUSED};
+use crate::failure::{FAILED, Failure};
 use crate::{consent, output};
 
 pub(crate) fn run(arguments: &InstallArguments, direction: Direction) -> Result<(), Failure> {
@@ -16,7 +16,8 @@ pub(crate) fn run(arguments: &InstallArguments, direction: Direction) -> Result<
     let tell = output::prompt_if(!arguments.yes && !arguments.dry_run);
     changes.iter().for_each(|change| show(&root, change, tell));
     if changes.iter().any(|change| is_work(&change)) && !arguments.dry_run {
-        agree(arguments, direction)?;
+        let word = if direction == Direction::Install { "installed" } else { "uninstalled" };
+        consent::require(arguments.yes, "Write this?", &format!("nothing was {word}"), "`--yes` does not ask")?;
         for change in changes.iter().filter(is_work) {
             apply(&root, change)?;
             output::note(&match change.outcome {
@@ -26,14 +27,6 @@ pub(crate) fn run(arguments: &InstallArguments, direction: Direction) -> Result<
         }
     }
     left_alone(&changes)
-}
-
-fn agree(arguments: &InstallArguments, direction: Direction) -> Result<(), Failure> {
-    if arguments.yes || consent::can_ask() && consent::yes("Write this?") {
-        return Ok(());
-    }
-    let word = if direction == Direction::Install { "installed" } else { "uninstalled" };
-    Err(Failure::stated(REFUSED, format!("nothing was {word}"), "`--yes` does not ask"))
 }
 
 fn show(root: &Path, change: &FileChange, tell: fn(&str)) {

@@ -16,7 +16,7 @@ use calve_git::hooks::{Hook, repository_of};
 use calve_git::{Config, provenance_of, trust_commit};
 use serde_json::Value;
 
-use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
+use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::host::Program;
 use crate::{consent, output};
@@ -25,9 +25,9 @@ pub(crate) fn run(command: &HookCommand, cancel: &CancelToken) -> Result<(), Fai
     match command {
         HookCommand::Install(arguments) => install::run(arguments, Direction::Install),
         HookCommand::Uninstall(arguments) => install::run(arguments, Direction::Uninstall),
-        HookCommand::WorktreeSetup(arguments) => setup::run(arguments, cancel),
+        HookCommand::WorktreeSetup { maker, from } => setup::run(maker, from.as_ref(), cancel),
         HookCommand::WorktreeCreate(arguments) => worktree_create(arguments, cancel),
-        HookCommand::WorktreeRemove(arguments) => worktree_remove(arguments),
+        HookCommand::WorktreeRemove { force } => worktree_remove(*force),
         HookCommand::Approve(arguments) => approve(arguments),
     }
 }
@@ -67,15 +67,8 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
     let base = field(&question, &["base_commit", "base_ref", "source_ref"]);
     let mut add = calve(&place, "add")?;
-    add.arg(format!("--for-agent={}", arguments.maker));
-    if let Some(base) = base {
-        add.arg(format!("--base={base}"));
-    }
-    for (wanted, flag) in [(arguments.no_hooks, "--no-hooks"), (arguments.yes, "--yes")] {
-        if wanted {
-            add.arg(flag);
-        }
-    }
+    add.arg(format!("--for-agent={}", arguments.maker)).args(base.map(|base| format!("--base={base}")));
+    add.args(arguments.no_hooks.then_some("--no-hooks")).args(arguments.yes.then_some("--yes"));
     if cancel.is_cancelled() {
         return Err(calve_git::Error::Interrupted.into());
     }
@@ -83,7 +76,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
     Err(crate::sys::become_command(add.arg("--").arg(&branch)).into())
 }
 
-fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
+fn worktree_remove(force: bool) -> Result<(), Failure> {
     let question = question()?;
     let path = PathBuf::from(required(&question, &["worktree_path", "path"])?);
     if !path.is_absolute() {
@@ -94,10 +87,7 @@ fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
     let worktrees = calve_git::escape::worktrees_of(&path)?;
     let place = worktrees.others.iter().find(|place| place.is_dir()).unwrap_or(&path);
     let mut remove = calve(place, "remove")?;
-    if arguments.force {
-        remove.arg("--force");
-    }
-    finished(remove.arg("--").arg(&path))?;
+    finished(remove.args(force.then_some("--force")).arg("--").arg(&path))?;
     output::path(&path)
 }
 
@@ -130,7 +120,7 @@ fn finished(command: &mut Command) -> Result<(), Failure> {
     if status.success() {
         return Ok(());
     }
-    Err(Failure::Reported(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)))
+    Err(Failure::reported(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)))
 }
 
 fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
@@ -169,15 +159,9 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
             output::note(&format!("the {title} is approved"));
             continue;
         }
-        if arguments.yes {
-            consent::show(hook, &text, output::note);
-        } else if !consent::can_ask() || !consent::ask(hook, &text) {
-            if !consent::can_ask() {
-                consent::show(hook, &text, output::prompt);
-            }
-            let hint = "run it on a terminal and answer `y`, or give `--yes`";
-            return Err(Failure::stated(REFUSED, format!("the {title} is not approved"), hint));
-        }
+        consent::show(hook, &text, output::prompt_if(!arguments.yes));
+        let hint = "run it on a terminal and answer `y`, or give `--yes`";
+        consent::require(arguments.yes, consent::MAY_RUN, &format!("the {title} is not approved"), hint)?;
         approvals.add(&repository, hook, &text).map_err(approvals_failed)?;
         output::note(&format!("the {title} is approved"));
     }

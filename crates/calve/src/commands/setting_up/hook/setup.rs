@@ -1,34 +1,31 @@
-use calve_core::CancelToken;
+use std::path::PathBuf;
+
 use calve_core::internal::ShownPath;
+use calve_core::{CancelToken, CloneOptions};
 use calve_env::OwnParts;
 use calve_git::escape::Action;
 use calve_git::worktree::{AddOptions, FillReport, LeftBehindReason};
 use calve_receipt::{FactSubject, human};
 
-use crate::cli::hook::WorktreeSetupArguments;
 use crate::commands::worktree::dependencies;
 use crate::commands::worktree::facts::{Facts, UNTRUSTED};
 use crate::failure::Failure;
 use crate::host::Program;
 use crate::{home, output, real_path, wording};
 
-pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let mut options = AddOptions::default();
-    options.start = real_path::here()?;
-    options.from.clone_from(&arguments.from);
-    options.clone.spares = home::spares();
-    options.clone.cancel = cancel.clone();
+pub(crate) fn run(maker: &str, from: Option<&PathBuf>, cancel: &CancelToken) -> Result<(), Failure> {
+    let clone = CloneOptions { spares: home::spares(), cancel: cancel.clone(), ..CloneOptions::default() };
+    let options = AddOptions { start: real_path::here()?, from: from.cloned(), clone, ..AddOptions::default() };
     let mut say = |filled: &FillReport, own: &OwnParts<'_>| {
         let mut facts = Facts::default();
         describe(filled, &mut facts);
         facts.own_parts(&filled.path, &filled.donor, own);
         facts.say();
     };
-    let path = calve_env::set_up(&Program, &options, &arguments.maker, &mut say, cancel)?;
+    let path = calve_env::set_up(&Program, &options, maker, &mut say, cancel)?;
     output::path(&path)
 }
 
-/// Adds what was carried to the facts about the worktree.
 fn describe(filled: &FillReport, facts: &mut Facts) {
     let repaired = filled.audit.findings.iter().filter(|found| found.action != Action::Reported).count();
     let carried = human::entries(filled.untracked.carried.len() as u64);

@@ -1,5 +1,5 @@
 use super::completions;
-use crate::cli::setting_up::{ShellInitArguments, WithFunctions};
+use crate::cli::setting_up::WithFunctions;
 use crate::failure::Failure;
 use crate::output;
 
@@ -7,16 +7,16 @@ use crate::output;
 const POSIX: &str = include_str!("calve.sh");
 const FISH: &str = include_str!("calve.fish");
 
-pub(crate) fn run(arguments: &ShellInitArguments) -> Result<(), Failure> {
-    let (wrapper, shell) = match arguments.shell {
+pub(crate) fn run(shell: WithFunctions) -> Result<(), Failure> {
+    let (wrapper, name) = match shell {
         WithFunctions::Bash => (POSIX, "bash"),
         WithFunctions::Zsh => (POSIX, "zsh"),
         WithFunctions::Fish => (FISH, "fish"),
     };
-    let registration = completions::registration(shell)?.unwrap_or_default();
+    let registration = completions::registration(name)?.unwrap_or_default();
     let registration = String::from_utf8_lossy(&registration);
     // Before `compinit`, zsh has nothing to register with.
-    let registration = match arguments.shell {
+    let registration = match shell {
         WithFunctions::Zsh => format!("if (( $+functions[compdef] )); then\n{}\nfi\n", registration.trim()),
         _ => registration.into_owned(),
     };

@@ -29,10 +29,7 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
     loop {
         let cancel = sys::interrupt::listen_again()?;
         output::prompt("apply it, keep a copy, show the diff, or discard it? [a/k/d/n]");
-        let Some(answer) = answers.line()? else {
-            output::note("discarded");
-            return Ok(Ok(()));
-        };
+        let answer = answers.line()?.unwrap_or_else(|| "no".to_owned());
         match answer.trim().to_ascii_lowercase().as_str() {
             "a" | "apply" => match copy.overlay.apply(&copy.changes, base, &cancel) {
                 Ok(()) => {
@@ -41,19 +38,20 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
                 }
                 Err(error @ Error::Private(PrivateError::ChangedSinceShown(_))) => {
                     output::note(&error.to_string());
-                    if let Err(error) = list_again(copy) {
-                        set_aside(copy);
-                        return Ok(Err(error.into()));
+                    match copy.overlay.changes(ChangesUse::Apply) {
+                        Ok(changes) => copy.changes = changes,
+                        Err(error) => {
+                            set_aside(copy);
+                            return Ok(Err(error.into()));
+                        }
                     }
                     output::note(&summary(&copy.changes));
                 }
                 Err(error) => {
-                    let is_kept = keep_beside(copy, &error);
-                    let failure = Failure::from(error);
-                    if is_kept {
-                        return Ok(Err(failure));
+                    if keep_beside(copy, &error) {
+                        return Ok(Err(error.into()));
                     }
-                    output::failure(&failure);
+                    output::failure(&error.into());
                 }
             },
             "k" | "keep" if keep_where_asked(copy, &answers, &cancel)? => return Ok(Ok(())),
@@ -77,11 +75,6 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
             answers = Answers::new()?;
         }
     }
-}
-
-fn list_again(copy: &mut PrivateCopy) -> Result<(), Error> {
-    copy.changes = copy.overlay.changes(ChangesUse::Apply)?;
-    Ok(())
 }
 
 /// Asks where to keep the copy, and does. Returns false if there is no answer that will do.

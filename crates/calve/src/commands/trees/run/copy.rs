@@ -32,17 +32,14 @@ pub(super) fn summary(changes: &Changes) -> String {
         return if changes.are_of_times() { "only times changed" } else { "nothing changed" }.into();
     }
     let mut text = format!("{} changed, {} new, {} deleted", counted(changed, "file"), count(new), count(deleted));
-    match directories {
-        0 => {}
-        1 => text += "; 1 directory",
-        more => text += &format!("; {} directories", count(more)),
+    if directories > 0 {
+        text += &format!("; {}", counted(directories, "directory"));
     }
     text
 }
 
 pub(super) fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &CancelToken) -> Result<CloneReport, Error> {
-    let mut options = CloneOptions::default();
-    options.cancel = cancel.clone();
+    let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
     let report = overlay.keep(dst, &options)?;
     wording::clone::attention(&report).iter().for_each(|line| output::warn(line));
     Ok(report)

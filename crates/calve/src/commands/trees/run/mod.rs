@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         None => {}
     }
     discarded?;
-    if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) }
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }
 
 fn asks(arguments: &RunArguments) -> bool {
@@ -87,18 +87,13 @@ fn contained(
     if cancel.is_cancelled() {
         return Err(Error::Interrupted.into());
     }
-    let error = match sys::run_command(command) {
-        Ok(status) => return Ok(status),
-        Err(error) => error,
-    };
-    Err(match refused.reason(command, error) {
+    Ok(sys::run_command(command).map_err(|error| match refused.reason(command, error) {
         Error::Private(PrivateError::NotStarted { program, source }) => {
             let source = sys::without_closed_directories(&program, source);
             Error::from(PrivateError::NotStarted { program, source })
         }
         refused => refused,
-    }
-    .into())
+    })?)
 }
 
 /// Says it where it took seconds.

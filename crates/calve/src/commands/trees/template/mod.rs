@@ -1,13 +1,12 @@
 pub(crate) mod registry;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use calve_core::error::TemplateError;
 use calve_core::internal::ShownPath;
 use calve_core::spares::SpareSource;
 use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
-use calve_core::{CancelToken, Error, Progress};
+use calve_core::{CancelToken, Error};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
     ListedTemplate, TemplateCreateReceipt, TemplateReceipt, TemplateRemoveReceipt, TemplateState,
@@ -15,10 +14,7 @@ use calve_receipt::{
 };
 
 use super::spares;
-use crate::cli::template::{
-    CreateArguments, ListArguments, MakeOptions, RefreshArguments, RemoveArguments, ShowArguments, TemplateCommand,
-    VerifyArguments,
-};
+use crate::cli::template::{MakeOptions, TemplateCommand};
 use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
 use crate::reaper::clear_away;
@@ -29,26 +25,22 @@ pub(crate) fn run(command: &TemplateCommand, cancel: &CancelToken) -> Result<(),
     let templates = Templates::open(&home);
     clear_away(&templates.sweep()?);
     match command {
-        TemplateCommand::Create(arguments) => create(&templates, arguments, cancel),
-        TemplateCommand::List(arguments) => list(&templates, arguments),
-        TemplateCommand::Show(arguments) => show(&templates, arguments),
-        TemplateCommand::Verify(arguments) => verify(&templates, arguments, cancel),
-        TemplateCommand::Refresh(arguments) => refresh(&templates, arguments, cancel),
-        TemplateCommand::Remove(arguments) => remove(&templates, arguments, cancel),
+        TemplateCommand::Create { name, source, options } => {
+            make(options, cancel, |options| templates.create(name, source, options))
+        }
+        TemplateCommand::List { json } => list(&templates, *json),
+        TemplateCommand::Show { name, json } => show(&templates, name, *json),
+        TemplateCommand::Verify { name, json } => verify(&templates, name, *json, cancel),
+        TemplateCommand::Refresh { name, source, options } => {
+            if source.is_none() {
+                has_a_source(&templates.find(name)?)?;
+            }
+            make(options, cancel, |options| templates.refresh(name, source.as_deref(), options))
+        }
+        TemplateCommand::Remove { names, json } => remove(&templates, names, *json, cancel),
         TemplateCommand::Push(arguments) => registry::push(&templates, arguments, cancel),
         TemplateCommand::Pull(arguments) => registry::pull(&templates, arguments, cancel),
     }
-}
-
-fn create(templates: &Templates, arguments: &CreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    make(&arguments.options, cancel, |options| templates.create(&arguments.name, &arguments.source, options))
-}
-
-fn refresh(templates: &Templates, arguments: &RefreshArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    if arguments.source.is_none() {
-        has_a_source(&templates.find(&arguments.name)?)?;
-    }
-    make(&arguments.options, cancel, |options| templates.refresh(&arguments.name, arguments.source.as_deref(), options))
 }
 
 fn has_a_source(template: &Template) -> Result<(), Failure> {
@@ -73,7 +65,6 @@ fn make(
     let mut options = TemplateOptions::default();
     options.exclude.clone_from(&given.exclude);
     options.at.clone_from(&given.at);
-    options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let started = Instant::now();
     let created = watched("cloned", &options.progress, || make(&options))?;
@@ -86,7 +77,7 @@ fn make(
     if given.json { output::json(&TemplateCreateReceipt::new(&created, started.elapsed())) } else { Ok(()) }
 }
 
-fn list(templates: &Templates, arguments: &ListArguments) -> Result<(), Failure> {
+fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
     let mut listed = Vec::new();
     for (name, found) in templates.list()? {
         let template = match found {
@@ -98,7 +89,7 @@ fn list(templates: &Templates, arguments: &ListArguments) -> Result<(), Failure>
         let state = template.as_ref().map_or(TemplateState::Damaged, |template| state(templates, template));
         listed.push(ListedTemplate { name, state, template });
     }
-    if arguments.json {
+    if json {
         return output::json(&TemplatesReceipt { templates: listed });
     }
     let widest = listed.iter().map(|one| one.name.len()).max().unwrap_or(0);
@@ -116,10 +107,10 @@ fn state(templates: &Templates, template: &Template) -> TemplateState {
     TemplateState::from_check(&templates.check(template))
 }
 
-fn show(templates: &Templates, arguments: &ShowArguments) -> Result<(), Failure> {
-    let template = templates.find(&arguments.name)?;
+fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
+    let template = templates.find(name)?;
     let state = state(templates, &template);
-    if arguments.json {
+    if json {
         return output::json(&TemplateReceipt { template: &template, state });
     }
     let mut text = String::new();
@@ -139,11 +130,11 @@ fn show(templates: &Templates, arguments: &ShowArguments) -> Result<(), Failure>
     output::result(&text)
 }
 
-fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &CancelToken) -> Result<(), Failure> {
+fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let started = Instant::now();
-    let verification = templates.verify(&arguments.name, cancel)?;
+    let verification = templates.verify(name, cancel)?;
     let elapsed = started.elapsed();
-    if arguments.json {
+    if json {
         output::json(&TemplateVerifyReceipt {
             name: &verification.template.name,
             key: &verification.template.key,
@@ -154,7 +145,7 @@ fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &CancelTok
     } else {
         output::result(&verification.differences.iter().map(difference_line).collect::<String>())?;
     }
-    let (name, number) = (&arguments.name, entries(verification.entries));
+    let number = entries(verification.entries);
     if verification.differences.is_empty() {
         output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
         return Ok(());
@@ -173,9 +164,9 @@ fn difference_line(difference: &Difference) -> String {
     format!("{:<10} {}{detail}\n", difference.what.code(), ShownPath(&difference.path))
 }
 
-fn remove(templates: &Templates, arguments: &RemoveArguments, cancel: &CancelToken) -> Result<(), Failure> {
+fn remove(templates: &Templates, names: &[String], json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let mut removed = TemplateRemoveReceipt { names: Vec::new() };
-    let ended = operands::each(&arguments.names, |name| {
+    let ended = operands::each(names, |name| {
         // Both may be on a file system that is not mounted.
         templates.check_removable(name)?;
         spares::store()?.remove(&SpareSource::Template(name.clone()), cancel)?;
@@ -184,7 +175,7 @@ fn remove(templates: &Templates, arguments: &RemoveArguments, cancel: &CancelTok
         removed.names.push(name.clone());
         Ok(())
     })?;
-    if arguments.json {
+    if json {
         output::json(&removed)?;
     }
     ended

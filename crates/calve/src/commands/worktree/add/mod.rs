@@ -17,11 +17,11 @@ use crate::commands::trees::spares;
 use crate::commands::worktree::dependencies;
 use crate::commands::worktree::env;
 use crate::commands::worktree::facts::Facts;
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure, REFUSED, ToFailure as _};
 use crate::host::Program;
 use crate::progress_bar::Watch;
 use crate::wording::{self, word};
-use crate::{consent, home, output, real_path};
+use crate::{consent, home, output, real_path, reaper};
 use calve_receipt::{
     CloneReceipt, EnvFileReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, SkippedEntry, TrackedFiles,
     TrackedPlan, WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
@@ -48,10 +48,9 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
 /// Says what there is after a failure, and returns it.
 fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) -> Failure {
     earlier.into_iter().for_each(|error| _ = output::failure(&error.into()));
-    let failure = Failure::from(*error);
     match rest {
-        AddRest::Nothing => failure,
-        AddRest::TakenBack(taken_back) => say_taken_back(failure, *taken_back),
+        AddRest::Nothing => error.to_failure(),
+        AddRest::TakenBack(taken_back) => say_taken_back(*error, *taken_back),
         AddRest::Worktree { path, lacks_hook } => {
             if lacks_hook {
                 output::warn(&format!(
@@ -63,7 +62,7 @@ fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) ->
             if !is_json && path.exists() {
                 let _ = output::path(&path);
             }
-            failure
+            error.to_failure()
         }
     }
 }
@@ -95,7 +94,7 @@ impl AddSteps for Steps<'_> {
         // The next spare takes both processors and the disk from whoever waits for this worktree.
         let proposed = spares::keep_requested(added);
         if added.files.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
-            spares::start_refill();
+            reaper::start_background(reaper::REFILL);
         }
         added.elapsed = self.started.elapsed();
         lines::describe(added, self.arguments.detach, self.facts);
@@ -118,7 +117,7 @@ fn plan(options: &AddOptions, arguments: &AddArguments) -> Result<(), Failure> {
 }
 
 /// Says what became of the worktree of an agent that could not be finished.
-fn say_taken_back(failure: Failure, taken_back: TakenBack) -> Failure {
+fn say_taken_back(error: calve_env::Error, taken_back: TakenBack) -> Failure {
     let hint = match taken_back {
         TakenBack::Removed { worktree, unfinished } => {
             worktree.kept.iter().for_each(super::remove::say_kept);
@@ -133,11 +132,12 @@ fn say_taken_back(failure: Failure, taken_back: TakenBack) -> Failure {
             word(&path)
         ),
     };
-    match failure {
-        Failure::Stated { text, code, .. } => Failure::stated(code, text, hint),
+    match error {
+        calve_env::Error::Failed { text, .. } => Failure::stated(FAILED, text, hint),
+        calve_env::Error::Refused { text, .. } => Failure::stated(REFUSED, text, hint),
         other => {
             output::warn(&hint);
-            other
+            other.into()
         }
     }
 }
@@ -155,7 +155,6 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     worktree.trust = if arguments.trust { Trust::Yes } else { Trust::No };
     worktree.clone.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     worktree.clone.spares = home::spares();
-    worktree.clone.progress = Arc::new(Progress::default());
     worktree.clone.cancel = cancel.clone();
     Ok(AddOptions {
         worktree,
@@ -216,7 +215,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         escapes: super::check::findings(&files.audit),
         post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
-        facts: facts.into_receipts(),
+        facts: facts.0,
         clone: CloneReceipt { report: files.clone.clone() },
         elapsed_ms: report.elapsed.into(),
     })

@@ -29,7 +29,6 @@ use installers::Installer;
 
 /// A directory of dependencies in a new worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Dependency {
     /// Relative to the worktree.
     pub path: PathBuf,
