@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
@@ -118,11 +118,11 @@ pub(crate) enum WatchEventKind {
     Overflow,
 }
 
-pub(crate) struct WatchEvent<'a> {
+pub(crate) struct WatchEvent {
     pub(crate) watch: i32,
     pub(crate) happening: WatchEventKind,
     pub(crate) is_directory: bool,
     /// The number that both ends of a move have.
     pub(crate) cookie: u32,
-    pub(crate) name: Option<&'a CStr>,
+    pub(crate) name: Option<CString>,
 }
