@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use calve_core::internal::ShownPath;
-use calve_git::remote::{
-    FetchReport, GitCloneReport, Notice, PlannedFetch, Property, Recipe, Tip, Traffic, Verdict,
-};
+use calve_git::remote::{FetchReport, GitCloneReport, Notice, PlannedFetch, Property, Recipe, Tip, Traffic, Verdict};
 
 use crate::wording;
 use calve_receipt::human::{counted, size};
