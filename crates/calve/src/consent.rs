@@ -38,7 +38,7 @@ pub(crate) fn require(is_given: bool, question: &str, refused: &str, hint: &str)
     }
 }
 
-/// Asks, or fails if nobody can answer.
+/// Asks, or fails without a terminal.
 pub(crate) fn confirm(what: &str, question: &str, hint: &str) -> Result<bool, Failure> {
     if !can_ask() {
         let text = format!("{what} has to be confirmed, and there is no terminal to ask on");

@@ -141,7 +141,7 @@ impl<'a> Mover<'a> {
         Ok(MovedBytes { written, short: written < size, ..MovedBytes::default() })
     }
 
-    /// Writes what `read` gives for this range of the file, as far as it gives anything. Returns the position of the end.
+    /// Writes what `read` gives for this range of the file, until it gives nothing. Returns the position of the end.
     fn copy_range(
         &mut self,
         dst: BorrowedFd<'_>,

@@ -102,7 +102,7 @@ fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut S
     Ok(files)
 }
 
-/// Clones a directory into the staged tree, as far as the rules allow.
+/// Clones those parts of a directory into the staged tree that the rules allow.
 fn clone_part(
     staged: &mut StagedTree<'_>,
     src: &Path,

@@ -73,7 +73,7 @@ fn warn_of_shared_index(path: &Path) {
     }
 }
 
-/// Returns the repository of the linked worktree at `path`; `None` when `path` is none.
+/// Returns the repository of the linked worktree at `path`; `None` for any other path.
 ///
 /// `.git` is a file there, which names a directory that keeps the worktree's index and HEAD; in that one, `commondir` names the
 /// repository (gitrepository-layout(5)).
