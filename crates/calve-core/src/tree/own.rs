@@ -107,7 +107,7 @@ impl OwnDirectory {
         Ok(was_there)
     }
 
-    /// Makes what was made, renamed and removed in the directory last.
+    /// Writes entries that were made, renamed and removed in the directory to the disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         sys::sync_file(self.as_fd()).io(Operation::Sync, &self.path)
     }
