@@ -30,6 +30,7 @@ pub trait Host {
     /// Returns Calve's home, or the reason why it is unknown.
     fn home(&self) -> std::result::Result<PathBuf, &'static str>;
 
+    /// Returns the user's directory for sockets.
     fn runtime_directory(&self) -> Option<PathBuf>;
 
     fn supervisor(&self) -> io::Result<[PathBuf; 2]>;
@@ -58,6 +59,7 @@ pub trait Host {
     fn report(&self, event: Event<'_>);
 }
 
+/// Returns where servers, templates and data are.
 pub fn database_home(host: &dyn Host) -> Result<Home> {
     let directory = host.home().map_err(|why| Error::failed(why, Remedy::SetHome))?;
     Ok(Home::new(&directory, host.runtime_directory().as_deref()))

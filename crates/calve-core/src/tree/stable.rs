@@ -360,7 +360,8 @@ pub(crate) fn check_frozen(
 pub(crate) fn check_all_frozen(source: &Source, exclude: &Exclusions, options: &CloneOptions) -> Result<(), Error> {
     let Some(frozen) = &options.internal.frozen else { return Ok(()) };
     let (seconds, nanoseconds) = frozen.changed;
-    let since = Since { moment: Moment { seconds, nanoseconds }, ahead: Since::ahead_at_least() };
+    // A clock that was set back does not matter here, as it does not when a template is cloned.
+    let since = Since { moment: Moment { seconds, nanoseconds }, ahead: i128::MIN / 2 };
     match changed(&StabilityCheck { source, since, exclude, options, renamed: None })? {
         Some(path) => Err(TemplateError::Changed { name: frozen.name.clone(), path: source.path().join(path) }.into()),
         None => Ok(()),

@@ -45,6 +45,7 @@ pub(super) fn publish(
     Ok(template)
 }
 
+/// Refuses data that its server had to recover.
 pub(super) fn check_log(engine: &dyn Engine, slot: &Path) -> Result<()> {
     match engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(slot))) {
         true => Err(Error::not_usable(&slot.join("data"), UnusableData::NotShutDown)),

@@ -96,7 +96,7 @@ pub enum Error {
         code: Option<i32>,
         said: String,
     },
-    /// The same, for lack of subordinate ids.
+    /// A program that runs containers has failed for lack of subordinate ids.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     NoSubordinateIds { runtime: PathBuf, said: String },
     #[error("`{}` cannot be mounted into a container, because of the colon", ShownPath(.0))]

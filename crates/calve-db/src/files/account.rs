@@ -8,10 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Remedy, Result};
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) user: u32,
     pub(crate) group: u32,
+}
+
+/// The user `nobody`: a server that was given none must not run as root.
+impl Default for Account {
+    fn default() -> Self {
+        Self { user: 65534, group: 65534 }
+    }
 }
 
 impl Account {

@@ -15,7 +15,7 @@ const MOST_OF_A_LOG: u64 = 16 << 20;
 /// The number of lines of a log that are shown when something fails.
 const LOG_LINES: usize = 12;
 /// The bytes of a log that are shown on request, and kept of a server that ended.
-const LAST_BYTES: usize = 64 << 10;
+const LAST_BYTES: u64 = 64 << 10;
 /// Words in the lines that say why.
 const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", FULL];
 /// Words of a full disk.
@@ -96,10 +96,16 @@ pub(crate) fn has_less_room(slot: &Path, bytes: u64) -> bool {
 
 /// Returns the last lines, all of them whole.
 pub(crate) fn last_lines(slot: &Path) -> String {
-    let text = contents(slot);
-    let begin = text.len().saturating_sub(LAST_BYTES);
-    let cut = if begin == 0 { None } else { text[begin..].iter().position(|byte| *byte == b'\n') };
-    String::from_utf8_lossy(&text[begin + cut.map_or(0, |at| at + 1)..]).into_owned()
+    let read = |mut log: File| -> std::io::Result<Vec<u8>> {
+        let begin = log.metadata()?.len().saturating_sub(LAST_BYTES);
+        log.seek(SeekFrom::Start(begin))?;
+        let mut text = Vec::new();
+        log.take(LAST_BYTES).read_to_end(&mut text)?;
+        let cut = if begin == 0 { None } else { text.iter().position(|byte| *byte == b'\n') };
+        Ok(text.split_off(cut.map_or(0, |at| at + 1)))
+    };
+    let text = open(slot).ok().and_then(|log| read(log).ok()).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ impl Reaper {
     }
 }
 
+/// Waits until everything is deleted.
 impl Drop for Reaper {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {

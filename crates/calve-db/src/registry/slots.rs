@@ -82,7 +82,7 @@ pub(crate) fn wait_unless(
         }
         unless_cancelled(cancel)?;
         waiting()?;
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

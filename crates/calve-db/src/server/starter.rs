@@ -118,6 +118,7 @@ pub(crate) fn new_spec(
 
 /// The process that wants a server.
 pub(crate) struct Starter<'a> {
+    /// The command that calls [`crate::supervise`].
     pub(crate) supervisor: &'a [PathBuf],
     pub(crate) cancel: &'a CancelToken,
 }

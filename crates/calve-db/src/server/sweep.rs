@@ -259,6 +259,7 @@ fn end_session(begun: &EarlyRecord) {
     }
 }
 
+/// Kills processes, and waits until they have ended.
 fn kill(processes: &[sys::ProcessHandle], until: Instant) {
     processes.iter().for_each(|process| process.signal(Signal::KILL));
     while processes.iter().any(sys::ProcessHandle::lives) && Instant::now() < until {

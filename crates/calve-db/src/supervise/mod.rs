@@ -463,6 +463,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// Starts a server in the first directories.
     fn launch(&self, origin: &Origin, reset: &ResetData) -> Result<RunningServer> {
         let spec = self.own.spec()?;
         launch(&LaunchRequest {

@@ -111,7 +111,7 @@ fn own_line(directory: BorrowedFd<'_>) -> Option<MountLine> {
 
 /// Returns the options of a directory's mount and of its file system. Empty where the mount table does not tell.
 pub(crate) fn mount_options(directory: BorrowedFd<'_>) -> String {
-    own_line(directory).map(|line| line.options).unwrap_or_default()
+    line_of(directory).map(|line| line.options).unwrap_or_default()
 }
 
 struct MountLine {
