@@ -15,8 +15,8 @@ pub fn start_reaper(program: &Path, parent: &Path) -> io::Result<Child> {
     start(program, &["__reap"], directory.into())
 }
 
-/// Starts `program words` in the background. `__refill` is expected to call [`Spares::refill`](crate::spares::Spares::refill), and
-/// `__watch` to call [`Spares::watch`](crate::spares::Spares::watch).
+/// Starts `program words` in the background. In the program, `__refill` calls [`Spares::refill`](crate::spares::Spares::refill), and
+/// `__watch` calls [`Spares::watch`](crate::spares::Spares::watch).
 pub fn start_background(program: &Path, words: &[&str]) -> io::Result<Child> {
     start(program, words, Stdio::null())
 }

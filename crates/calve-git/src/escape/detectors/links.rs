@@ -55,7 +55,7 @@ fn leaves(folder: &Path, target: &Path) -> bool {
     false
 }
 
-/// Finds a link to `path` in another tree, which the link spells as `names`.
+/// Finds a link to `path` in another tree. The finding shows `names`.
 fn into_another(
     kind: ReferenceKind,
     entry: &WalkEntry<'_>,

@@ -115,7 +115,7 @@ fn remove(volumes: &Volumes, name: &str, yes: bool, output: &Output) -> Result<(
             taken.map_or_else(|_| String::new(), |listed| format!(", {} on disk", size(listed.allocated_bytes)));
         let question = format!("Delete the volume {name} with everything in it{taken}?");
         let refused = format!("the volume `{name}` is still there");
-        consent::require(yes, &question, &refused, "`--yes` deletes it without asking")?;
+        consent::require(false, &question, &refused, "`--yes` deletes it without asking")?;
     }
     let freed_bytes = volumes.remove(name)?;
     say(output, || format!("deleted the volume {name}, which took up {}", size(freed_bytes)));

@@ -29,7 +29,10 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
     loop {
         let cancel = sys::interrupt::listen_again()?;
         output::prompt("apply it, keep a copy, show the diff, or discard it? [a/k/d/n]");
-        let answer = answers.line()?.unwrap_or_else(|| "no".to_owned());
+        let Some(answer) = answers.line()? else {
+            output::note("discarded");
+            return Ok(Ok(()));
+        };
         match answer.trim().to_ascii_lowercase().as_str() {
             "a" | "apply" => match copy.overlay.apply(&copy.changes, base, &cancel) {
                 Ok(()) => {
