@@ -41,11 +41,11 @@ pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Res
     let visitors = walk.run(|| TallyVisitor::new(&shared))?;
     let mut tally = Tally::new(roots.len());
     for visitor in visitors {
-        tally.merge(visitor);
+        tally.merge(visitor.finish());
     }
     shared.charge_links(&mut tally, &nested);
     let (unreadable, skipped) = troubles.take();
-    let (usages, total, warnings) = self::verdict::verdict(tally, &volumes, &nested, unreadable == 0)?;
+    let (usages, total, warnings) = self::verdict::verdict(tally, &shared, &volumes, &nested, unreadable == 0)?;
     let paths = roots.iter().zip(usages).zip(nested);
     Ok(DiskUsage {
         paths: paths

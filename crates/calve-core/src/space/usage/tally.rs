@@ -22,6 +22,7 @@ use crate::tree::walk::Folder;
 pub(super) struct SharedTally<'a> {
     roots: &'a [Source],
     troubles: &'a UnreadableEntries,
+    pub(super) uses: Mutex<Vec<Use>>,
     /// Files with several names, which are counted when all their names have been seen.
     links: Mutex<HashMap<(u32, u64), Link>>,
 }
@@ -89,17 +90,15 @@ pub(super) struct Tally {
     pub(super) sums: Vec<Sum>,
     /// The amount that belongs to a path alone and is not to be added to the total.
     pub(super) alone: Vec<Sum>,
-    pub(super) uses: Vec<Use>,
 }
 
 impl Tally {
     pub(super) fn new(roots: usize) -> Self {
-        Self { sums: vec![Sum::default(); roots + 1], alone: vec![Sum::default(); roots], uses: Vec::new() }
+        Self { sums: vec![Sum::default(); roots + 1], alone: vec![Sum::default(); roots] }
     }
 
-    pub(super) fn merge(&mut self, mut visitor: TallyVisitor<'_>) {
-        self.sums.iter_mut().zip(&visitor.sums).for_each(|(a, b)| a.merge(b));
-        self.uses.append(&mut visitor.uses);
+    pub(super) fn merge(&mut self, sums: Vec<Sum>) {
+        self.sums.iter_mut().zip(&sums).for_each(|(a, b)| a.merge(b));
     }
 }
 
@@ -111,20 +110,27 @@ pub(super) struct TallyVisitor<'a> {
 
 /// The inode number of a subvolume's root (linux/btrfs_tree.h).
 const ROOT_OF_SUBVOLUME: u64 = 256;
+/// How many a worker collects before it takes the lock.
+const PER_WORKER: usize = 1 << 13;
 
 impl<'a> SharedTally<'a> {
     pub(super) fn new(roots: &'a [Source], troubles: &'a UnreadableEntries) -> Self {
-        Self { roots, troubles, links: Mutex::default() }
+        Self { roots, troubles, uses: Mutex::default(), links: Mutex::default() }
     }
 
     fn trouble(&self, root: usize, node: &Node, name: &CStr, errno: Errno) {
         self.troubles.add(full_path(&self.roots[root], &node.path_of(name)), reason(errno));
     }
 
+    fn add(&self, uses: &mut Vec<Use>) {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner).append(uses);
+    }
+
     /// Counts the files with several names.
     pub(super) fn charge_links(&self, tally: &mut Tally, nested: &[bool]) {
         let links = std::mem::take(&mut *self.links.lock().unwrap_or_else(PoisonError::into_inner));
         let roots = self.roots.len();
+        let mut uses = Vec::new();
         for link in links.into_values() {
             let tops: Vec<_> = link.seen.iter().filter(|(root, ..)| !nested[*root]).collect();
             let only = match tops.as_slice() {
@@ -136,12 +142,13 @@ impl<'a> SharedTally<'a> {
                 // In the total by way of the one path that has it, or on its own account.
                 let sum =
                     if only == Some(root) || nested[root] { &mut tally.sums[root] } else { &mut tally.alone[root] };
-                self.charge(&link, sum, root as u32, (seen, names), &mut tally.uses);
+                self.charge(&link, sum, root as u32, (seen, names), &mut uses);
             }
             if only.is_none() {
-                self.charge(&link, &mut tally.sums[roots], roots as u32, in_all, &mut tally.uses);
+                self.charge(&link, &mut tally.sums[roots], roots as u32, in_all, &mut uses);
             }
         }
+        self.add(&mut uses);
     }
 
     fn charge(&self, link: &Link, sum: &mut Sum, root: u32, (seen, names): (u64, u64), uses: &mut Vec<Use>) {
@@ -207,7 +214,12 @@ fn measure_into(
 impl<'a> TallyVisitor<'a> {
     pub(super) fn new(shared: &'a SharedTally<'a>) -> Self {
         let sums = vec![Sum::default(); shared.roots.len()];
-        Self { shared, sums, uses: Vec::new() }
+        Self { shared, sums, uses: Vec::with_capacity(PER_WORKER) }
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Sum> {
+        self.shared.add(&mut self.uses);
+        self.sums
     }
 
     fn link(&self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {
@@ -263,6 +275,9 @@ impl SpaceVisitor for TallyVisitor<'_> {
         let uses = (folder.tree as u32, &mut self.uses);
         if let Err(errno) = measure_into(sum, volume, (folder.directory, name), stat, uses) {
             self.shared.trouble(folder.tree, folder.node, name, errno);
+        }
+        if self.uses.len() >= PER_WORKER {
+            self.shared.add(&mut self.uses);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! From the sums to the report: how much is shared with which tree, and how much deleting frees.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::inodes::Inodes;
 use super::measure::Range;
 use super::report::Usage;
 use super::sweep::{Use, sweep};
-use super::tally::{Sum, Tally};
+use super::tally::{SharedTally, Sum, Tally};
 use crate::error::{Error, IoContext};
 use crate::report::Warning;
 use crate::space::volumes::{Volume, Volumes};
@@ -15,7 +15,8 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 
 pub(super) fn verdict(
-    mut tally: Tally,
+    tally: Tally,
+    shared: &SharedTally<'_>,
     volumes: &Volumes,
     nested: &[bool],
     all_seen: bool,
@@ -25,7 +26,8 @@ pub(super) fn verdict(
     let inodes: Vec<Inodes> = scopes.iter_mut().map(|scope| std::mem::take(&mut scope.inodes)).collect();
     let volumes = volumes.all();
     let exact: Vec<bool> = (0..volumes.len() as u32).map(|number| is_exact(&volumes, number)).collect();
-    tally.uses.sort_unstable();
+    let mut uses = std::mem::take(&mut *shared.uses.lock().unwrap_or_else(PoisonError::into_inner));
+    uses.sort_unstable();
     let mut extents: Vec<Option<ExtentLookup<'_>>> = volumes
         .iter()
         .zip(&exact)
@@ -35,7 +37,7 @@ pub(super) fn verdict(
         Some(Some(by_extent)) => by_extent.look_up(one, &inodes),
         _ => Ok(()),
     };
-    sweep(&tally.uses, roots + 1, look_up, |piece| {
+    sweep(&uses, roots + 1, look_up, |piece| {
         let in_all: u32 = (0..=roots).filter(|&root| root == roots || !nested[root]).map(|r| piece.uses[r]).sum();
         let exact = exact.get(piece.file_system as usize) == Some(&true);
         for (index, scope) in scopes.iter_mut().enumerate() {
