@@ -1,6 +1,7 @@
 //! The space that trees take up on the disk, the space that deleting them would free, and sharing of data that are stored more than once.
 
 mod dedupe;
+mod measure;
 mod usage;
 mod volumes;
 mod walk;

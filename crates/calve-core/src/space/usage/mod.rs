@@ -1,7 +1,6 @@
 //! The space that trees take up, the shared part of it, and the space that deleting them would free.
 
 mod inodes;
-mod measure;
 mod report;
 mod sweep;
 mod tally;

@@ -9,9 +9,9 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::inodes::Inodes;
-use super::measure::{self, EntrySpace, Range};
 use super::report::Usage;
 use super::sweep::Use;
+use crate::space::measure::{self, DiskPart, EntrySpace, Range};
 use crate::space::volumes::Volume;
 use crate::space::walk::{SpaceVisitor, UnreadableEntries, full_path, reason};
 use crate::sys::{self, SpaceRules, XattrTarget, allocated, size};
@@ -188,11 +188,14 @@ fn count(sum: &mut Sum, stat: &Stat) {
 fn measure_into(
     sum: &mut Sum,
     volume: &Volume,
-    entry: (BorrowedFd<'_>, &CStr),
+    (directory, name): (BorrowedFd<'_>, &CStr),
     stat: &Stat,
-    uses: (u32, &mut Vec<Use>),
+    (root, uses): (u32, &mut Vec<Use>),
 ) -> Result<(), Errno> {
-    let measured = measure::entry(entry, stat, volume, uses);
+    let every = volume.subvolume.is_some();
+    let measured = measure::entry(directory, name, stat, volume, every, |part| {
+        uses.push(use_of(volume, root, &part));
+    });
     if matches!(volume.rules, SpaceRules::Btrfs | SpaceRules::Xfs) {
         sum.inodes.insert(volume.device, stat.st_ino);
     }
@@ -280,4 +283,10 @@ impl SpaceVisitor for TallyVisitor<'_> {
             self.shared.add(&mut self.uses);
         }
     }
+}
+
+/// Converts a part to a use of an extent.
+fn use_of(volume: &Volume, root: u32, part: &DiskPart) -> Use {
+    let DiskPart { start, length, shared, encoded, family } = *part;
+    Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }
 }

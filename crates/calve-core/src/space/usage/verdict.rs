@@ -3,12 +3,12 @@
 use std::sync::{Arc, PoisonError};
 
 use super::inodes::Inodes;
-use super::measure::Range;
 use super::report::Usage;
 use super::sweep::{Use, sweep};
 use super::tally::{SharedTally, Sum, Tally};
 use crate::error::{Error, IoContext};
 use crate::report::Warning;
+use crate::space::measure::Range;
 use crate::space::volumes::{Volume, Volumes};
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 use crate::vocabulary::operation::Operation;
@@ -138,7 +138,7 @@ impl<'a> ExtentLookup<'a> {
         let end = if one.encoded { one.start + 1 } else { one.end };
         let mut address = one.start.max(self.done);
         while address < end {
-            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, &self.volume.path)? else {
+            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, self.volume.path())? else {
                 return Ok(());
             };
             if extent.start >= end {
@@ -219,7 +219,7 @@ fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {
     let unknown = volumes.iter().find(|volume| volume.rules == SpaceRules::Unknown);
     let warning = unknown.map(|volume| Warning {
         code: WarningCode::SharingUnknown,
-        path: Some(volume.path.clone()),
+        path: Some(volume.path().to_path_buf()),
         message: format!(
             "{} does not tell what files share, so some figures are bounds",
             sys::file_system_name(volume.directory())

@@ -6,10 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::sweep::Use;
-use crate::space::volumes::Volume;
+use super::volumes::Volume;
 use crate::sys::{self, CloneFamily, Extent, SpaceRules, XattrTarget, allocated, size};
 use crate::tree::node::open_source;
+
+/// A part of a file on the disk: a run of blocks, or blocks that it has in common with its clones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DiskPart {
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) shared: bool,
+    pub(super) encoded: bool,
+    pub(super) family: u32,
+}
 
 /// A range that a figure is known to lie in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,13 +96,14 @@ pub(super) fn freed_by_ext(inode: XattrTarget<'_>, stat: &Stat) -> Range {
     Range { min: blocks.saturating_sub(block), max: blocks }
 }
 
-/// Measures an entry that is not a directory, in the path `root`. Adds to `uses` what it uses of shared extents, or of all, where their users
-/// can be found out.
+/// Measures an entry that is not a directory. `each` gets what it uses of shared extents, or of all, with `every`.
 pub(super) fn entry(
-    (directory, name): (BorrowedFd<'_>, &CStr),
+    directory: BorrowedFd<'_>,
+    name: &CStr,
     stat: &Stat,
     volume: &Volume,
-    (root, uses): (u32, &mut Vec<Use>),
+    every: bool,
+    mut each: impl FnMut(DiskPart),
 ) -> Result<EntrySpace, Errno> {
     let mut measured = EntrySpace::default();
     let inode = XattrTarget::Named(directory, name);
@@ -124,9 +134,7 @@ pub(super) fn entry(
         }
         _ if blocks == 0 => return Ok(measured),
         SpaceRules::Apfs => {
-            let family = sys::clone_family(directory, name)?;
-            let shared = measure_family(&mut measured, blocks, &family);
-            uses.extend(shared.map(|shared| Use { file_system: volume.file_system, root, ..shared }));
+            each_of_family(&mut measured, blocks, &sys::clone_family(directory, name)?, each);
             return Ok(measured);
         }
         _ => {}
@@ -153,10 +161,9 @@ pub(super) fn entry(
             let least = if extent.encoded { 4096 } else { extent.length };
             measured.data.add(Range { min: least, max: extent.length });
         }
-        if extent.shared || volume.subvolume.is_some() {
+        if extent.shared || every {
             let &Extent { physical: start, length, shared, encoded, .. } = extent;
-            let (file_system, end) = (volume.file_system, start.saturating_add(length));
-            uses.push(Use { file_system, start, end, root, shared, encoded, family: 0 });
+            each(DiskPart { start, length, shared, encoded, family: 0 });
         }
         true
     })?;
@@ -167,16 +174,17 @@ pub(super) fn entry(
     Ok(measured)
 }
 
-/// Measures a file that tells how many clones it has, and returns what it shares, which is counted once for the family. Clones that were written
-/// to have left the family, and may share some of it: nothing tells.
-fn measure_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily) -> Option<Use> {
+/// Measures a file that tells how many clones it has. What it shares is counted once for the family. Clones that were written to have left the
+/// family, and may share some of it: nothing tells.
+fn each_of_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, mut each: impl FnMut(DiskPart)) {
     let private = family.private.min(blocks);
     measured.exclusive = private;
     measured.data = Range::exactly(private);
-    // One that was written to since is reported as alone.
-    let (start, end, members) = (family.number, family.number.saturating_add(blocks - private), family.members.max(1));
-    let shared = Use { file_system: 0, start, end, root: 0, shared: true, encoded: true, family: members };
-    (private < blocks).then_some(shared)
+    if private < blocks {
+        // One that was written to since is reported as alone.
+        let (start, length, members) = (family.number, blocks - private, family.members.max(1));
+        each(DiskPart { start, length, shared: true, encoded: true, family: members });
+    }
 }
 
 #[cfg(test)]
@@ -185,10 +193,11 @@ mod tests {
 
     /// Returns the amounts that a file of 100 blocks adds: exclusive bytes, and shared ones with as many as are in its family.
     fn parts(private: u64, number: u64, members: u32) -> (u64, Vec<(u64, u64, u32)>) {
-        let mut measured = EntrySpace::default();
-        let shared = measure_family(&mut measured, 100, &CloneFamily { private, number, members });
+        let (mut measured, mut parts) = (EntrySpace::default(), Vec::new());
+        let family = CloneFamily { private, number, members };
+        each_of_family(&mut measured, 100, &family, |part| parts.push((part.start, part.length, part.family)));
         assert_eq!(measured.data, Range::exactly(measured.exclusive));
-        (measured.exclusive, shared.map(|one| (one.start, one.end - one.start, one.family)).into_iter().collect())
+        (measured.exclusive, parts)
     }
 
     #[test]
