@@ -33,6 +33,10 @@ pub trait Host {
     /// Returns the user's directory for sockets.
     fn runtime_directory(&self) -> Option<PathBuf>;
 
+    /// Returns the directory for files that are needed for a moment.
+    fn scratch(&self) -> PathBuf;
+
+    /// Returns the command that supervises a database server.
     fn supervisor(&self) -> io::Result<[PathBuf; 2]>;
 
     /// Returns the directories in which to look for programs.

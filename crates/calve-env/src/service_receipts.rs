@@ -19,7 +19,7 @@ impl Services<'_> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let measure = |receipt: ServiceReceipt| {
             let made = self.made.get(&receipt.name);
-            measured(receipt, home, made)
+            measured(self.host, receipt, home, made)
         };
         Ok(self.receipts()?.into_iter().map(measure).collect())
     }
@@ -69,14 +69,14 @@ fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option
 }
 
 /// Adds to a receipt the memory and the disk space that the service takes up.
-fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
+fn measured(host: &dyn Host, receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
     let Some(made) = made else { return receipt };
+    let mut options = DiskUsageOptions::default();
+    options.scratch = Some(host.scratch());
     ServiceReceipt {
         memory_bytes: made.server(home).ok().flatten().and_then(|record| calve_db::memory_bytes(record.server.pid?)),
         // Files come and go while it is looked at.
-        disk_bytes: disk_usage(&[made.data_directory()], &DiskUsageOptions::default())
-            .ok()
-            .map(|usage| usage.total.frees_max),
+        disk_bytes: disk_usage(&[made.data_directory()], &options).ok().map(|usage| usage.total.frees_max),
         ..receipt
     }
 }
@@ -88,7 +88,7 @@ pub fn services_of_worktrees(host: &dyn Host, all: &[WorktreeInfo]) -> Result<Ve
     let of_worktree = |listed: &WorktreeInfo| {
         let Some(owner) = WorktreeId::of_worktree(&listed.worktree)? else { return Ok(Vec::new()) };
         let described = |made: &Service| {
-            receipt(&home, &made.service, None, Some(made)).map(|receipt| measured(receipt, &home, Some(made)))
+            receipt(&home, &made.service, None, Some(made)).map(|receipt| measured(host, receipt, &home, Some(made)))
         };
         // A list leaves out what cannot be read.
         own_of(&owner, calve_db::services(&home)?)?.iter().flatten().map(described).collect()

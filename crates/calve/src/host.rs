@@ -24,6 +24,10 @@ impl Host for Program {
         env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
+    fn scratch(&self) -> PathBuf {
+        env::temp_dir()
+    }
+
     fn supervisor(&self) -> io::Result<[PathBuf; 2]> {
         Ok([env::current_exe()?, "__supervise".into()])
     }

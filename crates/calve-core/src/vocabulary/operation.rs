@@ -92,6 +92,7 @@ operations! {
         ReadDirectory = "read directory",
         ReadExtents = "read the extents of the file system of",
         ReadLink = "read link",
+        ReadTemporary = "read a temporary file in",
         ReadXattrs = "read extended attributes of",
         Remove = "remove",
         RemoveDirectory = "remove directory",
@@ -121,6 +122,7 @@ operations! {
         WriteBack = "write back the changes of",
         WriteFile = "write the file",
         WriteRecord = "write the record",
+        WriteTemporary = "write a temporary file in",
     }
 }
 
@@ -133,7 +135,7 @@ impl Operation {
             Self::EnterDirectory => Kind::Enter,
             Self::Compare | Self::Find | Self::FindData | Self::FindHoles | Self::FindMounts | Self::FindVolume |
             Self::OpenDirectory | Self::OpenStagedTree | Self::Read | Self::ReadDirectory | Self::ReadExtents |
-            Self::ReadLink | Self::ReadXattrs => Kind::Read,
+            Self::ReadLink | Self::ReadTemporary | Self::ReadXattrs => Kind::Read,
             Self::CloneFile | Self::CreateFile | Self::EmptyFile | Self::OpenToWrite | Self::SetFileMode | Self::SyncFile
             | Self::WriteFile => Kind::WriteFile,
             Self::DeleteContents | Self::MoveToTrash | Self::Remove | Self::RemoveDirectory | Self::RemoveEmptied
@@ -147,7 +149,7 @@ impl Operation {
             Self::Publish | Self::ReplaceEmptyDirectory | Self::SetAside | Self::SetMode | Self::SetSize |
             Self::SetStagedMode | Self::SetTimes | Self::SetXattrs | Self::ShareExtents | Self::SkipMount | Self::Snapshot
             | Self::SnapshotNested | Self::StartThread | Self::Stat | Self::Sync | Self::TellTime | Self::Unmount |
-            Self::Watch | Self::Write | Self::WriteBack | Self::WriteRecord => Kind::Other,
+            Self::Watch | Self::Write | Self::WriteBack | Self::WriteRecord | Self::WriteTemporary => Kind::Other,
         }
     }
 }

@@ -264,7 +264,8 @@ fn memory_hardly_grows_with_the_number_of_files() {
             };
             (of("many") - of("few")) / (MANY - FEW) as f64
         };
-        // Of an inode a bit, and of an extent up to 64 bytes. Of two threads, however many processors there are: each has its own arenas.
+        // Of an inode a bit, and of an extent up to 48 bytes, which for a million extents and more go to a file. Of two
+        // threads, however many processors there are: each has its own arenas.
         let of_du = grows(&["du", "--json"]);
         assert!(of_du < 200.0, "{}: {of_du} bytes a file", file_system.name());
         let of_dedupe = grows(&["dedupe", "-q", "-n", "--no-cache"]);

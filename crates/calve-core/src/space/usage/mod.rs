@@ -1,6 +1,7 @@
 //! The space that trees take up, the shared part of it, and the space that deleting them would free.
 
 mod inodes;
+mod ledger;
 mod report;
 mod sweep;
 mod tally;
@@ -19,8 +20,8 @@ use crate::tree::source::Source;
 
 /// Looks at the extents of every file below `paths`, and says what they take up, what they share, and what deleting them would free.
 ///
-/// Nothing is written (on btrfs, root has what waits in memory written out first, which its exact figures need). Memory grows by 32 bytes with
-/// each use of a shared extent, and by some 300 bytes with each file that has several names.
+/// Nothing is written (on btrfs, root has what waits in memory written out first, which its exact figures need). Memory does not
+/// grow with the number of files, but by some 300 bytes each with those that have several names.
 pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Result<DiskUsage, Error> {
     let begin = Instant::now();
     let roots = paths.iter().map(|path| Source::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
@@ -36,13 +37,13 @@ pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Res
         cancel: &options.cancel,
         troubles: &troubles,
     };
-    let shared = SharedTally::new(&roots, &troubles);
+    let shared = SharedTally::new(&roots, &troubles, options.scratch.as_deref());
     let visitors = walk.run(|| TallyVisitor::new(&shared))?;
     let mut tally = Tally::new(roots.len());
     for visitor in visitors {
-        tally.merge(visitor.finish());
+        tally.merge(visitor.finish()?);
     }
-    shared.charge_links(&mut tally, &nested);
+    shared.charge_links(&mut tally, &nested)?;
     let (unreadable, skipped) = troubles.take();
     let (usages, total, warnings) = self::verdict::verdict(tally, &shared, &volumes, &nested, unreadable == 0)?;
     let paths = roots.iter().zip(usages).zip(nested);

@@ -19,6 +19,9 @@ pub struct DiskUsageOptions {
     pub mounts: Mounts,
     /// Worker threads; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
+    /// A directory for a temporary file without a name, which is used when there are more than a million shared extents. Without
+    /// one they stay in memory, 32 bytes each.
+    pub scratch: Option<PathBuf>,
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,
     /// Ends the measurement early.

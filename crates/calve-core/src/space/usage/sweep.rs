@@ -1,22 +1,7 @@
 //! One pass over the sorted uses of extents: for each piece of a disk, how often each path uses it.
 
+use super::ledger::{SortedUses, Use};
 use crate::error::Error;
-
-/// One file's use of one extent. Sorted by the address on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Use {
-    pub(super) file_system: u32,
-    pub(super) start: u64,
-    pub(super) end: u64,
-    /// Which of the paths given.
-    pub(super) root: u32,
-    /// Another file, or another part of this one, uses it too.
-    pub(super) shared: bool,
-    /// Compressed: only the start says something of the address.
-    pub(super) encoded: bool,
-    /// How many files use all of it, where the system says: clones of each other. 0 elsewhere.
-    pub(super) family: u32,
-}
 
 /// A piece of a disk that is shared, and who uses it.
 pub(super) struct SharedPiece<'a> {
@@ -29,15 +14,15 @@ pub(super) struct SharedPiece<'a> {
 
 /// Shows each piece that is used at least once, in order; only uses that say that they are shared count. `every` gets all uses.
 pub(super) fn sweep(
-    sorted: &[Use],
+    sorted: &mut SortedUses<'_>,
     roots: usize,
     mut every: impl FnMut(&Use) -> Result<(), Error>,
     mut each: impl FnMut(&SharedPiece<'_>),
 ) -> Result<(), Error> {
     let mut plain = Active::new(roots);
     let mut encoded = Active::new(roots);
-    for next in sorted {
-        every(next)?;
+    while let Some(next) = sorted.next()? {
+        every(&next)?;
         if !next.shared {
             continue;
         }
@@ -52,7 +37,7 @@ pub(super) fn sweep(
             active.advance(next.start, &mut each);
         }
         active.position = next.start;
-        active.push(next);
+        active.push(&next);
     }
     plain.finish(&mut each);
     encoded.finish(&mut each);
@@ -106,16 +91,19 @@ impl Active {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ledger::Ledger;
     use super::*;
 
     fn pieces(uses: &[(u64, u64, u32, bool)]) -> Vec<(u64, Vec<u32>)> {
-        let uses = uses.iter().map(|&(start, end, root, encoded)| {
+        let mut ledger = Ledger::new(usize::MAX, None);
+        let mut uses = uses.iter().map(|&(start, end, root, encoded)| {
             let family = u32::from(encoded) * 5;
             Use { file_system: 0, start, end, root, shared: true, encoded, family }
         });
-        let uses: Vec<Use> = uses.collect();
+        ledger.add(&mut uses.by_ref().collect()).unwrap();
         let mut found = Vec::new();
-        sweep(&uses, 2, |_| Ok(()), |piece| found.push((piece.bytes, piece.uses.to_vec()))).unwrap();
+        sweep(&mut ledger.sorted().unwrap(), 2, |_| Ok(()), |piece| found.push((piece.bytes, piece.uses.to_vec())))
+            .unwrap();
         found
     }
 

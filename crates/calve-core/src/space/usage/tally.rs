@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::inodes::Inodes;
+use super::ledger::{Ledger, Use};
 use super::report::Usage;
-use super::sweep::Use;
+use crate::error::Error;
 use crate::space::measure::{self, DiskPart, EntrySpace, Range};
 use crate::space::volumes::Volume;
 use crate::space::walk::{SpaceVisitor, UnreadableEntries, full_path, reason};
@@ -22,9 +24,10 @@ use crate::tree::walk::Folder;
 pub(super) struct SharedTally<'a> {
     roots: &'a [Source],
     troubles: &'a UnreadableEntries,
-    pub(super) uses: Mutex<Vec<Use>>,
+    pub(super) ledger: Mutex<Ledger>,
     /// Files with several names, which are counted when all their names have been seen.
     links: Mutex<HashMap<(u32, u64), Link>>,
+    failed: Mutex<Option<Error>>,
 }
 
 struct Link {
@@ -110,12 +113,15 @@ pub(super) struct TallyVisitor<'a> {
 
 /// The inode number of a subvolume's root (linux/btrfs_tree.h).
 const ROOT_OF_SUBVOLUME: u64 = 256;
+/// How many extents are sorted in memory at a time.
+const IN_MEMORY: usize = 1 << 20;
 /// How many a worker collects before it takes the lock.
 const PER_WORKER: usize = 1 << 13;
 
 impl<'a> SharedTally<'a> {
-    pub(super) fn new(roots: &'a [Source], troubles: &'a UnreadableEntries) -> Self {
-        Self { roots, troubles, uses: Mutex::default(), links: Mutex::default() }
+    pub(super) fn new(roots: &'a [Source], troubles: &'a UnreadableEntries, scratch: Option<&Path>) -> Self {
+        let ledger = Mutex::new(Ledger::new(IN_MEMORY, scratch));
+        Self { roots, troubles, ledger, links: Mutex::default(), failed: Mutex::default() }
     }
 
     fn trouble(&self, root: usize, node: &Node, name: &CStr, errno: Errno) {
@@ -123,11 +129,14 @@ impl<'a> SharedTally<'a> {
     }
 
     fn add(&self, uses: &mut Vec<Use>) {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner).append(uses);
+        let added = self.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(uses);
+        if let Err(error) = added {
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
     }
 
     /// Counts the files with several names.
-    pub(super) fn charge_links(&self, tally: &mut Tally, nested: &[bool]) {
+    pub(super) fn charge_links(&self, tally: &mut Tally, nested: &[bool]) -> Result<(), Error> {
         let links = std::mem::take(&mut *self.links.lock().unwrap_or_else(PoisonError::into_inner));
         let roots = self.roots.len();
         let mut uses = Vec::new();
@@ -149,6 +158,10 @@ impl<'a> SharedTally<'a> {
             }
         }
         self.add(&mut uses);
+        match self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 
     fn charge(&self, link: &Link, sum: &mut Sum, root: u32, (seen, names): (u64, u64), uses: &mut Vec<Use>) {
@@ -220,9 +233,9 @@ impl<'a> TallyVisitor<'a> {
         Self { shared, sums, uses: Vec::with_capacity(PER_WORKER) }
     }
 
-    pub(super) fn finish(mut self) -> Vec<Sum> {
+    pub(super) fn finish(mut self) -> Result<Vec<Sum>, Error> {
         self.shared.add(&mut self.uses);
-        self.sums
+        Ok(self.sums)
     }
 
     fn link(&self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {
@@ -285,7 +298,7 @@ impl SpaceVisitor for TallyVisitor<'_> {
     }
 }
 
-/// Converts a part to a use of an extent.
+/// Converts a part to a use of an extent, as the ledger keeps it.
 fn use_of(volume: &Volume, root: u32, part: &DiskPart) -> Use {
     let DiskPart { start, length, shared, encoded, family } = *part;
     Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }

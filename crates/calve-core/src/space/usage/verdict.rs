@@ -3,8 +3,9 @@
 use std::sync::{Arc, PoisonError};
 
 use super::inodes::Inodes;
+use super::ledger::Use;
 use super::report::Usage;
-use super::sweep::{Use, sweep};
+use super::sweep::sweep;
 use super::tally::{SharedTally, Sum, Tally};
 use crate::error::{Error, IoContext};
 use crate::report::Warning;
@@ -14,6 +15,7 @@ use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 
+/// Computes the usage of each path, and of all paths together.
 pub(super) fn verdict(
     tally: Tally,
     shared: &SharedTally<'_>,
@@ -26,8 +28,8 @@ pub(super) fn verdict(
     let inodes: Vec<Inodes> = scopes.iter_mut().map(|scope| std::mem::take(&mut scope.inodes)).collect();
     let volumes = volumes.all();
     let exact: Vec<bool> = (0..volumes.len() as u32).map(|number| is_exact(&volumes, number)).collect();
-    let mut uses = std::mem::take(&mut *shared.uses.lock().unwrap_or_else(PoisonError::into_inner));
-    uses.sort_unstable();
+    let mut ledger = shared.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sorted = ledger.sorted()?;
     let mut extents: Vec<Option<ExtentLookup<'_>>> = volumes
         .iter()
         .zip(&exact)
@@ -37,7 +39,7 @@ pub(super) fn verdict(
         Some(Some(by_extent)) => by_extent.look_up(one, &inodes),
         _ => Ok(()),
     };
-    sweep(&uses, roots + 1, look_up, |piece| {
+    sweep(&mut sorted, roots + 1, look_up, |piece| {
         let in_all: u32 = (0..=roots).filter(|&root| root == roots || !nested[root]).map(|r| piece.uses[r]).sum();
         let exact = exact.get(piece.file_system as usize) == Some(&true);
         for (index, scope) in scopes.iter_mut().enumerate() {
@@ -163,6 +165,7 @@ impl<'a> ExtentLookup<'a> {
     }
 }
 
+/// Computes the figures that depend on everything else.
 fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
     let mut usage = sum.usage;
     let mut all = Range::default();

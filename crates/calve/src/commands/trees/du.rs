@@ -14,6 +14,7 @@ use calve_receipt::DiskUsageReceipt;
 /// Returns what deleting these trees would free at most. What they share with each other counts once, and what they share with others not.
 pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Failure> {
     let mut options = DiskUsageOptions::default();
+    options.scratch = Some(std::env::temp_dir());
     options.cancel = cancel.clone();
     Ok(disk_usage(paths, &options)?.total.frees_max)
 }
@@ -21,6 +22,7 @@ pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Fail
 pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    options.scratch = Some(std::env::temp_dir());
     options.threads = space::threads_of_a_test();
     options.cancel = cancel.clone();
     let is_missing = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
