@@ -252,7 +252,7 @@ test('a spare that the program has made is handed over, and the next one is buil
     assert.ok(made.spare.entries_updated > 0);
     same('dst');
     // Somebody sets about building the next one, or has built it.
-    await until(() => list().length === 1 || fs.existsSync(on('home', 'spares', 'waiting')));
+    await until(() => list().length === 1 || fs.existsSync(on('home', 'spares', '.waiting')));
     succeeds(calve(folder, 'spares', 'refill', '--quiet', on('src')));
     assert.equal(cloneTreeSync(on('src'), on('dst2'), { strategy: 'spare' }).strategy, 'spare');
     same('dst2');

@@ -74,7 +74,7 @@ def test_a_spare_that_the_program_has_made_is_handed_over_and_the_next_one_is_bu
         assert made["spare"]["entries_updated"] > 0
         same("dst")
         # Somebody sets about building the next one, or has built it.
-        until(lambda: ready() == 1 or (ext4 / "home" / "spares" / "waiting").exists())
+        until(lambda: ready() == 1 or (ext4 / "home" / "spares" / ".waiting").exists())
         program("refill", "--quiet", src)
         assert calve.clone_tree(src, ext4 / "dst2", strategy="spare")["strategy"] == "spare"
         same("dst2")

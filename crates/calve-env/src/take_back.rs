@@ -4,7 +4,7 @@ use calve_core::RemovalWait;
 use calve_db::LossRule;
 use calve_git::environment::WorktreeId;
 use calve_git::worktree::{
-    self, Meanwhile, NewWorktree, RemovalSteps, RemoveWorktreeOptions, Worktree, WorktreeRemoveReport,
+    self, Meanwhile, NewWorktree, RemovalSteps, RemoveWorktreeOptions, UnsavedItem, Worktree, WorktreeRemoveReport,
 };
 
 use crate::error::{Error, Result};
@@ -53,6 +53,10 @@ struct Steps<'h> {
 }
 
 impl RemovalSteps<Error> for Steps<'_> {
+    fn unsaved(&mut self, _: &Worktree) -> Result<Vec<UnsavedItem>> {
+        Ok(Vec::new())
+    }
+
     fn before(&mut self, worktree: &Worktree) -> Result<Meanwhile> {
         let owner = WorktreeId::of_worktree(worktree).map_err(Error::from);
         self.services = owner.and_then(|owner| LeavingServices::find(self.host, owner));

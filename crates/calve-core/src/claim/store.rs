@@ -226,7 +226,7 @@ impl Home {
 
     /// Takes a lock of the store. `None` if another process has it, and `operation` does not wait.
     pub(crate) fn take(&self, lock: &str, operation: FlockOperation) -> Result<Option<HeldLock>, Error> {
-        self.directory.lock(lock, operation).io(Operation::LockSpares, self.path())
+        self.directory.lock(lock, operation).io(Operation::LockSpares, self.path().join(lock))
     }
 
     /// Waits for the lock that builders and sweepers hold.

@@ -33,17 +33,18 @@ pub(crate) fn update(work: &Fill<'_>, differences: SpareDifferences) -> Result<(
 fn prepare(work: &Fill<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<FillPart>, Error> {
     let (node, options) = (node(path), work.options);
     let (src_path, shown) = (work.src_path.join(path), work.dst_path.join(path));
-    let src = sys::unless_gone(node.open_source(work.src_root)).io(Operation::OpenDirectory, &src_path)?;
-    let Some(src) = src else { return Ok(None) };
-    let stat = rustix::fs::fstat(&src).io(Operation::Stat, &src_path)?;
     let copy = sys::unless_gone(node.open(work.dst_root, OFlags::RDONLY)).io(Operation::OpenDirectory, &shown)?;
     let Some(copy) = copy else { return Ok(None) };
     renew(copy.as_fd(), work.created).io(Operation::SetMode, &shown)?;
     let deletion = Deletion::from_options(options);
-    let mut names = Names::default();
+    // Also if the source's directory has gone meanwhile: what the caller has not chosen must not stay.
     for name in &touched.gone {
         delete(copy.as_fd(), name, &shown, &deletion)?;
     }
+    let src = sys::unless_gone(node.open_source(work.src_root)).io(Operation::OpenDirectory, &src_path)?;
+    let Some(src) = src else { return Ok(None) };
+    let stat = rustix::fs::fstat(&src).io(Operation::Stat, &src_path)?;
+    let mut names = Names::default();
     // A plain copy keeps no times.
     let is_shared = matches!(work.files, Files::Clone(Contents::Reflink { .. }));
     let may_renew = is_shared && options.internal.plain.is_none();

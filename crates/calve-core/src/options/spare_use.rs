@@ -8,8 +8,7 @@ use std::sync::Arc;
 pub struct SpareUse {
     /// Where they are kept.
     pub home: PathBuf,
-    /// The patterns of what they are made without. A clone that selects by a function uses spares only if this says what they
-    /// are made without; entries that are not selected are then removed from the spare.
+    /// The patterns of what they are made without. What a clone that selects by a function does not take is removed from the spare.
     pub made_without: Vec<String>,
     /// The part of a spare's record that was read before.
     pub(crate) record: Option<Arc<RecordBody>>,

@@ -26,7 +26,7 @@ impl Log {
     /// Reads the logs of references, in their order. There may be one for each of a thousand branches, so all processors read them.
     pub(crate) fn of_each(directory: &Path, references: &[&str]) -> Vec<Log> {
         // Each of a thousand is found from here in a fraction of the time. It may be a link, as git-new-workdir makes it.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(logs) = rustix::fs::open(directory.join("logs"), flags, Mode::empty()) else {
             return references.iter().map(|_| Log::default()).collect();
         };
@@ -52,11 +52,10 @@ impl Log {
         let mut text = Vec::new();
         loop {
             let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
-            text.extend_from_slice(&buffer[..length]);
-            // A regular file gives all that it has.
-            if length < buffer.len() {
+            if length == 0 {
                 break;
             }
+            text.extend_from_slice(&buffer[..length]);
         }
         // The loose conversion takes several times as long, and logs may have thousands of lines.
         let text =

@@ -56,18 +56,22 @@ pub struct RemoveWorktreeOptions {
 /// The caller's part in a removal.
 pub trait RemovalSteps<E> {
     /// Lists what the caller knows of that would be lost, such as the data of services.
+    fn unsaved(&mut self, worktree: &Worktree) -> StepResult<Vec<UnsavedItem>, E>;
+
+    /// Is called when nothing stands in the way any more, with the worktree still whole.
+    fn before(&mut self, worktree: &Worktree) -> StepResult<Meanwhile, E>;
+}
+
+/// A caller who knows of nothing more.
+impl<E> RemovalSteps<E> for () {
     fn unsaved(&mut self, _: &Worktree) -> StepResult<Vec<UnsavedItem>, E> {
         Ok(Vec::new())
     }
 
-    /// Is called when nothing stands in the way any more, with the worktree still whole.
     fn before(&mut self, _: &Worktree) -> StepResult<Meanwhile, E> {
         Ok(Meanwhile::Nothing)
     }
 }
-
-/// A caller who knows of nothing more.
-impl<E> RemovalSteps<E> for () {}
 
 /// Possible changes during [`RemovalSteps::before`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -134,8 +134,8 @@ impl<'a> ShareWorker<'a> {
     fn new(finder: &'a Finder<'a>) -> Self {
         Self {
             finder,
-            sources: Opener::new(finder.catalog, finder.roots),
-            opener: Opener::new(finder.catalog, finder.roots),
+            sources: Opener::new(finder.catalog, finder.roots, finder.threads),
+            opener: Opener::new(finder.catalog, finder.roots, finder.threads),
             notes: Vec::new(),
             fates: Vec::new(),
             left: Vec::new(),

@@ -14,6 +14,7 @@ use crate::space::volumes::Volume;
 use crate::space::walk::{SpaceVisitor, full_path};
 use crate::sys;
 use crate::tree::node::{Node, open_source};
+use crate::tree::pool::open_directories_per_worker;
 use crate::tree::source::Source;
 use crate::tree::walk::Folder;
 use crate::vocabulary::reason::LeftReason;
@@ -150,14 +151,13 @@ pub(super) struct Opener<'a> {
     catalog: &'a Catalog,
     roots: &'a [Source],
     kept: VecDeque<(u32, OwnedFd)>,
+    most_kept: usize,
 }
 
 impl<'a> Opener<'a> {
-    /// Two openers in each of 64 threads keep less than a process may have open (1,024).
-    const KEPT: usize = 6;
-
-    pub(super) fn new(catalog: &'a Catalog, roots: &'a [Source]) -> Self {
-        Self { catalog, roots, kept: VecDeque::new() }
+    /// Each of the threads, which share one table of descriptors, may have two openers.
+    pub(super) fn new(catalog: &'a Catalog, roots: &'a [Source], threads: usize) -> Self {
+        Self { catalog, roots, kept: VecDeque::new(), most_kept: open_directories_per_worker(threads, 2).min(6) }
     }
 
     /// Opens an item. Returns `None` if the item has changed since the catalog was made.
@@ -184,7 +184,7 @@ impl<'a> Opener<'a> {
                 Err(_) => directory.node.open(root, sys::PATH_ONLY)?,
                 Ok(opened) => opened,
             };
-            self.kept.truncate(Self::KEPT - 1);
+            self.kept.truncate(self.most_kept - 1);
             self.kept.push_front((number, opened));
         }
         Ok(self.kept[found.unwrap_or(0)].1.as_fd())

@@ -131,7 +131,7 @@ impl Finder<'_> {
     fn read(&self, wanted: &[u32], sharing: &mut Sharing, beginning: bool) -> Vec<(u32, KnownContent)> {
         let seen: Mutex<ContentByExtents> = Mutex::default();
         let state = || HashWorker {
-            opener: Opener::new(self.catalog, self.roots),
+            opener: Opener::new(self.catalog, self.roots, self.threads),
             reader: Reader::new(),
             found: Vec::new(),
             left: Vec::new(),

@@ -26,7 +26,7 @@ struct Chooser<'a> {
 /// Puts the file to share with first in each group: among those that most others already share with, the one with the best layout.
 pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
     let turns = Turns::in_order(groups.len());
-    let state = || Chooser { opener: Opener::new(finder.catalog, finder.roots), best: Vec::new() };
+    let state = || Chooser { opener: Opener::new(finder.catalog, finder.roots, finder.threads), best: Vec::new() };
     let work = |chooser: &mut Chooser<'_>, group: usize| {
         let candidates = candidates(finder, groups.members(group));
         if let Some(best) = best(finder, &mut chooser.opener, candidates) {

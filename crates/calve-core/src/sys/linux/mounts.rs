@@ -96,6 +96,7 @@ pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
 
 /// Returns the line of the mount that an open directory is on, else of that with the longest prefix of its path.
 fn line_of(directory: BorrowedFd<'_>) -> Option<MountLine> {
+    mount_id(directory).ok()?;
     own_line(directory).or_else(|| {
         let path = real_path(directory).ok()?;
         let above = mount_lines().ok()?.into_iter().filter(|line| path.starts_with(&line.point));

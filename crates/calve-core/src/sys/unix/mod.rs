@@ -39,7 +39,8 @@ pub(crate) fn open_with(directory: impl AsFd, name: impl Arg + Copy, flags: OFla
 
 /// Reads an open file to its end, or its first `most` bytes.
 pub(crate) fn read(file: OwnedFd, most: u64) -> Result<Vec<u8>> {
-    let mut contents = Vec::new();
+    // Tables of the kernel are of one moment only if they are read at once.
+    let mut contents = Vec::with_capacity(most.min(64 << 10) as usize);
     let read = File::from(file).take(most).read_to_end(&mut contents);
     read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     Ok(contents)

@@ -140,10 +140,18 @@ pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
     Selection::from(Arc::clone(plan) as Arc<dyn EntrySelector>)
 }
 
-/// Returns a selection by the rules alone, for a directory that is cloned to `at`.
+/// Returns a selection by the rules alone, for a directory of the donor's that is cloned to `at`.
 pub(crate) fn rules_below(plan: &Arc<Selector>, at: &Path) -> Selection {
     let (plan, at) = (Arc::clone(plan), at.to_path_buf());
     Selection::new(move |path, is_directory| plan.by_rules(&at.join(path), is_directory))
+}
+
+/// Returns the same for a directory of another worktree, whose `.git` files are no pointers of the donor's.
+pub(crate) fn rules_elsewhere(plan: &Arc<Selector>, at: &Path) -> Selection {
+    let (plan, at) = (Arc::clone(plan), at.to_path_buf());
+    Selection::new(move |path, is_directory| {
+        plan.rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftBehindReason::decision)
+    })
 }
 
 #[cfg(test)]

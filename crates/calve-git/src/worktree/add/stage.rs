@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::internal::StagedTree;
-use calve_core::{CloneOptions, CloneReport, UnreadableEntry};
+use calve_core::{CloneOptions, CloneReport, Selection, UnreadableEntry};
 
 use crate::environment::remove_own_env_files;
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::worktree::add::notes::{is_worktree, take_notes};
 use crate::worktree::add::options::AddWarning;
 use crate::worktree::add::report::AddedFiles;
 use crate::worktree::add::request::AddRequest;
-use crate::worktree::add::selector::{Selector, rules_below, selection};
+use crate::worktree::add::selector::{rules_below, rules_elsewhere, selection};
 use crate::worktree::add::shown::shown;
 use crate::worktree::add::spares;
 use crate::worktree::add::survey::Survey;
@@ -85,7 +85,7 @@ fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut S
         warnings: std::mem::take(&mut survey.warnings),
     };
     for (src, at) in &foreign {
-        clone_part(staged, src, at, &survey.plan, &clone, &mut files)?;
+        clone_part(staged, src, at, rules_elsewhere(&survey.plan, at), &clone, &mut files)?;
     }
     files.warnings.extend(files.clone.warnings.iter().cloned().map(AddWarning::Engine));
     for root in &survey.spare_roots {
@@ -95,24 +95,24 @@ fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut S
             files.spares_wanted |= spare.spares_wanted;
             files.spares.push(CloneReport { dst: root.clone(), ..spare });
         } else {
-            clone_part(staged, &src, root, &survey.plan, &clone, &mut files)?;
+            clone_part(staged, &src, root, rules_below(&survey.plan, root), &clone, &mut files)?;
             files.spares_wanted = true;
         }
     }
     Ok(files)
 }
 
-/// Clones those parts of a directory into the staged tree that the rules allow.
+/// Clones the selected parts of a directory into the staged tree.
 fn clone_part(
     staged: &mut StagedTree<'_>,
     src: &Path,
     at: &Path,
-    plan: &Arc<Selector>,
+    select: Selection,
     options: &CloneOptions,
     files: &mut AddedFiles,
 ) -> Result<()> {
     let mut clone = options.clone();
-    clone.select = Some(rules_below(plan, at));
+    clone.select = Some(select);
     let mut part = staged.clone_below(src, at, &clone)?;
     files.clone.changed.extend(take_notes(&mut part, at, &mut files.untracked.left));
     files.warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));

@@ -12,7 +12,7 @@ pub struct LeftEntry {
     pub reason: LeftBehindReason,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
 pub enum LeftBehindReason {
     /// It belongs to a running program.
     Runtime,
@@ -53,7 +53,10 @@ impl LeftBehindReason {
         (Self::BehindLink, "a link or a file is where its directory would be"),
     ];
 
+    const IS_COMPLETE: () = assert!(Self::OWN.len() + 1 == <Self as strum::EnumCount>::COUNT);
+
     pub fn text(self) -> &'static str {
+        let () = Self::IS_COMPLETE;
         self.skip_reason().text()
     }
 

@@ -42,9 +42,8 @@ pub(super) fn describe(report: &AddReport, is_detached: bool, facts: &mut Facts)
         let text = "warning: git's hook post-checkout failed; the worktree is complete all the same";
         facts.add(FactSubject::Warning, text);
     }
-    let clones = std::iter::once(&files.clone).chain(&files.spares);
-    let changed = clones.filter_map(|clone| wording::clone::changed(&clone.changed));
-    facts.add_all(FactSubject::Warning, changed.map(|line| format!("warning: {line}")));
+    let changed = wording::clone::changed(&files.clone.changed).map(|line| format!("warning: {line}"));
+    facts.add_all(FactSubject::Warning, changed);
 }
 
 fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
