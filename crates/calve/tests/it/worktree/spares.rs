@@ -78,6 +78,8 @@ fn a_spare_leaves_out_what_a_worktree_leaves_out() {
     repo.write("node_modules/server.pid", "17\n");
     repo.write("node_modules/sub/.git", "gitdir: ../../.git/modules/sub\n");
     repo.write("node_modules/sub/file", "x\n");
+    repo.write("node_modules/other/.git", "gitdir: ../../../lib/.git/worktrees/other\n");
+    repo.write("node_modules/other/file", "y\n");
     repo.write("node_modules/.cache/big.log", "log\n");
     repo.write(".calve.toml", "[worktree]\nexclude = [\"*.log\"]\n");
     repo.commit("exclude");
@@ -86,7 +88,8 @@ fn a_spare_leaves_out_what_a_worktree_leaves_out() {
     assert_eq!(used(&receipt), ["node_modules"]);
     let path = repo.spot.join("proj.one");
     is_clean(&path);
-    for gone in ["node_modules/server.pid", "node_modules/sub/.git", "node_modules/.cache/big.log"] {
+    let sub = "node_modules/sub/.git";
+    for gone in ["node_modules/server.pid", sub, "node_modules/other", "node_modules/.cache/big.log"] {
         assert!(!path.join(gone).exists(), "{gone} is there");
         let left = receipt["left"].as_array().unwrap();
         assert!(left.iter().any(|left| left["path"] == gone), "{gone} is not told: {left:?}");
