@@ -31,13 +31,16 @@ pub(crate) fn reap(directory: &Path) -> Result<()> {
 
 /// Deletes the trash in a directory, and waits for what other processes are deleting: one that is killed leaves the rest.
 pub(crate) fn reap_all(directory: &Path, cancel: &CancelToken) -> Result<()> {
-    reap(directory)?;
-    while calve_core::internal::pending_trash(directory)?.iter().any(|trash| trash.is_busy) {
+    loop {
+        // Asked first: what was busy then may be free, and left, a moment later.
+        let is_busy = calve_core::internal::pending_trash(directory)?.iter().any(|trash| trash.is_busy);
+        reap(directory)?;
+        if !is_busy {
+            return Ok(());
+        }
         unless_cancelled(cancel)?;
         std::thread::sleep(POLL);
-        reap(directory)?;
     }
-    Ok(())
 }
 
 /// Deletes trash in a thread, so that the next request need not wait for it.
