@@ -114,7 +114,6 @@ mod tests {
         include_str!("../../../calve-git/src/transfer_failure.rs"),
         include_str!("../../../calve-oci/src/remedy.rs"),
         include_str!("../../../calve-volume/src/remedy.rs"),
-        include_str!("../destination.rs"),
         include_str!("../failure.rs"),
         include_str!("../output.rs"),
     ];
