@@ -163,7 +163,7 @@ struct Run<'a> {
     units: &'a [Unit<'a>],
     next: AtomicUsize,
     stopped: AtomicBool,
-    /// Of this batch.
+    /// Those in this batch.
     report: Mutex<WriteReport>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Server {
     memory: Mutex<Memory>,
     options: FuseOptions,
     last_handle: AtomicU64,
-    /// Of the directories that were opened. They stay, as nodes do.
+    /// Those for directories that were opened. They stay, as nodes do.
     listings: Mutex<HashMap<u64, Listing>>,
 }
 

@@ -13,7 +13,7 @@ use rustix::io::Result;
 use super::record::{Record, Xattrs};
 use crate::cursor::{Cursor, open_unnoticed};
 
-/// What a comparison can be told to leave out. Names, kinds and targets of symlinks are always compared.
+/// Parts that a comparison can leave out. Names, kinds and targets of symlinks are always compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Aspect {
     /// Bytes and sizes of files.
