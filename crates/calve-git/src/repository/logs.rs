@@ -26,7 +26,7 @@ impl Log {
     /// Reads the logs of references, in their order. There may be one for each of a thousand branches, so all processors read them.
     pub(crate) fn of_each(directory: &Path, references: &[&str]) -> Vec<Log> {
         // Each of a thousand is found from here in a fraction of the time. It may be a link, as git-new-workdir makes it.
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(logs) = rustix::fs::open(directory.join("logs"), flags, Mode::empty()) else {
             return references.iter().map(|_| Log::default()).collect();
         };
