@@ -49,5 +49,7 @@ pub fn git_command(directory: impl AsRef<Path>) -> Command {
         command.env(format!("GIT_{role}_NAME"), "Ann").env(format!("GIT_{role}_EMAIL"), "ann@example.org");
     }
     command.current_dir(directory).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    // Each commit, merge and fetch would look for something to pack.
+    command.args(["-c", "maintenance.auto=false"]);
     command
 }
