@@ -16,7 +16,7 @@ use super::metadata::Keeper;
 use super::request::{Fill, FillTally};
 use super::set_tries::SetTries;
 use crate::error::Error;
-use crate::options::{Decision, UnreadableEntry};
+use crate::options::{Decision, EntryDecider, UnreadableEntry};
 use crate::sys::ListingBuffer;
 use crate::tree::names::Names;
 use crate::tree::node::Node;
@@ -120,6 +120,13 @@ pub(super) struct DirectoryToFill {
     pub(super) group: Option<usize>,
 }
 
+/// The directory whose entries were asked about last. Its path and what is known of it take longer than most answers.
+struct AskedDirectory<'f> {
+    node: Arc<Node>,
+    path: PathBuf,
+    decide: Box<EntryDecider<'f>>,
+}
+
 pub(super) struct FillWorker<'f> {
     pub(super) fill: &'f Fill<'f>,
     pub(super) shared: &'f FillState,
@@ -128,8 +135,7 @@ pub(super) struct FillWorker<'f> {
     pub(super) mover: Mover<'f>,
     pub(super) tally: FillTally,
     pub(super) listing: ListingBuffer,
-    /// The path of the directory whose entries were asked about last, and the directory.
-    pub(super) asked: Option<(Arc<Node>, PathBuf)>,
+    asked: Option<AskedDirectory<'f>>,
     pub(super) pending: PendingStack<Pair, ()>,
     pub(super) put_off: Vec<DirectoryToFill>,
     pub(super) put_off_limit: usize,
@@ -215,22 +221,25 @@ impl<'f> FillWorker<'f> {
         if self.fill.exclude.is_empty() || self.fill.is_single {
             return false;
         }
-        // Putting a path together takes longer than most answers: it is done once for each directory.
-        let (node, mut path) = match self.asked.take() {
-            Some((node, path)) if Arc::ptr_eq(&node, at.node) => (node, path),
-            _ => (Arc::clone(at.node), at.node.path()),
+        let mut asked = match self.asked.take() {
+            Some(asked) if Arc::ptr_eq(&asked.node, at.node) => asked,
+            _ => {
+                let path = at.node.path();
+                let decide = Box::new(self.fill.exclude.inside(&path));
+                AskedDirectory { node: Arc::clone(at.node), path, decide }
+            }
         };
-        path.push(crate::sys::path(at.name));
-        let is_left = match self.fill.exclude.choose(&path, is_directory) {
+        asked.path.push(crate::sys::path(at.name));
+        let is_left = match (asked.decide)(&asked.path, is_directory) {
             Decision::Take => false,
             Decision::Leave => true,
             Decision::LeaveBecause(reason) => {
-                self.fill.notes.skipped(path.clone(), reason);
+                self.fill.notes.skipped(asked.path.clone(), reason);
                 true
             }
         };
-        path.pop();
-        self.asked = Some((node, path));
+        asked.path.pop();
+        self.asked = Some(asked);
         is_left
     }
 }
