@@ -25,7 +25,6 @@ use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::open_contents;
-use crate::tree::names::code;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
@@ -292,7 +291,7 @@ impl Taker<'_> {
         }
         // Once for a file with several names.
         self.draft.allocated_bytes += sys::allocated(&stat) / links(&stat);
-        self.draft.body.push(code(kind) | if recent { RECENT } else { 0 });
+        self.draft.body.push(OTHER_ENTRY | if recent { RECENT } else { 0 });
         self.draft.body.extend_from_slice(name.to_bytes_with_nul());
         RecordedState::new(&stat).write(&mut self.draft.body);
         Ok(None)
@@ -353,7 +352,7 @@ impl Walker for Taker<'_> {
         }
         let obstacle = match kind {
             FileType::Directory => {
-                self.draft.body.push(code(kind));
+                self.draft.body.push(DIRECTORY_ENTRY);
                 self.draft.body.extend_from_slice(name.to_bytes_with_nul());
                 return Descent::Yes;
             }
@@ -372,6 +371,10 @@ impl Walker for Taker<'_> {
     }
 }
 
+/// What follows is the name of a directory, which has a block of its own.
+const DIRECTORY_ENTRY: u8 = 1;
+/// What follows is the name and the state of anything else. Earlier versions wrote larger numbers too.
+const OTHER_ENTRY: u8 = 2;
 /// The entry changed after the moment of the record.
 const RECENT: u8 = 0x80;
 
@@ -431,7 +434,7 @@ impl<'b> Block<'b> {
             let code = *rest.take(1)?.first()?;
             let name = rest.text()?;
             let known = match code & !RECENT {
-                1 => None,
+                DIRECTORY_ENTRY => None,
                 _ => Some((RecordedState::read(&mut rest)?, code & RECENT != 0)),
             };
             Some(RecordedEntry { name, known })

@@ -14,8 +14,7 @@ use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::held_times::times;
 use crate::tree::location::DIRECTORY;
-use crate::tree::names::Names;
-use crate::tree::node::{Node, node_of};
+use crate::tree::node::{Names, Node, node_of};
 use crate::tree::notes::Notes;
 use crate::tree::pool::Pool;
 use crate::vocabulary::hidden_name::is_calves_own;
@@ -90,7 +89,7 @@ impl Scrub<'_> {
         while let Some(entry) = listing.next() {
             let entry = entry.map_err(failed)?;
             if is_calves_own(entry.name.to_bytes()) {
-                doomed.push(entry.kind, entry.name);
+                doomed.push_back((entry.kind, entry.name.to_owned()));
             }
         }
         if doomed.is_empty() {
@@ -98,10 +97,10 @@ impl Scrub<'_> {
         }
         let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
         let before = rustix::fs::fstat(directory).map_err(failed)?;
-        let (mut name, mut stays) = (Vec::new(), false);
-        while let Some((_, name)) = doomed.take(&mut name) {
-            let path = node.path_of(name);
-            match delete(directory, name, &self.path.join(&path), self.deletion) {
+        let mut stays = false;
+        for (_, name) in doomed {
+            let path = node.path_of(&name);
+            match delete(directory, &name, &self.path.join(&path), self.deletion) {
                 Ok(_) => self.notes.skipped(path, SkipReason::CalvesOwn),
                 Err(error) if error.is_errno(Errno::ACCESS) || error.is_errno(Errno::PERM) => stays = true,
                 Err(error) => return Err(error),
@@ -136,12 +135,12 @@ impl Scrub<'_> {
                 kind => self.exclude.choose(&path, kind == FileType::Directory),
             };
             match of {
-                Decision::Take if entry.kind == FileType::Directory => below.push(entry.kind, entry.name),
+                Decision::Take if entry.kind == FileType::Directory => below.push_back((entry.kind, entry.name.to_owned())),
                 Decision::Take => {}
-                Decision::Leave => doomed.push(entry.kind, entry.name),
+                Decision::Leave => doomed.push_back((entry.kind, entry.name.to_owned())),
                 Decision::LeaveBecause(reason) => {
                     self.notes.skipped(path.clone(), reason);
-                    doomed.push(entry.kind, entry.name);
+                    doomed.push_back((entry.kind, entry.name.to_owned()));
                 }
             }
             path.pop();
@@ -149,17 +148,16 @@ impl Scrub<'_> {
         if !doomed.is_empty() {
             self.delete(node, directory.as_fd(), doomed)?;
         }
-        let mut name = Vec::new();
-        while let Some((_, name)) = below.take(&mut name) {
+        for (_, name) in below {
             if pool.stopped() {
                 return Ok(());
             }
-            let child = Node::child(node, name);
+            let child = Node::child(node, &name);
             if depth >= MOST_OPEN || pool.hungry() {
                 pool.give(child);
                 continue;
             }
-            match sys::open_at(directory.as_fd(), name, DIRECTORY) {
+            match sys::open_at(directory.as_fd(), &*name, DIRECTORY) {
                 Ok(opened) => self.directory(pool, &child, opened, buffer, depth + 1)?,
                 Err(errno) => self.unopened(&child, errno)?,
             }
@@ -168,12 +166,11 @@ impl Scrub<'_> {
     }
 
     /// Deletes the entries `doomed` of a directory, and gives the directory its times back.
-    fn delete(&self, node: &Arc<Node>, directory: BorrowedFd<'_>, mut doomed: Names) -> Result<(), Error> {
+    fn delete(&self, node: &Arc<Node>, directory: BorrowedFd<'_>, doomed: Names) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
         let before = rustix::fs::fstat(directory).map_err(failed)?;
-        let mut name = Vec::new();
-        while let Some((_, name)) = doomed.take(&mut name) {
-            delete(directory, name, &self.path.join(node.path_of(name)), self.deletion)?;
+        for (_, name) in doomed {
+            delete(directory, &name, &self.path.join(node.path_of(&name)), self.deletion)?;
         }
         rustix::fs::futimens(directory, &times(&before)).map_err(failed)
     }

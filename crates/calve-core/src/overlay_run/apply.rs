@@ -31,8 +31,7 @@ use crate::tree::fill::{Fill, FillPart, Scope, fill};
 use crate::tree::held_times::times;
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
-use crate::tree::names::Names;
-use crate::tree::node::node_of;
+use crate::tree::node::{Names, node_of};
 use crate::tree::notes::Notes;
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
@@ -328,7 +327,7 @@ impl ApplyRequest<'_> {
             }
             let stat = copy.entry(&entry.path).map_err(read)?;
             if let Some(part) = parts.get_mut(directory) {
-                part.names.push(sys::kind(stat), &name);
+                part.names.push_back((sys::kind(stat), name));
             }
         }
         let made: Vec<_> = parts.keys().cloned().collect();

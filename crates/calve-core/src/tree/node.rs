@@ -1,15 +1,19 @@
 //! Where a directory is in the tree: a chain of names, so that a task needs no open descriptor and no long path.
 
+use std::collections::VecDeque;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{Mode, OFlags, Timestamps};
+use rustix::fs::{FileType, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
 
 use crate::sys;
+
+/// Names of entries of one directory, in the order in which they were listed.
+pub(crate) type Names = VecDeque<(FileType, CString)>;
 
 /// One directory below (or at) the root of a walk.
 pub(crate) struct Node {

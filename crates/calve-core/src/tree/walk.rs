@@ -16,8 +16,7 @@ use crate::sys::{self, Listing, ListingBuffer};
 use crate::vocabulary::reason::SkipReason;
 
 use super::location::DIRECTORY;
-use super::names::Names;
-use super::node::{Node, open_source};
+use super::node::{Names, Node, open_source};
 use super::pending_stack::{PendingDirectories, PendingStack};
 use super::pool::{Pool, open_directories_per_worker};
 
@@ -115,8 +114,7 @@ pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     let node = above.iter().fold(Node::root(), |node, name| Node::child(&node, name));
     let parent = node.open(root, sys::PATH_ONLY).ok()?;
     let stat = sys::stat_at(&parent, last.as_c_str()).ok()?;
-    let mut names = Names::default();
-    names.push(sys::kind(stat), last);
+    let names = Names::from([(sys::kind(stat), last.clone())]);
     Some(Start { node, open: None, names, more: Position { tree: 0, visited: false } })
 }
 
@@ -166,8 +164,7 @@ pub(crate) struct Position {
 
 /// Returns a start at the root of a tree, for it and everything below it. The root's name is empty.
 pub(crate) fn whole_tree(tree: usize) -> Start {
-    let mut names = Names::default();
-    names.push(FileType::Directory, c"");
+    let names = Names::from([(FileType::Directory, CString::default())]);
     Start { node: Node::root(), open: None, names, more: Position { tree, visited: true } }
 }
 
@@ -209,17 +206,16 @@ struct WalkWorker<'a, W> {
 
 impl<W: Walker> WalkWorker<'_, W> {
     fn descend(&mut self) {
-        let mut name = Vec::new();
         while !self.pool.stopped() {
             let Some(mut top) = self.pending.pop() else { return };
-            let Some((kind, child)) = top.names.take(&mut name) else { continue };
-            let opened = self.open_child(&mut top, kind, child);
+            let Some((kind, child)) = top.names.pop_front() else { continue };
+            let opened = self.open_child(&mut top, kind, &child);
             let (tree, parent) = (top.more.tree, Arc::clone(&top.node));
             self.pending.push(top);
             match opened {
                 Ok(Some((node, fd))) => self.directory(tree, node, fd),
                 Ok(None) => {}
-                Err(errno) => self.walker.failed(tree, parent.path_of(child), errno),
+                Err(errno) => self.walker.failed(tree, parent.path_of(&child), errno),
             }
             self.pending.stay_within_limit();
             if self.pool.hungry()
@@ -282,7 +278,7 @@ impl<W: Walker> WalkWorker<'_, W> {
                 Ok(kind) => {
                     entries += 1;
                     if self.walker.entry(folder, entry.name, kind) == Descent::Yes && kind == FileType::Directory {
-                        below.push(kind, entry.name);
+                        below.push_back((kind, entry.name.to_owned()));
                     }
                 }
                 Err(errno) => self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno),

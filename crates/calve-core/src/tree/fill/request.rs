@@ -15,8 +15,7 @@ use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
 use crate::tree::exclude::Exclusions;
-use crate::tree::names::Names;
-use crate::tree::node::Node;
+use crate::tree::node::{Names, Node};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 
