@@ -148,6 +148,14 @@ pub(crate) trait Walker: Send {
     /// Receives the number of entries that a directory had.
     fn listed(&mut self, _entries: u64) {}
 
+    /// Comes to the end of the entries of an open directory, before it goes on below.
+    fn finished(&mut self, _folder: &Folder<'_>) {}
+
+    /// Returns whether it has seen enough: then the walk ends for all workers.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Receives what could not be read, by its path below the root of its tree.
     fn failed(&mut self, tree: usize, path: PathBuf, errno: Errno);
 }
@@ -196,6 +204,14 @@ pub(crate) fn walk<W: Walker>(
     })
 }
 
+/// Returns whether to stop working: another worker has ended the walk, or this one does now.
+fn is_over(walker: &impl Walker, pool: &Pool<Start>) -> bool {
+    if walker.is_over() {
+        pool.stop();
+    }
+    pool.stopped()
+}
+
 struct WalkWorker<'a, W> {
     pool: &'a Pool<Start>,
     roots: &'a [BorrowedFd<'a>],
@@ -206,7 +222,7 @@ struct WalkWorker<'a, W> {
 
 impl<W: Walker> WalkWorker<'_, W> {
     fn descend(&mut self) {
-        while !self.pool.stopped() {
+        while !is_over(&self.walker, self.pool) {
             let Some(mut top) = self.pending.pop() else { return };
             let Some((kind, child)) = top.names.pop_front() else { continue };
             let opened = self.open_child(&mut top, kind, &child);
@@ -269,7 +285,7 @@ impl<W: Walker> WalkWorker<'_, W> {
         let mut entries = 0;
         let mut listing = Listing::new(folder.directory, &mut self.buffer)?;
         let result = loop {
-            let entry = match listing.next().filter(|_| !self.pool.stopped()) {
+            let entry = match listing.next().filter(|_| !is_over(&self.walker, self.pool)) {
                 Some(Ok(entry)) => entry,
                 Some(Err(errno)) => break Err(errno),
                 None => break Ok(()),
@@ -285,6 +301,7 @@ impl<W: Walker> WalkWorker<'_, W> {
             }
         };
         self.walker.listed(entries);
+        self.walker.finished(folder);
         result
     }
 }
