@@ -17,6 +17,7 @@ use crate::vocabulary::operation::Operation;
 pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
 /// A name in an open directory. The name itself is never followed; the path above it is resolved once, as usual.
+#[derive(Debug)]
 pub(crate) struct Location {
     parent: OwnedFd,
     parent_path: PathBuf,

@@ -26,7 +26,7 @@ absent! {
     fn open_beneath(_root: BorrowedFd<'_>, _path: &Path, _flags: OFlags) -> Result<OwnedFd> = Err(Errno::NOSYS);
     fn copy_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _bytes: usize) -> Result<usize> = Err(Errno::NOSYS);
     fn mount_overlay(_lower: BorrowedFd<'_>, _upper: BorrowedFd<'_>,
-        _work: BorrowedFd<'_>, _target: BorrowedFd<'_>, _volatile: bool) -> Result<()> = Err(Errno::NOSYS);
+        _work: BorrowedFd<'_>, _target: BorrowedFd<'_>) -> Result<()> = Err(Errno::NOSYS);
     fn is_opaque(_directory: BorrowedFd<'_>, _attribute: &CStr) -> Result<bool> = Err(Errno::NOSYS);
     fn contain(_command: &mut Command, _paths: [&Path; 3],
         _lock: BorrowedFd<'_>, _working_directory: &Path) -> Result<Steps> = Err(Errno::NOSYS);
