@@ -136,7 +136,20 @@ impl<'a> Keeper<'a> {
         mode_now: Option<RawMode>,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
-        self.keep_all_but_times(src, dst, stat, mode_now, path)?;
+        let owner_kept = self.keep_owner(dst, stat, path)?;
+        if self.names_length > 0 {
+            self.keep_xattrs(src, dst, owner_kept, path)?;
+        }
+        if let Some(mode_now) = mode_now {
+            let mut mode = stat.st_mode & ALL_MODE_BITS;
+            if !owner_kept && mode & SET_ID != 0 {
+                mode &= !SET_ID;
+                self.notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, path);
+            }
+            if mode != mode_now || self.names_length > 0 {
+                self.set_mode(dst, mode)?;
+            }
+        }
         let times_kept = match self.plain.map(|plain| plain.times) {
             None | Some(KeptTimes::OfAll) => true,
             Some(KeptTimes::OfFiles) => sys::kind(stat) == FileType::RegularFile,
@@ -167,31 +180,6 @@ impl<'a> Keeper<'a> {
         {
             self.notes.not_kept(WarningCode::AttributeNotKept, "flags", errno, path);
         }
-    }
-
-    /// Keeps what [`Self::keep`] does except for the times and the flags.
-    pub(crate) fn keep_all_but_times(
-        &mut self,
-        src: XattrTarget<'_>,
-        dst: XattrTarget<'_>,
-        stat: &Stat,
-        mode_now: Option<RawMode>,
-        path: &dyn Fn() -> PathBuf,
-    ) -> Result<(), Fault> {
-        let owner_kept = self.keep_owner(dst, stat, path)?;
-        if self.names_length > 0 {
-            self.keep_xattrs(src, dst, owner_kept, path)?;
-        }
-        let Some(mode_now) = mode_now else { return Ok(()) };
-        let mut mode = stat.st_mode & ALL_MODE_BITS;
-        if !owner_kept && mode & SET_ID != 0 {
-            mode &= !SET_ID;
-            self.notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, path);
-        }
-        if mode != mode_now || self.names_length > 0 {
-            self.set_mode(dst, mode)?;
-        }
-        Ok(())
     }
 
     pub(crate) fn set_mode(&self, dst: XattrTarget<'_>, mode: RawMode) -> Result<(), Fault> {
