@@ -16,8 +16,8 @@ use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::location::{DIRECTORY, Identity, identity, split};
-use crate::tree::node::{Names, Node, unlock_file};
+use crate::tree::location::{DIRECTORY, Identity, identity};
+use crate::tree::node::{Names, Node, above, unlock_file};
 use crate::tree::pending_stack::{PendingDirectories, PendingStack};
 use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
 use crate::vocabulary::operation::Operation;
@@ -432,12 +432,12 @@ fn destroy_subvolume(
         return Err(refused);
     }
     for nested in sys::nested_subvolumes(directory)? {
-        let (above, last) = split(&nested);
+        let (above, last) = above(sys::path(&nested)).ok_or(Errno::INVAL)?;
         let mut current = rustix::io::dup(directory)?;
-        for component in above {
-            current = sys::open_directory_same_mount(current.as_fd(), &component)?;
+        for name in above {
+            current = sys::open_directory_same_mount(current.as_fd(), name)?;
         }
-        let inner = sys::open_directory_same_mount(current.as_fd(), &last)?;
+        let inner = sys::open_directory_same_mount(current.as_fd(), &*last)?;
         destroy_subvolume(current.as_fd(), &last, inner.as_fd(), opens_up)?;
     }
     sys::delete_subvolume(parent, name)

@@ -173,40 +173,15 @@ pub(crate) fn is_mounted(point: &Path) -> Result<bool, Error> {
     is_mounted.io(Operation::FindMounts, point)
 }
 
-/// Splits a path into the directories above its last name, and that name.
-pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
-    let mut names: Vec<CString> = path
-        .to_bytes()
-        .split(|&byte| byte == b'/')
-        .filter(|name| !name.is_empty())
-        .map(|name| CString::new(name).unwrap_or_default())
-        .collect();
-    let last = names.pop().unwrap_or_default();
-    (names, last)
-}
-
-/// Opens directories as [`open_below`] does, and makes those that are missing.
-pub(crate) fn make_below<'a>(
-    root: BorrowedFd<'_>,
-    names: impl Iterator<Item = &'a CString>,
-    mode: Mode,
-) -> sys::Result<OwnedFd> {
+/// Opens the directory at this path below `root`, following no link, and makes those that are missing.
+pub(crate) fn make_below(root: BorrowedFd<'_>, path: &Path, mode: Mode) -> sys::Result<OwnedFd> {
     let mut current = sys::open_at(root, c".", DIRECTORY)?;
-    for name in names {
-        match rustix::fs::mkdirat(&current, name.as_c_str(), mode) {
+    for name in path {
+        match rustix::fs::mkdirat(&current, name, mode) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
-        current = sys::open_at(&current, name.as_c_str(), DIRECTORY)?;
-    }
-    Ok(current)
-}
-
-/// Opens a directory below `root`, one name after the other, following no link.
-pub(crate) fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
-    let mut current = sys::open_at(root, c".", DIRECTORY)?;
-    for name in names {
-        current = sys::open_at(&current, name.as_c_str(), DIRECTORY)?;
+        current = sys::open_at(&current, name, DIRECTORY)?;
     }
     Ok(current)
 }

@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::FileType;
@@ -16,7 +15,7 @@ use crate::sys::{self, Listing, ListingBuffer};
 use crate::vocabulary::reason::SkipReason;
 
 use super::location::DIRECTORY;
-use super::node::{Names, Node, open_source};
+use super::node::{Names, Node, above, node_of, open_source};
 use super::pending_stack::{PendingDirectories, PendingStack};
 use super::pool::{Pool, open_directories_per_worker};
 
@@ -102,19 +101,11 @@ pub struct ScanReport<V> {
 
 /// Returns where to start for a path below `root`. `None` if nothing is there, and for a path that does not go down.
 pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
-    let mut parts = Vec::new();
-    for part in path.components() {
-        match part {
-            Component::Normal(name) => parts.push(CString::new(name.as_bytes()).ok()?),
-            Component::CurDir => {}
-            _ => return None,
-        }
-    }
-    let (last, above) = parts.split_last()?;
-    let node = above.iter().fold(Node::root(), |node, name| Node::child(&node, name));
+    let (directory, name) = above(path.strip_prefix(".").unwrap_or(path))?;
+    let node = node_of(directory);
     let parent = node.open(root, sys::PATH_ONLY).ok()?;
-    let stat = sys::stat_at(&parent, last.as_c_str()).ok()?;
-    let names = Names::from([(sys::kind(stat), last.clone())]);
+    let stat = sys::stat_at(&parent, &*name).ok()?;
+    let names = Names::from([(sys::kind(stat), name)]);
     Some(Start { node, open: None, names, more: Position { tree: 0, visited: false } })
 }
 

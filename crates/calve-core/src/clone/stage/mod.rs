@@ -4,13 +4,11 @@
 mod from_spare;
 mod supersede;
 
-use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::check::{check_existing, sweep_leftovers};
@@ -32,7 +30,8 @@ use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::held_times::HeldTimes;
-use crate::tree::location::{DIRECTORY, Location, make_below, open_below};
+use crate::tree::location::{DIRECTORY, Location, make_below};
+use crate::tree::node::{above, open_above};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
@@ -301,9 +300,8 @@ impl<'p> StagedTree<'p> {
     /// Deletes the entry at `at`, a path below the root, through no link. Returns the number of deleted entries.
     pub fn remove(&self, at: &Path) -> Result<u64, Error> {
         let path = self.destination.path().join(at);
-        let (above, name) = components(at).ok_or_else(|| Error::io(Operation::Remove, &path, Errno::INVAL))?;
-        match open_below(self.root()?, above.iter()) {
-            Ok(directory) => delete(directory.as_fd(), &name, &path, &Deletion::from_options(self.options)),
+        match open_above(self.root()?, at, OFlags::RDONLY) {
+            Ok((directory, name)) => delete(directory.as_fd(), &name, &path, &Deletion::from_options(self.options)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(0),
             Err(errno) => Err(Error::io(Operation::Remove, &path, errno)),
         }
@@ -390,21 +388,10 @@ fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclusi
     Ok((source, Exclusions::new(&options.exclude)?.and_select(options.select.clone())))
 }
 
-/// Splits a relative path into the names of its directories and the last name. Returns `None` unless all of them are plain names.
-fn components(path: &Path) -> Option<(Vec<CString>, CString)> {
-    let mut names = Vec::new();
-    for component in path.components() {
-        let Component::Normal(name) = component else { return None };
-        names.push(CString::new(name.as_bytes()).ok()?);
-    }
-    let last = names.pop()?;
-    Some((names, last))
-}
-
 /// Makes the directory `at`, which must be new, and those above it that are missing. Through no link.
 fn make_directories(root: BorrowedFd<'_>, at: &Path) -> sys::Result<OwnedFd> {
-    let (above, last) = components(at).ok_or(Errno::INVAL)?;
-    let parent = make_below(root, above.iter(), Mode::from_raw_mode(0o777))?;
-    rustix::fs::mkdirat(&parent, last.as_c_str(), Mode::RWXU)?;
-    sys::open_at(&parent, last.as_c_str(), DIRECTORY)
+    let (directory, name) = above(at).ok_or(Errno::INVAL)?;
+    let parent = make_below(root, directory, Mode::from_raw_mode(0o777))?;
+    rustix::fs::mkdirat(&parent, &*name, Mode::RWXU)?;
+    sys::open_at(&parent, &*name, DIRECTORY)
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result};
+use rustix::path::Arg;
 
 use crate::sys::{CreationPattern, Denial, ListedEntry};
 
@@ -123,7 +124,7 @@ impl<'a> Listing<'a> {
 
 /// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV). There are no bind mounts, so
 /// the device tells.
-pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
     if rustix::fs::fstat(&fd)?.st_dev != rustix::fs::fstat(parent)?.st_dev {
