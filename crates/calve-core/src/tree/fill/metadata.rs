@@ -75,8 +75,8 @@ pub(crate) struct Keeper<'a> {
     /// The source may be the upper directory of an overlay, whose own attributes are not kept.
     pub(super) of_upper: bool,
     notes: &'a Notes,
+    /// The extended attributes of the source.
     names: Vec<u8>,
-    names_length: usize,
     value: Vec<u8>,
     /// Owners that were refused already: not asked for again, file by file.
     refused: Vec<(u32, u32, Errno)>,
@@ -95,7 +95,6 @@ impl<'a> Keeper<'a> {
             of_upper: false,
             notes,
             names: Vec::new(),
-            names_length: 0,
             value: Vec::new(),
             refused: Vec::new(),
         }
@@ -106,20 +105,18 @@ impl<'a> Keeper<'a> {
         if self.plain.is_some_and(|plain| plain.xattrs == KeptXattrs::No) {
             return Ok(());
         }
-        let listed = sys::list_xattrs(src, &mut self.names).map(<[u8]>::len);
-        self.names_length = match (listed, src) {
-            (Ok(length), _) => length,
+        match (sys::list_xattrs(src, &mut self.names).map(drop), src) {
             // Without /proc, or when the name has just gone.
-            (Err(Errno::NOENT), XattrTarget::Named(..)) => 0,
-            (Err(errno), _) => return Err(Fault::src(Operation::ReadXattrs)(errno)),
-        };
+            (Err(Errno::NOENT), XattrTarget::Named(..)) => self.names.clear(),
+            (listed, _) => listed.map_err(Fault::src(Operation::ReadXattrs))?,
+        }
         Ok(())
     }
 
     /// Returns the mode to create a file with: the final mode where nothing has to be done to the file before it gets it.
     pub(crate) fn creation_mode(&self, stat: &Stat) -> Mode {
         let owned = self.plain.is_some() || (stat.st_uid, stat.st_gid) == (self.created.uid, self.created.gid);
-        if owned && self.names_length == 0 {
+        if owned && self.names.is_empty() {
             Mode::from_raw_mode(stat.st_mode & PERMISSIONS)
         } else {
             Mode::RUSR | Mode::WUSR
@@ -137,7 +134,7 @@ impl<'a> Keeper<'a> {
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
         let owner_kept = self.keep_owner(dst, stat, path)?;
-        if self.names_length > 0 {
+        if !self.names.is_empty() {
             self.keep_xattrs(src, dst, owner_kept, path)?;
         }
         if let Some(mode_now) = mode_now {
@@ -146,7 +143,7 @@ impl<'a> Keeper<'a> {
                 mode &= !SET_ID;
                 self.notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, path);
             }
-            if mode != mode_now || self.names_length > 0 {
+            if mode != mode_now || !self.names.is_empty() {
                 self.set_mode(dst, mode)?;
             }
         }
@@ -238,9 +235,7 @@ impl<'a> Keeper<'a> {
         owner_kept: bool,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
-        let mut rest = &self.names[..self.names_length];
-        while let Ok(name) = CStr::from_bytes_until_nul(rest) {
-            rest = &rest[name.to_bytes_with_nul().len()..];
+        for name in sys::xattr_names(&self.names) {
             if !owner_kept && name == CAPABILITY {
                 // As with set-user-ID bits: they were granted to a file of another owner.
                 self.notes.not_kept(WarningCode::XattrNotKept, "file capabilities", Errno::PERM, path);
