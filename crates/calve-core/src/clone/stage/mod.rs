@@ -336,19 +336,19 @@ impl<'p> StagedTree<'p> {
     pub(crate) fn publish(self, notes: &Notes) -> Result<Option<TrashedTree>, Error> {
         self.seal(notes)?;
         let (destination, options) = (self.destination, self.options);
-        let publication = self.staging.publish(options.existing, &options.protect, None)?;
-        conclude(destination, publication, notes, options).map(|publication| publication.trashed)
+        let publication = self.staging.publish(options.existing, &options.protect)?;
+        conclude(destination, publication, notes, options)
     }
 }
 
-/// Makes a publication durable, and notes what it left.
+/// Makes a publication durable, and notes what it left. Returns the trash.
 fn conclude(
     destination: &Location,
-    mut publication: Publication,
+    publication: Publication,
     notes: &Notes,
     options: &CloneOptions,
-) -> Result<Publication, Error> {
-    if let Some(error) = publication.left.take() {
+) -> Result<Option<TrashedTree>, Error> {
+    if let Some(error) = publication.left {
         notes.warn(
             WarningCode::OldNotRemoved,
             None,
@@ -359,7 +359,7 @@ fn conclude(
         let synced = sys::sync_file(destination.parent());
         synced.io(Operation::SyncName, destination.path())?;
     }
-    Ok(publication)
+    Ok(publication.trashed)
 }
 
 /// Returns the directories of the source that may have Calve's own entries: its root, and those that keep spares. Elsewhere only a walk could
