@@ -26,7 +26,12 @@ pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Op
     if let Some((name, _)) = part.source.single() {
         let found = sys::stat_at(made, name);
         if found.err() == Some(Errno::NOENT) {
-            return Err(summary.nothing_made_of(part.source.path()));
+            let path = part.source.path().to_path_buf();
+            return Err(match summary.skipped.first() {
+                Some(skipped) => Error::NotClonable { path, kind: skipped.reason.text() },
+                // It has gone since it was looked at.
+                None => Error::Missing(path),
+            });
         }
     }
     if part.options.requires(Requirement::Stable) && !summary.changed.is_empty() {

@@ -1,12 +1,11 @@
 //! Facts for the end of a walk: collected by all workers, with each kind counted and its first path kept.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::error::Error;
 use crate::report::{Fallback, SkippedEntry, Warning};
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::Strategy;
@@ -64,17 +63,6 @@ impl NoteLists {
     }
 }
 
-impl NoteSummary {
-    /// Returns the error for a source that is one entry, and of which nothing was made: left out, or gone since it was looked at.
-    pub(crate) fn nothing_made_of(&self, path: &Path) -> Error {
-        let path = path.to_path_buf();
-        match self.skipped.first() {
-            Some(skipped) => Error::NotClonable { path, kind: skipped.reason.text() },
-            None => Error::Missing(path),
-        }
-    }
-}
-
 impl Notes {
     /// Notes that one file was treated otherwise than asked for.
     pub(crate) fn fell_back(&self, from: Strategy, reason: Errno, path: impl FnOnce() -> PathBuf) {
@@ -101,11 +89,6 @@ impl Notes {
         self.lock().add_lost(code, what, reason.raw_os_error(), 1, path);
     }
 
-    /// Returns the entries that were not the same before and after, so far.
-    pub(crate) fn changed_so_far(&self) -> Vec<PathBuf> {
-        self.lock().summary.changed.clone()
-    }
-
     /// Adds the notes of another run, except for the entries that changed.
     pub(crate) fn add_all_but_changed(&self, other: Self) {
         let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -124,12 +107,6 @@ impl Notes {
 
     pub(crate) fn warn(&self, code: WarningCode, path: Option<PathBuf>, message: String) {
         self.lock().summary.warnings.push(Warning { code, path, message });
-    }
-
-    pub(crate) fn not_independent(&self) {
-        let message =
-            "hard links: source and clone are the same files, so a write in place on either side changes both";
-        self.warn(WarningCode::NotIndependent, None, message.into());
     }
 
     pub(crate) fn summary(&self) -> NoteSummary {

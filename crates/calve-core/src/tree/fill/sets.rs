@@ -80,7 +80,7 @@ impl FillWorker<'_> {
             let notes = Notes::default();
             let attempt = self.attempt(at, &before, listed, &mut found, &notes)?;
             let after = self.look(at, set, in_directory)?;
-            let changed = notes.changed_so_far();
+            let changed = notes.summary().changed;
             let is_whole = attempt.is_complete
                 && before.lasted_until(&after)
                 && changed
