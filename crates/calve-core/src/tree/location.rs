@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -28,7 +28,7 @@ pub(crate) struct Location {
 impl Location {
     /// Opens the parent of `path`. `None` when the path ends in no name: `/`, `.`, `..`.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
-        let Some(Component::Normal(name)) = last_component(path) else { return Ok(None) };
+        let Some(name) = last_name(path)? else { return Ok(None) };
         let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent_path = above.unwrap_or(Path::new(".")).to_path_buf();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -42,17 +42,13 @@ impl Location {
             Errno::NOENT => Error::ParentMissing(parent_path.clone()),
             _ => Error::io(Operation::OpenDirectory, &parent_path, errno),
         })?;
-        let name = CString::new(name.as_bytes()).map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))?;
         Ok(Some(Self { parent, parent_path, name, path: path.to_path_buf() }))
     }
 
     /// Returns the location of a new entry in an open directory. The rest of `path` is for messages.
     pub(crate) fn in_directory(parent: OwnedFd, path: &Path) -> Result<Self, Error> {
-        let Some(Component::Normal(name)) = last_component(path) else {
-            return Err(Error::DestinationExists(path.to_path_buf()));
-        };
+        let name = last_name(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))?;
         let parent_path = path.parent().unwrap_or(Path::new(".")).to_path_buf();
-        let name = CString::new(name.as_bytes()).map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))?;
         Ok(Self { parent, parent_path, name, path: path.to_path_buf() })
     }
 
@@ -100,14 +96,14 @@ impl Location {
     }
 }
 
-/// Returns the last component of a path. `Path::file_name` ignores a `.` at the end, which is not the name before it.
-fn last_component(path: &Path) -> Option<Component<'_>> {
+/// Returns the name that a path ends in. `Path::file_name` ignores a `.` at the end, which is not the name before it.
+fn last_name(path: &Path) -> Result<Option<CString>, Error> {
     let bytes = path.as_os_str().as_bytes();
-    let trimmed = &bytes[..bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1)];
-    if trimmed == b"." || trimmed.ends_with(b"/.") {
-        return None;
-    }
-    path.components().next_back()
+    let last = bytes.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
+    let name = path.file_name().filter(|_| last != Some(b"."));
+    name.map(|name| CString::new(name.as_bytes()))
+        .transpose()
+        .map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))
 }
 
 /// Returns a path without links.
