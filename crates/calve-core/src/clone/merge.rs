@@ -98,11 +98,8 @@ struct MergedDirectory<'a> {
 }
 
 struct Moves {
-    /// Its path from the root.
     directory: PathBuf,
-    /// Nothing has these names.
     new: Vec<CString>,
-    /// Files have them that are to be replaced.
     replacing: Vec<CString>,
 }
 

@@ -112,7 +112,6 @@ pub(crate) enum WatchEventKind {
     DirectoryTaken,
     /// Nothing more comes from this watch.
     WatchEnded,
-    /// The file system is gone.
     Unmounted,
     /// The queue was full, and events are lost.
     Overflow,

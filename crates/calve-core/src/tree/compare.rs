@@ -67,7 +67,6 @@ pub(crate) fn compare_entry(comparison: &Comparison<'_>, name: &CStr) -> Result<
     verdict(comparison, differences)
 }
 
-/// How many entries differ, and the first of them.
 #[derive(Default)]
 struct TreeDifferences {
     count: usize,

@@ -52,7 +52,6 @@ impl Location {
         Ok(Self { parent, parent_path, name, path: path.to_path_buf() })
     }
 
-    /// Opens the parent of a new entry.
     pub(crate) fn of_destination(path: &Path) -> Result<Self, Error> {
         Self::open(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))
     }
@@ -106,7 +105,6 @@ fn last_name(path: &Path) -> Result<Option<CString>, Error> {
         .map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))
 }
 
-/// Returns a path without links.
 pub(crate) fn canonical(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()),

@@ -32,7 +32,6 @@ impl Node {
         Arc::new(Self { parent: Some((Arc::clone(parent), name.to_owned())), sealed: OnceLock::new() })
     }
 
-    /// Returns the path relative to the root.
     pub(crate) fn path(&self) -> PathBuf {
         self.names().iter().map(|name| sys::path(name)).collect()
     }

@@ -28,13 +28,11 @@ struct NoteLists {
 struct LostAttribute {
     code: WarningCode,
     what: String,
-    /// The system's number for the reason.
     errno: i32,
     entries: u64,
     first: PathBuf,
 }
 
-/// All of it so far, for the report.
 #[derive(Default, Clone)]
 pub(crate) struct NoteSummary {
     pub(crate) fell_back: Vec<Fallback>,
@@ -64,12 +62,10 @@ impl NoteLists {
 }
 
 impl Notes {
-    /// Notes that one file was treated otherwise than asked for.
     pub(crate) fn fell_back(&self, from: Strategy, reason: Errno, path: impl FnOnce() -> PathBuf) {
         self.lock().add_fallback(from, reason.raw_os_error(), 1, path);
     }
 
-    /// Notes that one entry is not in the clone.
     pub(crate) fn skipped(&self, path: PathBuf, reason: SkipReason) {
         let NoteLists { summary, skipped_beyond, .. } = &mut *self.lock();
         if !summary.skipped_for.contains(&reason) {
@@ -84,7 +80,6 @@ impl Notes {
         push(&mut summary.changed, path, changed_beyond);
     }
 
-    /// Notes that one entry's attribute could not be kept.
     pub(crate) fn not_kept(&self, code: WarningCode, what: &str, reason: Errno, path: impl FnOnce() -> PathBuf) {
         self.lock().add_lost(code, what, reason.raw_os_error(), 1, path);
     }

@@ -287,7 +287,6 @@ fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
 struct StabilityWorker<'a> {
     check: &'a StabilityCheck<'a>,
     root: &'a Stat,
-    /// An entry that has changed.
     found: Option<PathBuf>,
     failure: Option<(PathBuf, Errno)>,
 }

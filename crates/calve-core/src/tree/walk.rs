@@ -55,9 +55,7 @@ impl From<FileType> for EntryKind {
 /// Whether to go into a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descent {
-    /// Its entries are visited too.
     Yes,
-    /// It is left alone.
     No,
 }
 

@@ -124,7 +124,6 @@ pub(crate) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// Returns the bytes that an entry takes up on the disk.
 pub(crate) fn allocated(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512)
 }
@@ -157,7 +156,6 @@ pub(crate) fn grown(buffer: &mut Vec<u8>, least: usize, call: impl Fn(&mut [u8])
     }
 }
 
-/// Returns the names in a list of extended attributes.
 pub(crate) fn xattr_names(listed: &[u8]) -> impl Iterator<Item = &CStr> {
     listed.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
 }

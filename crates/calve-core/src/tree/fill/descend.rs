@@ -108,7 +108,6 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    /// Gives a part of the work ahead to an idle worker.
     pub(super) fn share(&mut self) -> bool {
         let Some(part) = self.pending.part() else { return false };
         self.pool.give(Task::Directories { parent: part.node, names: part.names });

@@ -23,7 +23,6 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::SkipReason;
 
 impl FillWorker<'_> {
-    /// Does a task, and all that it leads to.
     pub(super) fn run(&mut self, task: Task) -> Result<(), Error> {
         match task {
             Task::Directories { parent, names } => {
@@ -43,7 +42,6 @@ impl FillWorker<'_> {
         result
     }
 
-    /// Makes every entry of one directory, then finishes its copy.
     pub(super) fn directory(
         &mut self,
         DirectoryToFill { node, pair, stat, group }: DirectoryToFill,
@@ -120,7 +118,6 @@ impl FillWorker<'_> {
         }
     }
 
-    /// Makes the part of a large directory that was given to this worker.
     fn some_entries(&mut self, large: &Arc<LargeDirectory>, names: Names) -> Result<(), Error> {
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         let pair = self.open_pair(&large.node)?;

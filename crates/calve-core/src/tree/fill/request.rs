@@ -19,7 +19,6 @@ use crate::tree::node::{Names, Node};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 
-/// How the regular files of a tree are made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Files<'a> {
     Clone(Contents),

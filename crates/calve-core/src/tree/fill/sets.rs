@@ -28,7 +28,6 @@ struct Attempt {
 }
 
 impl FillWorker<'_> {
-    /// Makes the entries of a directory that were held back.
     pub(super) fn sets(&mut self, at: BorrowedPair<'_>, later: &mut Later) -> Result<(), Error> {
         if later.held_back.is_empty() {
             return Ok(());

@@ -50,7 +50,6 @@ pub(super) struct LargeDirectory {
     pub(super) node: Arc<Node>,
     pub(super) stat: Stat,
     pub(super) unfinished: AtomicUsize,
-    /// Shared by all workers.
     pub(super) held_back: Mutex<Names>,
 }
 
@@ -65,7 +64,6 @@ impl LargeDirectory {
 pub(super) struct Later {
     /// Directories to fill, which have been made.
     pub(super) below: Names,
-    /// Files that belong together.
     pub(super) held_back: Names,
 }
 
