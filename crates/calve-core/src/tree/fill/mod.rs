@@ -42,10 +42,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
     let staged = rustix::fs::fstat(fill.dst_root).io(Operation::Stat, fill.dst_path)?;
     let shared = FillState {
         links: Links::default(),
-        flush: match scope {
-            Scope::Tree | Scope::Parts(_) => Flush::default(),
-            Scope::Single(..) => Flush::never(),
-        },
+        flush: Flush::default(),
         groups: AllocationGroups::new(fill.dst_root, fill.threads),
         staged: identity(&staged),
         closed: Mutex::default(),
