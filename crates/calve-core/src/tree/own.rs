@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -162,7 +162,5 @@ pub(crate) fn read_file(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<
     let Some(file) = sys::unless_missing(sys::open_at(at, name, sys::FILE)).io(Operation::Open, path)? else {
         return Ok(None);
     };
-    let mut bytes = Vec::new();
-    File::from(file).read_to_end(&mut bytes).io(Operation::Read, path)?;
-    Ok(Some(bytes))
+    sys::read(file, u64::MAX).map(Some).io(Operation::Read, path)
 }
