@@ -96,9 +96,7 @@ fn what_cannot_be_mounted_leaves_nothing() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let src = lower(&volume.path().join("src"));
     Tree::new(volume.path()).file("dst", "1");
-    let mount = |src: &str, dst: &str| {
-        mount_overlay(&volume.path().join(src), &volume.path().join(dst)).unwrap_err()
-    };
+    let mount = |src: &str, dst: &str| mount_overlay(&volume.path().join(src), &volume.path().join(dst)).unwrap_err();
     assert!(matches!(mount("src", "dst"), Error::DestinationExists(_)));
     assert_errno(&mount("src/changed", "new"), Errno::NOTDIR);
     assert!(matches!(mount("missing", "new"), Error::Missing(_)));

@@ -13,7 +13,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatVfs};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, Timespec, Timestamps};
 use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::path::Arg;
 
@@ -129,6 +129,13 @@ pub(crate) fn allocated(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512)
 }
 
+pub(crate) fn times(stat: &Stat) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime as _, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },
+    }
+}
+
 /// Returns how many bytes of a file are not in holes.
 pub(crate) fn stored(stat: &Stat) -> u64 {
     allocated(stat).min(size(stat))
@@ -162,10 +169,7 @@ pub(crate) fn xattr_names(listed: &[u8]) -> impl Iterator<Item = &CStr> {
 }
 
 /// Reads the extended attributes whose names are wanted.
-pub(crate) fn xattrs(
-    target: XattrTarget<'_>,
-    is_wanted: impl Fn(&CStr) -> bool,
-) -> Result<BTreeMap<CString, Vec<u8>>> {
+pub(crate) fn xattrs(target: XattrTarget<'_>, is_wanted: impl Fn(&CStr) -> bool) -> Result<BTreeMap<CString, Vec<u8>>> {
     let (mut names, mut value, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
     for name in xattr_names(super::list_xattrs(target, &mut names)?).filter(|name| is_wanted(name)) {
         match target.read(name, &mut value) {

@@ -89,15 +89,7 @@ const ALL_MODE_BITS: RawMode = 0o7777;
 
 impl<'a> Keeper<'a> {
     pub(crate) fn new(created: NewFileDefaults, plain: Option<&'a PlainCopy>, notes: &'a Notes) -> Self {
-        Self {
-            created,
-            plain,
-            of_upper: false,
-            notes,
-            names: Vec::new(),
-            value: Vec::new(),
-            refused: Vec::new(),
-        }
+        Self { created, plain, of_upper: false, notes, names: Vec::new(), value: Vec::new(), refused: Vec::new() }
     }
 
     /// Reads which extended attributes the source has, for the next [`Self::keep`].
