@@ -82,16 +82,16 @@ fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, summary: &NoteSummary) -> 
     }
 }
 
-/// Gives a directory the source's metadata. `times` are those that its file system holds, and `path` is for messages.
+/// Gives a directory the source's metadata. `path` is for messages.
 pub(super) fn give_metadata(
     source: &Source,
     root: BorrowedFd<'_>,
-    times: HeldTimes,
     options: &CloneOptions,
     notes: &Notes,
     path: &Path,
 ) -> Result<(), Error> {
     let now = rustix::fs::fstat(root).io(Operation::Stat, path)?;
+    let times = HeldTimes::find(root);
     let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times };
     let mut keeper = Keeper::new(created, options.internal.plain.as_ref(), notes);
     let src = XattrTarget::Open(source.directory());

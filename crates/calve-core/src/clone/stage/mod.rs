@@ -104,8 +104,6 @@ pub struct StagedTree<'p> {
     origin: Option<Origin>,
     /// The names in the root, if it was a spare.
     names: Option<SpareNames>,
-    /// Metadata of files made in it, once a clone has tried.
-    created: Option<NewFileDefaults>,
 }
 
 struct Origin {
@@ -124,7 +122,7 @@ impl<'p> StagedTree<'p> {
         options: &'p CloneOptions,
     ) -> Result<Self, Error> {
         let staging = Staging::reserve(destination)?;
-        Ok(StagedTree { destination, staging, options, root_kind, origin: None, names: None, created: None })
+        Ok(StagedTree { destination, staging, options, root_kind, origin: None, names: None })
     }
 
     /// Reserves a tree that will be one clone and nothing else.
@@ -174,7 +172,7 @@ impl<'p> StagedTree<'p> {
         let below = Some(made.as_fd());
         let part = ClonePart { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
         let run = self.clone_part(&part)?;
-        give_metadata(&source, made.as_fd(), self.held_times(made.as_fd()), options, &notes, &dst)?;
+        give_metadata(&source, made.as_fd(), options, &notes, &dst)?;
         Ok(run.report(src, &dst, &notes, started))
     }
 
@@ -245,7 +243,6 @@ impl<'p> StagedTree<'p> {
                     }
                     if created.is_none() {
                         created = Some(facts.try_in(part.source, &self.staging)?);
-                        self.created = created;
                     }
                     choose(&facts, &criteria, &refused)?
                 }
@@ -267,10 +264,6 @@ impl<'p> StagedTree<'p> {
                 Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy)),
             }
         }
-    }
-
-    fn held_times(&self, entry: BorrowedFd<'_>) -> HeldTimes {
-        self.created.map_or_else(|| HeldTimes::find(entry), |created| created.times)
     }
 
     /// Tries what cloning `source` would try, and makes nothing that stays. Returns the method, or `None` for a spare.
@@ -324,7 +317,7 @@ impl<'p> StagedTree<'p> {
             }
             Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).io(Operation::SetStagedMode, path)?,
             Some(Origin { source, .. }) => {
-                give_metadata(source, root, self.held_times(root), self.options, notes, path)?;
+                give_metadata(source, root, self.options, notes, path)?;
             }
         }
         if self.options.durability == Durability::Synced {
