@@ -279,7 +279,7 @@ impl Taker<'_> {
 
     /// Records one entry that is no directory. Returns why it cannot be.
     fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<&'static str>> {
-        let stat = sys::stat_at(folder.directory(), name)?;
+        let stat = sys::stat_at(folder.directory, name)?;
         let kind = sys::kind(stat);
         if device(&stat) != self.source.identity().0 {
             return Ok(Some(OTHER_FILE_SYSTEM));
@@ -304,7 +304,7 @@ impl Taker<'_> {
         if self.writers == Writers::None || self.moment.seconds_since(stat) > LONGEST_CALL_SECONDS {
             return Ok(());
         }
-        let file = open_contents(folder.directory(), name, || self.cancel.is_cancelled())?;
+        let file = open_contents(folder.directory, name, || self.cancel.is_cancelled())?;
         match sys::seek_data(file.as_fd(), 0) {
             // All of it is a hole.
             Ok(_) | Err(Errno::NXIO) => Ok(()),
@@ -328,15 +328,15 @@ const OTHER_FILE_SYSTEM: &str = "another file system is mounted, or another subv
 impl Walker for Taker<'_> {
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
         self.close();
-        let stat = rustix::fs::fstat(folder.directory())?;
+        let stat = rustix::fs::fstat(folder.directory)?;
         if device(&stat) != self.source.identity().0 {
-            self.fail(folder.path().to_path_buf(), Ok(OTHER_FILE_SYSTEM));
+            self.fail(folder.path.to_path_buf(), Ok(OTHER_FILE_SYSTEM));
         }
         let RecordDraft { body, entries, .. } = &mut self.draft;
         *entries += 1;
         self.block = Some(body.len());
         body.extend_from_slice(&[0; 4]);
-        body.extend_from_slice(folder.path().as_os_str().as_bytes());
+        body.extend_from_slice(folder.path.as_os_str().as_bytes());
         body.push(0);
         body.push(u8::from(self.moment.may_hide_in(&stat)));
         RecordedState::new(&stat).write(body);

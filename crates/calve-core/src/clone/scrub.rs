@@ -72,7 +72,7 @@ pub(crate) fn scrub_own(
 
 impl Walker for Scrub<'_> {
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        let opened = sys::open_at(folder.directory(), name, DIRECTORY);
+        let opened = sys::open_at(folder.directory, name, DIRECTORY);
         if let Err(errno) = opened {
             self.failure = self.unopened(folder.node.path_of(name), errno).err();
         }
@@ -80,7 +80,7 @@ impl Walker for Scrub<'_> {
     }
 
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent {
-        let path = || folder.path().join(sys::path(name));
+        let path = || folder.path.join(sys::path(name));
         let decision = match kind {
             FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
             _ if is_calves_own(name.to_bytes()) => Decision::Leave,
@@ -97,7 +97,7 @@ impl Walker for Scrub<'_> {
 
     fn finished(&mut self, folder: &Folder<'_>) {
         let doomed = std::mem::take(&mut self.doomed);
-        if let Err(error) = self.delete(folder.directory(), folder.path(), doomed) {
+        if let Err(error) = self.delete(folder.directory, folder.path, doomed) {
             self.failure = Some(error);
         }
     }

@@ -296,7 +296,7 @@ impl Walker for StabilityWorker<'_> {
         if is_calves_own(name.to_bytes()) {
             return Descent::No;
         }
-        let stat = match sys::stat_at(folder.directory(), name) {
+        let stat = match sys::stat_at(folder.directory, name) {
             Ok(stat) => stat,
             Err(errno) => {
                 self.failed(folder.tree, folder.node.path_of(name), errno);

@@ -64,26 +64,12 @@ pub struct Folder<'a> {
     /// Which of the roots of the walk it is below.
     pub(crate) tree: usize,
     pub(crate) node: &'a Arc<Node>,
-    pub(crate) root: BorrowedFd<'a>,
-    pub(crate) directory: BorrowedFd<'a>,
-    pub(crate) path: &'a Path,
-}
-
-impl Folder<'_> {
-    /// Returns the directory that the scan began with.
-    pub fn root(&self) -> BorrowedFd<'_> {
-        self.root
-    }
-
-    /// Returns this directory, open for reading.
-    pub fn directory(&self) -> BorrowedFd<'_> {
-        self.directory
-    }
-
-    /// Returns its path below the root; empty for the root.
-    pub fn path(&self) -> &Path {
-        self.path
-    }
+    /// The directory that the walk began with.
+    pub root: BorrowedFd<'a>,
+    /// This one, open for reading.
+    pub directory: BorrowedFd<'a>,
+    /// Its path below the root; empty for the root.
+    pub path: &'a Path,
 }
 
 /// The result of [`crate::internal::scan_tree`].
@@ -123,7 +109,7 @@ pub(crate) fn reason(errno: Errno) -> SkipReason {
 pub(crate) trait Walker: Send {
     /// Opens a directory in `folder` for reading. `None` leaves it alone.
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        open_source(folder.directory(), name, DIRECTORY).map(Some)
+        open_source(folder.directory, name, DIRECTORY).map(Some)
     }
 
     /// Comes to an open directory. Its entries follow, on the same worker, unless this returns an error.
