@@ -73,8 +73,10 @@ pub(crate) fn scrub_own(
 impl Walker for Scrub<'_> {
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
         let opened = sys::open_at(folder.directory, name, DIRECTORY);
-        if let Err(errno) = opened {
-            self.failure = self.unopened(folder.node.path_of(name), errno).err();
+        if let Err(errno) = opened
+            && let Err(error) = self.unopened(folder.node.path_of(name), errno)
+        {
+            self.failure = Some(error);
         }
         Ok(opened.ok())
     }
