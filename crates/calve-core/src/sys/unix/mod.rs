@@ -3,8 +3,7 @@
 mod remedy;
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::Read as _;
@@ -166,20 +165,6 @@ pub(crate) fn grown(buffer: &mut Vec<u8>, least: usize, call: impl Fn(&mut [u8])
 
 pub(crate) fn xattr_names(listed: &[u8]) -> impl Iterator<Item = &CStr> {
     listed.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
-}
-
-/// Reads the extended attributes whose names are wanted.
-pub(crate) fn xattrs(target: XattrTarget<'_>, is_wanted: impl Fn(&CStr) -> bool) -> Result<BTreeMap<CString, Vec<u8>>> {
-    let (mut names, mut value, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for name in xattr_names(super::list_xattrs(target, &mut names)?).filter(|name| is_wanted(name)) {
-        match target.read(name, &mut value) {
-            Ok(length) => _ = found.insert(name.to_owned(), value[..length].to_vec()),
-            // It has just been removed, or is listed but not for this reader.
-            Err(super::NO_ATTRIBUTE) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(found)
 }
 
 /// Decodes a field of a mount table, in which blanks and backslashes are three octal digits after a backslash.
