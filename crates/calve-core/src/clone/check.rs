@@ -7,8 +7,9 @@ use crate::options::{CloneOptions, ExistingDestination};
 use crate::remove::delete::Deletion;
 use crate::remove::guard;
 use crate::remove::sweep::sweep;
+use crate::sys;
 use crate::tree::exclude::Exclusions;
-use crate::tree::location::{Identity, Location};
+use crate::tree::location::{Identity, Location, identity};
 use crate::tree::lock::Purpose;
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
@@ -24,7 +25,7 @@ pub(super) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Cl
     let exclude = Exclusions::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
-    let existing = destination.existing()?;
+    let existing = destination.stat()?.map(|stat| (identity(&stat), sys::is_directory(stat)));
     check_apart(&source, &destination, existing)?;
     check_existing(&destination, existing.is_some(), options)?;
     Ok(CloneRequest { source, destination, exclude })

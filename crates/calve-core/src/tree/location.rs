@@ -88,11 +88,6 @@ impl Location {
     pub(crate) fn stat(&self) -> Result<Option<Stat>, Error> {
         sys::find_at(&self.parent, &*self.name).io(Operation::Stat, &self.path)
     }
-
-    /// Returns the identity of the entry, and whether it is a directory. `None` if it is missing.
-    pub(crate) fn existing(&self) -> Result<Option<(Identity, bool)>, Error> {
-        Ok(self.stat()?.map(|stat| (identity(&stat), sys::is_directory(stat))))
-    }
 }
 
 /// Returns the name that a path ends in. `Path::file_name` ignores a `.` at the end, which is not the name before it.

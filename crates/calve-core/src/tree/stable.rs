@@ -212,7 +212,10 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
             let root = rustix::io::fcntl_dupfd_cloexec(source.directory(), 3);
             found.push((root.map_err(|errno| failed(source.path(), errno))?, source.path().to_path_buf()));
             if mounts == Mounts::Cross {
-                found.extend(mounted_below(source)?);
+                let points = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
+                // One that cannot be opened is not cloned either.
+                let open = |point: PathBuf| Some((sys::open_at(CWD, &point, sys::FILE).ok()?, point));
+                found.extend(points.into_iter().filter_map(open));
             }
         }
     }
@@ -227,13 +230,6 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
         }
     }
     Ok(found)
-}
-
-/// Opens the mounts below the source. Skips those that cannot be opened, because they are not cloned either.
-fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
-    let points = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
-    let open = |point: PathBuf| Some((sys::open_at(CWD, &point, sys::FILE).ok()?, point));
-    Ok(points.into_iter().filter_map(open).collect())
 }
 
 /// The entries to look at once more.

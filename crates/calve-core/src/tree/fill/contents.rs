@@ -124,7 +124,7 @@ impl<'a> Mover<'a> {
         if self.buffer.is_empty() {
             self.buffer = vec![0; BUFFER_BYTES];
         }
-        if has_holes(stat)
+        if stored(stat) < size
             && let Some(moved) = self.copy_around_holes(src, dst, size)?
         {
             return Ok(moved);
@@ -239,10 +239,6 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
             .is_ok_and(|room| sys::available(&room) > size.saturating_add(MARGIN_BYTES)),
         _ => false,
     }
-}
-
-fn has_holes(stat: &Stat) -> bool {
-    stored(stat) < size(stat)
 }
 
 /// Opens a file for its contents as [`open_source`] does, without waiting for a FIFO's writer.
