@@ -230,7 +230,7 @@ fn probe(src: Vec<u8>, dst: Vec<u8>, handle: &Handle) -> PyResult<Work> {
     let (src, dst) = (path(src), path(dst));
     Work::start(handle, move || {
         let report = calve_core::probe(&src, &dst)?;
-        Ok(format!("[{},false]", json(&ProbeReceipt::new(&report, calve_core::error::Remedy::to_string))))
+        Ok(format!("[{},false]", json(&ProbeReceipt::new(report, calve_core::error::Remedy::to_string))))
     })
 }
 

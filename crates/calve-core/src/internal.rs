@@ -19,7 +19,7 @@ pub use crate::remove::{
 };
 pub use crate::scan::{ScanOptions, scan_tree};
 pub use crate::spares::watched_listing::{ListedEntry, WatchedListing};
-pub use crate::strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay};
+pub use crate::strategy::{OverlayMount, make_snapshotable_directory, mount_overlay};
 pub use crate::sys::unescape;
 pub use crate::template::delta::PortableDelta;
 pub use crate::template::name::is_record_name;
@@ -29,7 +29,7 @@ pub use crate::template::templates::with_source;
 pub use crate::tree::file_set::FileSet;
 pub use crate::tree::fill::room::NewEntries;
 pub use crate::tree::own::is_own;
-pub use crate::tree::replaced::{KeptOwner, ReplacedFile};
+pub use crate::tree::replaced::ReplacedFile;
 pub use crate::tree::set_state::FileSetState;
 pub use crate::tree::stable::set_clock_back_with;
 pub use crate::tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor};

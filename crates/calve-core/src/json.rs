@@ -147,53 +147,24 @@ pub struct ErrorName(pub String);
 
 impl FromReport<i32> for ErrorName {
     fn from_report(errno: &i32) -> Self {
-        let known = NAMES.iter().find(|(number, _)| number.raw_os_error() == *errno);
+        let known = NAMES.iter().chain(&OTHER_NAMES).find(|(number, _)| number.raw_os_error() == *errno);
         Self(known.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned()))
     }
 }
 
-/// Those that calls on files can end with.
-const NAMES: &[(Errno, &str)] = &[
-    (Errno::PERM, "EPERM"),
-    (Errno::NOENT, "ENOENT"),
-    (Errno::INTR, "EINTR"),
-    (Errno::IO, "EIO"),
-    (Errno::NXIO, "ENXIO"),
-    (Errno::TOOBIG, "E2BIG"),
-    (Errno::BADF, "EBADF"),
-    (Errno::AGAIN, "EAGAIN"),
-    (Errno::NOMEM, "ENOMEM"),
-    (Errno::ACCESS, "EACCES"),
-    (Errno::BUSY, "EBUSY"),
-    (Errno::EXIST, "EEXIST"),
-    (Errno::XDEV, "EXDEV"),
-    (Errno::NODEV, "ENODEV"),
-    (Errno::NOTDIR, "ENOTDIR"),
-    (Errno::ISDIR, "EISDIR"),
-    (Errno::INVAL, "EINVAL"),
-    (Errno::NFILE, "ENFILE"),
-    (Errno::MFILE, "EMFILE"),
-    (Errno::NOTTY, "ENOTTY"),
-    (Errno::TXTBSY, "ETXTBSY"),
-    (Errno::FBIG, "EFBIG"),
-    (Errno::NOSPC, "ENOSPC"),
-    (Errno::SPIPE, "ESPIPE"),
-    (Errno::ROFS, "EROFS"),
-    (Errno::MLINK, "EMLINK"),
-    (Errno::RANGE, "ERANGE"),
-    (Errno::NAMETOOLONG, "ENAMETOOLONG"),
-    (Errno::NOSYS, "ENOSYS"),
-    (Errno::NOTEMPTY, "ENOTEMPTY"),
-    (Errno::LOOP, "ELOOP"),
-    (Errno::OVERFLOW, "EOVERFLOW"),
-    (Errno::ILSEQ, "EILSEQ"),
-    (Errno::OPNOTSUPP, "EOPNOTSUPP"),
-    (Errno::NOTSUP, "ENOTSUP"),
-    (Errno::TIMEDOUT, "ETIMEDOUT"),
-    (Errno::STALE, "ESTALE"),
-    (Errno::DQUOT, "EDQUOT"),
-    (Errno::CANCELED, "ECANCELED"),
-];
+/// Pairs error numbers with their names.
+macro_rules! names {
+    ($($name:ident)*) => { &[$((Errno::$name, concat!("E", stringify!($name)))),*] };
+}
+
+/// Those that calls on files can end with. Of two with one number, the first counts.
+const NAMES: &[(Errno, &str)] = names! {
+    PERM NOENT INTR IO NXIO BADF AGAIN NOMEM BUSY EXIST XDEV NODEV NOTDIR ISDIR INVAL NFILE MFILE NOTTY TXTBSY FBIG NOSPC SPIPE ROFS MLINK
+    RANGE NAMETOOLONG NOSYS NOTEMPTY LOOP OVERFLOW ILSEQ OPNOTSUPP NOTSUP TIMEDOUT STALE DQUOT CANCELED
+};
+
+/// Those that rustix calls otherwise.
+const OTHER_NAMES: [(Errno, &str); 2] = [(Errno::TOOBIG, "E2BIG"), (Errno::ACCESS, "EACCES")];
 
 #[cfg(test)]
 mod tests {
@@ -210,6 +181,7 @@ mod tests {
         let name = |errno: i32| ErrorName::from_report(&errno).0;
         assert_eq!(name(Errno::XDEV.raw_os_error()), "EXDEV");
         assert_eq!(name(Errno::OPNOTSUPP.raw_os_error()), "EOPNOTSUPP");
+        assert_eq!(name(Errno::ACCESS.raw_os_error()), "EACCES");
         assert_eq!(name(9999), "errno 9999");
     }
 }

@@ -84,6 +84,6 @@ fn file_system_report(path: &Path, directory: BorrowedFd<'_>, device: u64) -> Fi
         path: path.to_path_buf(),
         file_system: sys::file_system_name(directory),
         mount_options: sys::mount_options(directory),
-        device: (rustix::fs::major(device as _), rustix::fs::minor(device as _)),
+        device: format!("{}:{}", rustix::fs::major(device as _), rustix::fs::minor(device as _)),
     }
 }

@@ -246,17 +246,21 @@ pub struct ClonePlan {
     pub refused: Vec<Refusal>,
 }
 
-/// The file system that a path is on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A path and its file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "Place")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSystemReport {
-    /// As given.
+    /// The path as given.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
-    /// "btrfs", "xfs", "ext4", …
+    /// The type of the file system, such as `xfs`.
     pub file_system: String,
     /// The options of the mount, a semicolon, and those of the file system. Empty where the system does not tell.
+    #[serde(skip)]
     pub mount_options: String,
-    /// Device number, major and minor.
-    pub device: (u32, u32),
+    /// The device number as `major:minor`.
+    pub device: String,
 }
 
 /// One strategy, and whether it can be used between the two paths.

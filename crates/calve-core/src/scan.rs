@@ -70,7 +70,7 @@ struct Scan<V> {
 
 impl<V: Visitor> Walker for Scan<V> {
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        match sys::open_directory_same_mount(folder.directory(), name) {
+        match sys::open_directory_same_mount(folder.directory, name) {
             Err(Errno::XDEV) => Ok(None),
             other => other.map(Some),
         }

@@ -139,52 +139,35 @@ impl<'p> Staging<'p> {
         self.root.as_ref().map(|root| root.as_fd())
     }
 
-    /// Gives the staged tree its name. With [`ExistingDestination::Replace`] the old entry is exchanged for it, and goes to the trash, unless
-    /// `oversight` decides otherwise about the two trees.
-    pub(crate) fn publish(
-        self,
-        existing: ExistingDestination,
-        protect: &[PathBuf],
-        oversight: Option<Oversight<'_>>,
-    ) -> Result<Publication, Error> {
-        let parent = self.location.parent();
-        let lost = || self.lost();
-        let lock = self.lock.as_ref().filter(|lock| lock.is_held(parent)).ok_or_else(lost)?;
-        let root = self.root().filter(|root| is_at(root, parent, lock.name())).ok_or_else(lost)?;
-        let (from, from_name) = match &self.inside {
-            Some(inside) => (root, inside.as_c_str()),
-            None => (parent, lock.name()),
-        };
-        // An entry that is still to be decided about is not noted as one that may be swept.
-        let noted_on = oversight.is_none().then_some(lock);
-        let replaced = self.rename(from, from_name, existing, protect, noted_on)?;
-        match oversight {
-            Some(oversight) if replaced => self.decide(oversight),
-            _ => Ok(self.finish(replaced)),
-        }
+    /// Gives the staged tree its name. With [`ExistingDestination::Replace`] the old entry is exchanged for it, and goes to the trash.
+    pub(crate) fn publish(self, existing: ExistingDestination, protect: &[PathBuf]) -> Result<Publication, Error> {
+        let replaced = self.rename(existing, protect, true)?;
+        Ok(self.finish(replaced))
     }
 
-    /// Asks `oversight` after an exchange, while the old tree is under the hidden name.
-    fn decide(mut self, oversight: Oversight<'_>) -> Result<Publication, Error> {
-        let location = self.location;
-        let (parent, dst) = (location.parent(), location.name());
-        let verdict = (oversight.judge)(self.name());
-        if verdict == Verdict::Settle {
-            return Ok(self.finish(true));
-        }
-        let is_undone = verdict == Verdict::Undo && sys::rename_exchange(parent, self.name(), parent, dst).is_ok();
-        if is_undone && (oversight.may_drop)() {
-            // The new tree is the one under the hidden name again; it goes when this is dropped.
-            return Ok(Publication { is_undone, ..Publication::default() });
-        }
-        let Some(lock) = self.lock.take() else { return Ok(Publication::default()) };
+    /// Exchanges the staged tree for the old one, which is under the hidden name then, and not noted as one that may be swept. Returns false if
+    /// there was none. [`Self::finish`], [`Self::exchange_back`] or [`Self::keep`] must follow.
+    pub(crate) fn exchange(&self, protect: &[PathBuf]) -> Result<bool, Error> {
+        self.rename(ExistingDestination::Replace, protect, false)
+    }
+
+    /// Puts the two trees back to where they were before [`Self::exchange`]. Returns whether that was possible.
+    pub(crate) fn exchange_back(&self) -> bool {
+        let parent = self.location.parent();
+        sys::rename_exchange(parent, self.name(), parent, self.location.name()).is_ok()
+    }
+
+    /// Gives the tree under the hidden name one that people see, and returns its path.
+    pub(crate) fn keep(mut self) -> Result<PathBuf, Error> {
+        let (location, parent) = (self.location, self.location.parent());
+        let Some(lock) = self.lock.take() else { return Err(self.lost()) };
         for number in 0..1000 {
             let kept = kept_name(location.path(), number);
             let kept_as = kept.file_name().and_then(|name| CString::new(name.as_bytes()).ok()).unwrap_or_default();
             match sys::rename_no_replace(parent, lock.name(), parent, &kept_as) {
                 Ok(()) => {
                     lock.remove(parent);
-                    return Ok(Publication { is_undone, kept: Some(kept), ..Publication::default() });
+                    return Ok(kept);
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => {
@@ -197,15 +180,15 @@ impl<'p> Staging<'p> {
         Err(Error::io(Operation::ExchangeBack, location.path(), Errno::EXIST))
     }
 
-    /// Returns whether something was exchanged. Before that, `noted_on` gets the identity of what will be under the hidden name.
-    fn rename(
-        &self,
-        from: BorrowedFd<'_>,
-        name: &CStr,
-        existing: ExistingDestination,
-        protect: &[PathBuf],
-        noted_on: Option<&Lock>,
-    ) -> Result<bool, Error> {
+    /// Returns whether something was exchanged. With `is_noted`, the lock gets the identity of what will be under the hidden name before that.
+    fn rename(&self, existing: ExistingDestination, protect: &[PathBuf], is_noted: bool) -> Result<bool, Error> {
+        let lost = || self.lost();
+        let lock = self.lock.as_ref().filter(|lock| lock.is_held(self.parent())).ok_or_else(lost)?;
+        let root = self.root().filter(|root| is_at(root, self.parent(), lock.name())).ok_or_else(lost)?;
+        let (from, name) = match &self.inside {
+            Some(inside) => (root, inside.as_c_str()),
+            None => (self.parent(), lock.name()),
+        };
         let (parent, dst, path) = (self.location.parent(), self.location.name(), self.location.path());
         let exists = || Error::DestinationExists(path.to_path_buf());
         // A destination that comes and goes between the two calls is met again in the next round.
@@ -221,7 +204,9 @@ impl<'p> Staging<'p> {
             }
             // It may have come since the clone began.
             let Some(stat) = self.location.stat()? else { continue };
-            noted_on.map_or(Ok(()), |lock| lock.record(identity(&stat))).io(Operation::Publish, path)?;
+            if is_noted {
+                lock.record(identity(&stat)).io(Operation::Publish, path)?;
+            }
             guard::check(self.location, protect)?;
             match sys::rename_exchange(from, name, parent, dst) {
                 Ok(()) => return Ok(true),
@@ -264,7 +249,7 @@ impl<'p> Staging<'p> {
     }
 
     /// Removes what the rename left under the hidden name. The clone is published, so nothing here is a failure of it.
-    fn finish(mut self, replaced: bool) -> Publication {
+    pub(crate) fn finish(mut self, replaced: bool) -> Publication {
         let parent = self.location.parent();
         let Some(lock) = self.lock.take() else { return Publication::default() };
         if !replaced {
@@ -318,27 +303,6 @@ pub(crate) struct Publication {
     pub(crate) trashed: Option<TrashedTree>,
     /// Why it is still there, under the hidden name.
     pub(crate) left: Option<Error>,
-    pub(crate) is_undone: bool,
-    /// The path of the other tree, if it was neither put back nor removed.
-    pub(crate) kept: Option<PathBuf>,
-}
-
-/// The questions to answer after a tree has replaced another.
-pub(crate) struct Oversight<'a> {
-    /// Decides what happens to the two trees, given the hidden name of the old one.
-    pub(crate) judge: &'a mut dyn FnMut(&CStr) -> Verdict,
-    /// Returns whether the new tree may be deleted after the two were exchanged back.
-    pub(crate) may_drop: &'a dyn Fn() -> bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The old one goes to the trash.
-    Settle,
-    /// They are exchanged back.
-    Undo,
-    /// Both stay: the old one under a name that people see.
-    Keep,
 }
 
 /// Deletes what a lock protects in the foreground, whatever the caller's wish to stop: nothing is to be left behind.

@@ -8,7 +8,7 @@ use calve_core::spares::SpareSet;
 use calve_core::{ClonePlan, CloneReport, ProbeReport, RemoveReport};
 use serde::Serialize;
 
-use crate::values::{ReceiptPath, StrategyName, path};
+use crate::values::{ReceiptPath, StrategyName};
 
 /// The report of one clone.
 #[derive(Debug, Serialize)]
@@ -52,25 +52,13 @@ pub struct PlanReceipts {
 #[serde(tag = "schema", rename = "calve.probe/1")]
 pub struct ProbeReceipt {
     /// The source.
-    src: Place,
+    src: FileSystemReport,
     /// The destination.
-    dst: Place,
+    dst: FileSystemReport,
     /// The strategy that a clone would use. Null if nothing can be made at the destination.
     chosen: Option<StrategyName>,
     /// All strategies, in order of preference.
     strategies: Vec<Offer>,
-}
-
-/// A path and its file system.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Place {
-    /// The path as given.
-    path: ReceiptPath,
-    /// The type of the file system, such as `xfs`.
-    file_system: String,
-    /// The device number as `major:minor`.
-    device: String,
 }
 
 /// A strategy and whether it can be used.
@@ -89,19 +77,14 @@ struct Offer {
 
 impl ProbeReceipt {
     /// Converts a report, with each remedy as `words` has it.
-    pub fn new(report: &ProbeReport, words: impl Fn(&Remedy) -> String) -> Self {
-        let place = |place: &FileSystemReport| Place {
-            path: path(&place.path),
-            file_system: place.file_system.clone(),
-            device: format!("{}:{}", place.device.0, place.device.1),
-        };
-        let offers = report.offers.iter().map(|offer| Offer {
+    pub fn new(report: ProbeReport, words: impl Fn(&Remedy) -> String) -> Self {
+        let offers = report.offers.into_iter().map(|offer| Offer {
             strategy: offer.strategy,
             available: offer.refused.is_none(),
-            reason: offer.refused.as_ref().map(|refused| refused.reason.clone()),
             remedy: offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref().map(&words)),
+            reason: offer.refused.map(|refused| refused.reason),
         });
-        Self { src: place(&report.src), dst: place(&report.dst), chosen: report.chosen, strategies: offers.collect() }
+        Self { strategies: offers.collect(), src: report.src, dst: report.dst, chosen: report.chosen }
     }
 }
 

@@ -167,7 +167,7 @@ pub fn remove_sync(what: BufferSlice, wait: bool, home: String) -> Outcome<Strin
 #[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));
-    start(env, StopSwitch::default(), move || Ok(json(&ProbeReceipt::new(&probe(&src, &dst)?, Remedy::to_string))))
+    start(env, StopSwitch::default(), move || Ok(json(&ProbeReceipt::new(probe(&src, &dst)?, Remedy::to_string))))
 }
 
 /// Deletes the trash of a directory, where no process can be started for that.

@@ -45,18 +45,17 @@ impl<'a> Directories<'a> {
             end += name.len() + 1;
             let above = open.as_ref().map_or(self.root, |fd| fd.as_fd());
             let so_far = || join(self.root_path, path.get(..end - 1).unwrap_or(path), b"");
-            open = Some(match enter(above, name) {
-                Err(Errno::NOENT) if self.missing == Directory::Make => {
-                    match rustix::fs::mkdirat(above, name, Mode::from_raw_mode(0o777)) {
-                        Ok(()) => self.made += 1,
-                        // Another worker was faster.
-                        Err(Errno::EXIST) => {}
-                        Err(errno) => return Err(Error::io(Operation::CreateDirectory, so_far(), errno)),
-                    }
-                    enter(above, name).map_err(|errno| refused(above, name, errno, &so_far()))?
+            let mut entered = enter(above, name);
+            if self.missing == Directory::Make && matches!(entered, Err(Errno::NOENT)) {
+                match rustix::fs::mkdirat(above, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) => self.made += 1,
+                    // Another worker was faster.
+                    Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(Error::io(Operation::CreateDirectory, so_far(), errno)),
                 }
-                other => other.map_err(|errno| refused(above, name, errno, &so_far()))?,
-            });
+                entered = enter(above, name);
+            }
+            open = Some(entered.map_err(|errno| refused(above, name, errno, &so_far()))?);
         }
         open.ok_or_else(|| Error::io(Operation::EnterDirectory, self.root_path, Errno::NOENT))
     }

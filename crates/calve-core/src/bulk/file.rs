@@ -18,7 +18,6 @@ use crate::vocabulary::operation::Operation;
 /// Where `write` stops to look whether it should go on.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// A file to write in an open directory.
 #[derive(Clone, Copy)]
 pub(super) struct FileToWrite<'a> {
     pub(super) directory: BorrowedFd<'a>,

@@ -83,7 +83,7 @@ impl Writer {
 
     /// Writes a batch, and returns when all of it is written. Batches are written in order.
     pub fn write(&mut self, entries: &[WriteEntry<'_>]) -> Result<(), Error> {
-        let first = self.entries;
+        let (first, written) = (self.entries, self.report.files);
         self.entries += entries.len() as u64;
         let most = thread_count(self.options.threads);
         let limit = |planned| match self.options.threads {
@@ -104,27 +104,22 @@ impl Writer {
             units: &units,
             next: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
-            report: Mutex::new(WriteReport { failures: refused, ..WriteReport::default() }),
+            report: Mutex::new(std::mem::take(&mut self.report)),
         };
-        if begins {
-            run.on_threads(threads)?;
-        }
-        let WriteReport { files, bytes, directories, mut failures, .. } =
-            run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.gain.learn(threads, files, began.elapsed());
+        run.report().failures.extend(refused);
+        let started = if begins { run.on_threads(threads) } else { Ok(()) };
+        self.report = run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
+        started?;
+        self.gain.learn(threads, self.report.files - written, began.elapsed());
         self.report.threads = self.report.threads.max(threads.min(units.len()));
-        self.report.files += files;
-        self.report.bytes += bytes;
-        self.report.directories += directories;
         if self.options.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        failures.sort_by_key(|failure| failure.index);
-        if stops && !failures.is_empty() {
-            return Err(failures.swap_remove(0).error);
+        self.report.failures.sort_by_key(|failure| failure.index);
+        match stops && !self.report.failures.is_empty() {
+            true => Err(std::mem::take(&mut self.report.failures).swap_remove(0).error),
+            false => Ok(()),
         }
-        self.report.failures.extend(failures);
-        Ok(())
     }
 
     /// Flushes where that was asked for, and returns the report.
@@ -163,7 +158,6 @@ struct Run<'a> {
     units: &'a [Unit<'a>],
     next: AtomicUsize,
     stopped: AtomicBool,
-    /// Those in this batch.
     report: Mutex<WriteReport>,
 }
 

@@ -36,7 +36,6 @@ pub(super) struct Item<'a> {
 
 pub(super) struct WritePlan<'a> {
     pub(super) units: Vec<Unit<'a>>,
-    /// Entries that are not written.
     pub(super) refused: Vec<WriteFailure>,
     pub(super) threads: usize,
 }

@@ -25,7 +25,6 @@ use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::open_contents;
-use crate::tree::names::code;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
@@ -280,7 +279,7 @@ impl Taker<'_> {
 
     /// Records one entry that is no directory. Returns why it cannot be.
     fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<&'static str>> {
-        let stat = sys::stat_at(folder.directory(), name)?;
+        let stat = sys::stat_at(folder.directory, name)?;
         let kind = sys::kind(stat);
         if device(&stat) != self.source.identity().0 {
             return Ok(Some(OTHER_FILE_SYSTEM));
@@ -292,7 +291,7 @@ impl Taker<'_> {
         }
         // Once for a file with several names.
         self.draft.allocated_bytes += sys::allocated(&stat) / links(&stat);
-        self.draft.body.push(code(kind) | if recent { RECENT } else { 0 });
+        self.draft.body.push(OTHER_ENTRY | if recent { RECENT } else { 0 });
         self.draft.body.extend_from_slice(name.to_bytes_with_nul());
         RecordedState::new(&stat).write(&mut self.draft.body);
         Ok(None)
@@ -305,7 +304,7 @@ impl Taker<'_> {
         if self.writers == Writers::None || self.moment.seconds_since(stat) > LONGEST_CALL_SECONDS {
             return Ok(());
         }
-        let file = open_contents(folder.directory(), name, || self.cancel.is_cancelled())?;
+        let file = open_contents(folder.directory, name, || self.cancel.is_cancelled())?;
         match sys::seek_data(file.as_fd(), 0) {
             // All of it is a hole.
             Ok(_) | Err(Errno::NXIO) => Ok(()),
@@ -329,15 +328,15 @@ const OTHER_FILE_SYSTEM: &str = "another file system is mounted, or another subv
 impl Walker for Taker<'_> {
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
         self.close();
-        let stat = rustix::fs::fstat(folder.directory())?;
+        let stat = rustix::fs::fstat(folder.directory)?;
         if device(&stat) != self.source.identity().0 {
-            self.fail(folder.path().to_path_buf(), Ok(OTHER_FILE_SYSTEM));
+            self.fail(folder.path.to_path_buf(), Ok(OTHER_FILE_SYSTEM));
         }
         let RecordDraft { body, entries, .. } = &mut self.draft;
         *entries += 1;
         self.block = Some(body.len());
         body.extend_from_slice(&[0; 4]);
-        body.extend_from_slice(folder.path().as_os_str().as_bytes());
+        body.extend_from_slice(folder.path.as_os_str().as_bytes());
         body.push(0);
         body.push(u8::from(self.moment.may_hide_in(&stat)));
         RecordedState::new(&stat).write(body);
@@ -353,7 +352,7 @@ impl Walker for Taker<'_> {
         }
         let obstacle = match kind {
             FileType::Directory => {
-                self.draft.body.push(code(kind));
+                self.draft.body.push(DIRECTORY_ENTRY);
                 self.draft.body.extend_from_slice(name.to_bytes_with_nul());
                 return Descent::Yes;
             }
@@ -372,6 +371,10 @@ impl Walker for Taker<'_> {
     }
 }
 
+/// What follows is the name of a directory, which has a block of its own.
+const DIRECTORY_ENTRY: u8 = 1;
+/// What follows is the name and the state of anything else. Earlier versions wrote larger numbers too.
+const OTHER_ENTRY: u8 = 2;
 /// The entry changed after the moment of the record.
 const RECENT: u8 = 0x80;
 
@@ -431,7 +434,7 @@ impl<'b> Block<'b> {
             let code = *rest.take(1)?.first()?;
             let name = rest.text()?;
             let known = match code & !RECENT {
-                1 => None,
+                DIRECTORY_ENTRY => None,
                 _ => Some((RecordedState::read(&mut rest)?, code & RECENT != 0)),
             };
             Some(RecordedEntry { name, known })

@@ -17,7 +17,7 @@ use crate::sys::{self, XattrTarget};
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::fill::{Files, Fill, FillPart, Scope, fill};
-use crate::tree::names::Names;
+use crate::tree::node::Names;
 use crate::vocabulary::operation::Operation;
 
 /// Makes the tree what the source is. The root's own metadata is left to the caller.
@@ -48,13 +48,13 @@ fn prepare(work: &Fill<'_>, path: &Path, touched: DirectoryChanges) -> Result<Op
     // A plain copy keeps no times.
     let is_shared = matches!(work.files, Files::Clone(Contents::Reflink { .. }));
     let may_renew = is_shared && options.internal.plain.is_none();
-    for (kind, name) in &touched.made {
-        if may_renew && *kind == FileType::RegularFile && renew_ranges(src.as_fd(), copy.as_fd(), name, &options.cancel)
+    for (kind, name) in touched.made {
+        if may_renew && kind == FileType::RegularFile && renew_ranges(src.as_fd(), copy.as_fd(), &name, &options.cancel)
         {
             continue;
         }
-        delete(copy.as_fd(), name, &shown, &deletion)?;
-        names.push(*kind, name);
+        delete(copy.as_fd(), &name, &shown, &deletion)?;
+        names.push_back((kind, name));
     }
     Ok(Some(FillPart { node, stat, names }))
 }

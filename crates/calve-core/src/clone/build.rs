@@ -130,7 +130,7 @@ impl EmptyDirectory {
             .load_xattrs(src)
             .and_then(|_| {
                 let (dst, mode) = (XattrTarget::Open(tree.as_fd()), Some(now.st_mode & 0o7777));
-                keeper.keep_all_but_times(src, dst, &stat, mode, &Default::default)
+                keeper.keep(src, dst, &stat, mode, &Default::default)
             })
             .map_err(|fault| Error::io(fault.operation, path, fault.errno))?;
         Ok(tree)

@@ -7,8 +7,9 @@ use crate::options::{CloneOptions, ExistingDestination};
 use crate::remove::delete::Deletion;
 use crate::remove::guard;
 use crate::remove::sweep::sweep;
+use crate::sys;
 use crate::tree::exclude::Exclusions;
-use crate::tree::location::{Identity, Location};
+use crate::tree::location::{Identity, Location, identity};
 use crate::tree::lock::Purpose;
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
@@ -24,8 +25,8 @@ pub(super) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Cl
     let exclude = Exclusions::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
-    let existing = destination.existing()?;
-    check_apart(src, dst, &source, &destination, existing)?;
+    let existing = destination.stat()?.map(|stat| (identity(&stat), sys::is_directory(stat)));
+    check_apart(&source, &destination, existing)?;
     check_existing(&destination, existing.is_some(), options)?;
     Ok(CloneRequest { source, destination, exclude })
 }
@@ -40,13 +41,11 @@ pub(super) fn check_existing(destination: &Location, exists: bool, options: &Clo
 
 /// Fails if one is the other or inside it. `existing`: the identity of the destination, and whether it is a directory.
 pub(super) fn check_apart(
-    src: &Path,
-    dst: &Path,
     source: &Source,
     destination: &Location,
     existing: Option<(Identity, bool)>,
 ) -> Result<(), Error> {
-    let (src, dst) = (src.to_path_buf(), dst.to_path_buf());
+    let (src, dst) = (source.path().to_path_buf(), destination.path().to_path_buf());
     if source.single().is_none() && source.contains(destination)? {
         return Err(Error::DestinationInsideSource { src, dst });
     }

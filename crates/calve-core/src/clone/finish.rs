@@ -26,7 +26,12 @@ pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Op
     if let Some((name, _)) = part.source.single() {
         let found = sys::stat_at(made, name);
         if found.err() == Some(Errno::NOENT) {
-            return Err(summary.nothing_made_of(part.source.path()));
+            let path = part.source.path().to_path_buf();
+            return Err(match summary.skipped.first() {
+                Some(skipped) => Error::NotClonable { path, kind: skipped.reason.text() },
+                // It has gone since it was looked at.
+                None => Error::Missing(path),
+            });
         }
     }
     if part.options.requires(Requirement::Stable) && !summary.changed.is_empty() {
@@ -77,16 +82,16 @@ fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, summary: &NoteSummary) -> 
     }
 }
 
-/// Gives a directory the source's metadata. `times` are those that its file system holds, and `path` is for messages.
+/// Gives a directory the source's metadata. `path` is for messages.
 pub(super) fn give_metadata(
     source: &Source,
     root: BorrowedFd<'_>,
-    times: HeldTimes,
     options: &CloneOptions,
     notes: &Notes,
     path: &Path,
 ) -> Result<(), Error> {
     let now = rustix::fs::fstat(root).io(Operation::Stat, path)?;
+    let times = HeldTimes::find(root);
     let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times };
     let mut keeper = Keeper::new(created, options.internal.plain.as_ref(), notes);
     let src = XattrTarget::Open(source.directory());

@@ -50,7 +50,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     }
     let target = destination.open_at(DIRECTORY).io(Operation::OpenDirectory, dst)?;
     let stat = rustix::fs::fstat(&target).io(Operation::OpenDirectory, dst)?;
-    check_apart(src, dst, &source, &destination, Some((identity(&stat), true)))?;
+    check_apart(&source, &destination, Some((identity(&stat), true)))?;
     let parent = rustix::fs::fstat(destination.parent()).io(Operation::OpenDirectory, dst)?;
     let merge = MergeRules {
         overwrite,
@@ -97,26 +97,23 @@ struct MergedDirectory<'a> {
     path: &'a Path,
 }
 
+/// The entries of a directory that are to be moved in, each with whether it replaces a file.
 struct Moves {
-    /// Its path from the root.
     directory: PathBuf,
-    /// Nothing has these names.
-    new: Vec<CString>,
-    /// Files have them that are to be replaced.
-    replacing: Vec<CString>,
+    entries: Vec<(CString, bool)>,
 }
 
 impl MergeRules {
     /// Lists the entries to be moved, and checks that they can be.
     fn plan(&self, at: &MergedDirectory<'_>, stat: &Stat, below: &Path, moves: &mut Vec<Moves>) -> Result<(), Error> {
         self.check_heritage(at.dst, stat, at.path)?;
-        let mut here = Moves { directory: below.to_path_buf(), new: Vec::new(), replacing: Vec::new() };
+        let mut here = Moves { directory: below.to_path_buf(), entries: Vec::new() };
         let mut both = Vec::new();
         for (name, kind) in entries(at.staged).io(Operation::ReadDirectory, at.path)? {
             let path = || at.path.join(sys::path(&name));
             let Some(existing) = sys::find_at(at.dst, &*name).io(Operation::Stat, path())? else {
                 self.check_movable(at.staged, &name, kind).io(Operation::Publish, path())?;
-                here.new.push(name);
+                here.entries.push((name, false));
                 continue;
             };
             let given = sys::stat_at(at.src, &*name).io(Operation::Stat, path())?;
@@ -127,13 +124,13 @@ impl MergeRules {
                 (_, FileType::Symlink) if self.refuses_links => return Err(Error::DestinationExists(path())),
                 (FileType::Directory, FileType::Directory) => both.push((name, existing)),
                 (FileType::RegularFile, found) if found != FileType::Directory => match self.overwrite {
-                    OverwriteRule::Yes => here.replacing.push(name),
+                    OverwriteRule::Yes => here.entries.push((name, true)),
                     OverwriteRule::No => {}
                 },
                 _ => return Err(Error::DestinationExists(path())),
             }
         }
-        if !here.new.is_empty() || !here.replacing.is_empty() {
+        if !here.entries.is_empty() {
             let wanted = Access::WRITE_OK | Access::EXEC_OK;
             for directory in [at.staged, at.dst] {
                 rustix::fs::accessat(directory, c".", wanted, AtFlags::EACCESS).io(Operation::Publish, at.path)?;
@@ -179,16 +176,15 @@ impl MergeRules {
     }
 
     fn carry_out(&self, at: &MergedDirectory<'_>, moves: &[Moves]) -> Result<(), Error> {
-        for Moves { directory, new, replacing } in moves {
+        for Moves { directory, entries } in moves {
             let path = at.path.join(directory);
             let staged = node_of(directory).open(at.staged, OFlags::RDONLY).io(Operation::Publish, &path)?;
             let dst = node_of(directory).open(at.dst, OFlags::RDONLY).io(Operation::Publish, &path)?;
-            for name in new {
-                let moved = rename_to_new(staged.as_fd(), name, dst.as_fd(), name);
-                moved.io(Operation::Publish, path.join(sys::path(name)))?;
-            }
-            for name in replacing {
-                let moved = rustix::fs::renameat(&staged, &**name, &dst, &**name);
+            for (name, replaces) in entries {
+                let moved = match replaces {
+                    true => rustix::fs::renameat(&staged, &**name, &dst, &**name),
+                    false => rename_to_new(staged.as_fd(), name, dst.as_fd(), name),
+                };
                 moved.io(Operation::Publish, path.join(sys::path(name)))?;
             }
         }

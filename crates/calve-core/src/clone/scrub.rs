@@ -1,8 +1,8 @@
 //! Removing excluded entries, and Calve's own, from a snapshot. The others are only listed, never opened.
 
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
@@ -10,28 +10,26 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::options::Decision;
 use crate::remove::delete::{Deletion, delete};
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::held_times::times;
 use crate::tree::location::DIRECTORY;
-use crate::tree::names::Names;
-use crate::tree::node::{Node, node_of};
+use crate::tree::node::node_of;
 use crate::tree::notes::Notes;
-use crate::tree::pool::Pool;
+use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 
-/// Below this depth a directory is opened from the root again, so that few descriptors are open.
-const MOST_OPEN: usize = 24;
-
 struct Scrub<'a> {
-    root: BorrowedFd<'a>,
     /// For messages.
     path: &'a Path,
     exclude: &'a Exclusions,
     notes: &'a Notes,
     deletion: &'a Deletion,
+    /// Entries to delete in the directory that is being listed.
+    doomed: Vec<CString>,
+    failure: Option<Error>,
 }
 
 /// Deletes every entry below `root` that is not selected, and sockets.
@@ -42,22 +40,9 @@ pub(crate) fn scrub(
     notes: &Notes,
     deletion: &Deletion,
 ) -> Result<(), Error> {
-    let pool = Pool::new(deletion.threads, deletion.cancel.clone());
-    let scrub = Scrub { root, path, exclude, notes, deletion };
-    pool.run(Node::root(), |pool| {
-        let mut buffer = ListingBuffer::new();
-        while let Some(node) = pool.next() {
-            let opened = node.open(scrub.root, OFlags::RDONLY);
-            let done = match opened {
-                Ok(directory) => scrub.directory(pool, &node, directory, &mut buffer, 0),
-                Err(errno) => scrub.unopened(&node, errno),
-            };
-            if let Err(error) = done {
-                pool.fail(error);
-            }
-        }
-    })?;
-    Ok(())
+    let scrub = || Scrub { path, exclude, notes, deletion, doomed: Vec::new(), failure: None };
+    let done = walk(&[root], vec![whole_tree(0)], deletion.threads, &deletion.cancel, scrub)?;
+    done.into_iter().find_map(|scrub| scrub.failure).map_or(Ok(()), Err)
 }
 
 /// Deletes Calve's own entries in the `directories` below `root`, of which some may not exist, and nothing below the others.
@@ -69,122 +54,98 @@ pub(crate) fn scrub_own(
     deletion: &Deletion,
 ) -> Result<(), Error> {
     let exclude = Exclusions::default();
-    let scrub = Scrub { root, path, exclude: &exclude, notes, deletion };
-    let mut buffer = ListingBuffer::new();
+    let scrub = Scrub { path, exclude: &exclude, notes, deletion, doomed: Vec::new(), failure: None };
     for directory in directories {
-        let node = node_of(directory);
-        match node.open(root, OFlags::RDONLY) {
-            Ok(opened) => scrub.own(&node, opened.as_fd(), &mut buffer)?,
+        match node_of(directory).open(root, OFlags::RDONLY) {
+            Ok(opened) => {
+                let listed = sys::list(opened.as_fd())
+                    .map_err(|errno| Error::io(Operation::ReadDirectory, path.join(directory), errno))?;
+                let own = listed.into_iter().map(|(name, _)| name).filter(|name| is_calves_own(name.to_bytes()));
+                scrub.delete(opened.as_fd(), directory, own.collect())?;
+            }
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-            Err(errno) => scrub.unopened(&node, errno)?,
+            Err(errno) => scrub.unopened(directory.clone(), errno)?,
         }
     }
     Ok(())
 }
 
-impl Scrub<'_> {
-    fn own(&self, node: &Arc<Node>, directory: BorrowedFd<'_>, buffer: &mut ListingBuffer) -> Result<(), Error> {
-        let failed = |errno| Error::io(Operation::ReadDirectory, self.path.join(node.path()), errno);
-        let mut doomed = Names::default();
-        let mut listing = Listing::new(directory, buffer).map_err(failed)?;
-        while let Some(entry) = listing.next() {
-            let entry = entry.map_err(failed)?;
-            if is_calves_own(entry.name.to_bytes()) {
-                doomed.push(entry.kind, entry.name);
-            }
+impl Walker for Scrub<'_> {
+    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
+        let opened = sys::open_at(folder.directory, name, DIRECTORY);
+        if let Err(errno) = opened
+            && let Err(error) = self.unopened(folder.node.path_of(name), errno)
+        {
+            self.failure = Some(error);
         }
+        Ok(opened.ok())
+    }
+
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent {
+        let path = || folder.path.join(sys::path(name));
+        let decision = match kind {
+            FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
+            _ if is_calves_own(name.to_bytes()) => Decision::Leave,
+            kind => self.exclude.choose(&path(), kind == FileType::Directory),
+        };
+        match decision {
+            Decision::Take => return Descent::Yes,
+            Decision::Leave => {}
+            Decision::LeaveBecause(reason) => self.notes.skipped(path(), reason),
+        }
+        self.doomed.push(name.to_owned());
+        Descent::No
+    }
+
+    fn finished(&mut self, folder: &Folder<'_>) {
+        let doomed = std::mem::take(&mut self.doomed);
+        if let Err(error) = self.delete(folder.directory, folder.path, doomed) {
+            self.failure = Some(error);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
+        self.failure = Some(Error::io(Operation::ReadDirectory, self.path.join(path), errno));
+    }
+}
+
+impl Scrub<'_> {
+    /// Deletes entries of a directory, and gives the directory its times back.
+    fn delete(&self, directory: BorrowedFd<'_>, below: &Path, doomed: Vec<CString>) -> Result<(), Error> {
         if doomed.is_empty() {
             return Ok(());
         }
-        let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
+        let failed = |errno| Error::io(Operation::SetTimes, self.path.join(below), errno);
         let before = rustix::fs::fstat(directory).map_err(failed)?;
-        let (mut name, mut stays) = (Vec::new(), false);
-        while let Some((_, name)) = doomed.take(&mut name) {
-            let path = node.path_of(name);
-            match delete(directory, name, &self.path.join(&path), self.deletion) {
-                Ok(_) => self.notes.skipped(path, SkipReason::CalvesOwn),
-                Err(error) if error.is_errno(Errno::ACCESS) || error.is_errno(Errno::PERM) => stays = true,
+        let mut stays = false;
+        for name in doomed {
+            let path = below.join(sys::path(&name));
+            let is_own = is_calves_own(name.to_bytes());
+            match delete(directory, &name, &self.path.join(&path), self.deletion) {
+                Ok(_) if is_own => self.notes.skipped(path, SkipReason::CalvesOwn),
+                Ok(_) => {}
+                Err(error) if is_own && (error.is_errno(Errno::ACCESS) || error.is_errno(Errno::PERM)) => stays = true,
                 Err(error) => return Err(error),
             }
         }
         if stays {
             let message = "what a `calve` of another user keeps there came with the snapshot".to_owned();
-            self.notes.warn(WarningCode::NotScrubbed, Some(node.path()), message);
-        }
-        rustix::fs::futimens(directory, &times(&before)).map_err(failed)
-    }
-
-    fn directory(
-        &self,
-        pool: &Pool<Arc<Node>>,
-        node: &Arc<Node>,
-        directory: OwnedFd,
-        buffer: &mut ListingBuffer,
-        depth: usize,
-    ) -> Result<(), Error> {
-        let failed = |errno| Error::io(Operation::ReadDirectory, self.path.join(node.path()), errno);
-        let mut below = Names::default();
-        let mut doomed = Names::default();
-        let mut path = node.path();
-        let mut listing = Listing::new(directory.as_fd(), buffer).map_err(failed)?;
-        while let Some(entry) = listing.next() {
-            let entry = entry.map_err(failed)?;
-            path.push(sys::path(entry.name));
-            let of = match entry.kind {
-                FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
-                _ if is_calves_own(entry.name.to_bytes()) => Decision::LeaveBecause(SkipReason::CalvesOwn),
-                kind => self.exclude.choose(&path, kind == FileType::Directory),
-            };
-            match of {
-                Decision::Take if entry.kind == FileType::Directory => below.push(entry.kind, entry.name),
-                Decision::Take => {}
-                Decision::Leave => doomed.push(entry.kind, entry.name),
-                Decision::LeaveBecause(reason) => {
-                    self.notes.skipped(path.clone(), reason);
-                    doomed.push(entry.kind, entry.name);
-                }
-            }
-            path.pop();
-        }
-        if !doomed.is_empty() {
-            self.delete(node, directory.as_fd(), doomed)?;
-        }
-        let mut name = Vec::new();
-        while let Some((_, name)) = below.take(&mut name) {
-            if pool.stopped() {
-                return Ok(());
-            }
-            let child = Node::child(node, name);
-            if depth >= MOST_OPEN || pool.hungry() {
-                pool.give(child);
-                continue;
-            }
-            match sys::open_at(directory.as_fd(), name, DIRECTORY) {
-                Ok(opened) => self.directory(pool, &child, opened, buffer, depth + 1)?,
-                Err(errno) => self.unopened(&child, errno)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Deletes the entries `doomed` of a directory, and gives the directory its times back.
-    fn delete(&self, node: &Arc<Node>, directory: BorrowedFd<'_>, mut doomed: Names) -> Result<(), Error> {
-        let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
-        let before = rustix::fs::fstat(directory).map_err(failed)?;
-        let mut name = Vec::new();
-        while let Some((_, name)) = doomed.take(&mut name) {
-            delete(directory, name, &self.path.join(node.path_of(name)), self.deletion)?;
+            self.notes.warn(WarningCode::NotScrubbed, Some(below.to_path_buf()), message);
         }
         rustix::fs::futimens(directory, &times(&before)).map_err(failed)
     }
 
     /// Warns of a directory that cannot be read. Its entries are another user's, so they came with the snapshot and stay.
-    fn unopened(&self, node: &Node, errno: Errno) -> Result<(), Error> {
+    fn unopened(&self, path: PathBuf, errno: Errno) -> Result<(), Error> {
         if errno != Errno::ACCESS {
-            return Err(Error::io(Operation::OpenDirectory, self.path.join(node.path()), errno));
+            return Err(Error::io(Operation::OpenDirectory, self.path.join(path), errno));
         }
         let message = "a directory that you may not read came with the snapshot as it is".to_owned();
-        self.notes.warn(WarningCode::NotScrubbed, Some(node.path()), message);
+        self.notes.warn(WarningCode::NotScrubbed, Some(path), message);
         Ok(())
     }
 }

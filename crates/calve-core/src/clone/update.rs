@@ -18,7 +18,6 @@ use crate::tree::exclude::Exclusions;
 use crate::tree::fill::Fill;
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
-use crate::tree::held_times::HeldTimes;
 use crate::tree::location::Location;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
@@ -113,8 +112,7 @@ impl UpdateMethods {
         };
         update(&work, differences)?;
         // Telling the time has changed the root, so that its metadata were taken from it.
-        let times = HeldTimes::find(clone.directory());
-        give_metadata(source, clone.directory(), times, options, &notes, clone.path())?;
+        give_metadata(source, clone.directory(), options, &notes, clone.path())?;
         let summary = notes.summary();
         Ok(summary.skipped.is_empty() && summary.changed.is_empty() && summary.warnings.is_empty())
     }

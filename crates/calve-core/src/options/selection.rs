@@ -40,20 +40,12 @@ impl<F: Fn(&Path, bool) -> Decision + Send + Sync> EntrySelector for F {
 
 /// Chooses which entries of a tree are cloned: by a function, or by an [`EntrySelector`] that is shared.
 #[derive(Clone)]
-pub struct Selection(Arc<dyn EntrySelector>);
+pub struct Selection(pub(crate) Arc<dyn EntrySelector>);
 
 impl Selection {
     /// Creates a selection by the function `choose`, which is called as [`EntrySelector::choose`] is.
     pub fn new(choose: impl Fn(&Path, bool) -> Decision + Send + Sync + 'static) -> Self {
         Self(Arc::new(choose))
-    }
-
-    pub(crate) fn choose(&self, path: &Path, is_directory: bool) -> Decision {
-        self.0.choose(path, is_directory)
-    }
-
-    pub(crate) fn inside(&self, directory: &Path) -> Box<EntryDecider<'_>> {
-        self.0.inside(directory)
     }
 }
 

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::changes::{Change, Layer};
-use super::entries::{Directories, above, entry};
+use super::entries::{Directories, entry};
 use super::seal::{HELD, PlaceRoot, Seal, unless_anothers, with_writable};
 use super::xattrs::{with_changes, xattrs};
 use crate::error::{Error, IoContext, PrivateError};
@@ -31,8 +30,7 @@ use crate::tree::fill::{Fill, FillPart, Scope, fill};
 use crate::tree::held_times::times;
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
-use crate::tree::names::Names;
-use crate::tree::node::node_of;
+use crate::tree::node::{Names, above, node_of};
 use crate::tree::notes::Notes;
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
@@ -319,8 +317,7 @@ impl ApplyRequest<'_> {
             let Some((directory, name)) = above(&entry.path) else { continue };
             let read = |errno| Error::io(Operation::OpenDirectory, self.tree.join(directory), errno);
             if !parts.contains_key(directory) {
-                let names: Vec<_> = directory.iter().filter_map(|name| CString::new(name.as_bytes()).ok()).collect();
-                make_below(stage.new.as_fd(), names.iter(), Mode::RWXU).map_err(failed)?;
+                make_below(stage.new.as_fd(), directory, Mode::RWXU).map_err(failed)?;
                 let node = node_of(directory);
                 let opened = node.open(self.upper.directory, OFlags::RDONLY).map_err(read)?;
                 let stat = rustix::fs::fstat(&opened).map_err(read)?;
@@ -328,7 +325,7 @@ impl ApplyRequest<'_> {
             }
             let stat = copy.entry(&entry.path).map_err(read)?;
             if let Some(part) = parts.get_mut(directory) {
-                part.names.push(sys::kind(stat), &name);
+                part.names.push_back((sys::kind(stat), name));
             }
         }
         let made: Vec<_> = parts.keys().cloned().collect();

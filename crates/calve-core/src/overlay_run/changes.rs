@@ -10,7 +10,6 @@ use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::closed::ClosedEntries;
-use super::entries::open_above;
 use super::xattrs::{RootState, xattrs};
 use crate::error::Error;
 use crate::json::{As, ReceiptPath};
@@ -18,7 +17,7 @@ use crate::sys::{self, XattrTarget};
 use crate::tree::compare::same_data;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::held_times::modified;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, open_above};
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 use crate::vocabulary::hidden_name::is_passing;
@@ -48,13 +47,13 @@ pub struct Version {
 
 /// Returns the size, in bytes, of the file `path` below `root`. Does not follow a symlink.
 pub(super) fn size(root: BorrowedFd<'_>, path: &Path) -> sys::Result<u64> {
-    let (directory, name) = open_above(root, path)?;
+    let (directory, name) = open_above(root, path, sys::PATH_ONLY)?;
     Ok(sys::stat_at(&directory, &*name)?.st_size.cast_unsigned())
 }
 
 /// Reads the file or symlink `path` below `root`, if it has no more than `most` bytes.
 pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Result<Version> {
-    let (directory, name) = open_above(root, path)?;
+    let (directory, name) = open_above(root, path, sys::PATH_ONLY)?;
     let stat = sys::stat_at(&directory, &*name)?;
     let is_executable = stat.st_mode & 0o100 != 0;
     if sys::kind(stat) == FileType::Symlink {

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 
-use super::entries::open_above;
 use crate::sys;
 use crate::tree::location::DIRECTORY;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, open_above};
 
 const PERMISSIONS: RawMode = 0o7777;
 
@@ -95,7 +94,7 @@ impl Modes {
         if path.as_os_str().is_empty() {
             return Ok(());
         }
-        let (above, name) = open_above(root, path)?;
+        let (above, name) = open_above(root, path, sys::PATH_ONLY)?;
         match self.are_of(&sys::stat_at(&above, &*name)?) {
             true => sys::set_mode_of_name(above.as_fd(), &name, Mode::from_raw_mode(self.closed)),
             false => Ok(()),

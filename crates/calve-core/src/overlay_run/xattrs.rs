@@ -6,7 +6,6 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 use rustix::fs::Stat;
-use rustix::io::Errno;
 
 use super::closed::ClosedEntries;
 use crate::sys::{self, XattrTarget};
@@ -52,20 +51,7 @@ fn is_local(name: &CStr) -> bool {
 }
 
 pub(super) fn xattrs(target: XattrTarget<'_>) -> sys::Result<Xattrs> {
-    let (mut names, mut value, mut found) = (Vec::new(), Vec::new(), Xattrs::new());
-    let listed = match sys::list_xattrs(target, &mut names) {
-        Err(Errno::NOTSUP) => return Ok(found),
-        listed => listed?,
-    };
-    for name in sys::xattr_names(listed).filter(|name| !is_local(name)) {
-        match target.read(name, &mut value) {
-            Ok(length) => drop(found.insert(name.to_owned(), value[..length].to_vec())),
-            // It has just been removed, or is listed but not for this reader.
-            Err(sys::NO_ATTRIBUTE) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(found)
+    sys::xattrs(target, |name| !is_local(name))
 }
 
 /// Returns the attributes `tree` with what has changed from `before` to `now`.

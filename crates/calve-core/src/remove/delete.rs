@@ -16,9 +16,8 @@ use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::location::{DIRECTORY, Identity, identity, split};
-use crate::tree::names::Names;
-use crate::tree::node::{Node, unlock_file};
+use crate::tree::location::{DIRECTORY, Identity, identity};
+use crate::tree::node::{Names, Node, above, unlock_file};
 use crate::tree::pending_stack::{PendingDirectories, PendingStack};
 use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
 use crate::vocabulary::operation::Operation;
@@ -211,18 +210,17 @@ impl DeleteWorker<'_, '_> {
                 Err(errno) => self.note(Operation::OpenDirectory, &task.node, None, errno),
             },
         }
-        let mut name = Vec::new();
         while let Some(mut top) = self.pending.pop() {
             if self.pool.stopped() {
                 self.pending.clear();
                 return;
             }
-            let Some((_, child)) = top.names.take(&mut name) else {
+            let Some((_, child)) = top.names.pop_front() else {
                 self.done(top);
                 continue;
             };
-            let opened = self.open_child(&mut top, child);
-            let (node, parent) = (Node::child(&top.node, child), Arc::clone(&top.more));
+            let opened = self.open_child(&mut top, &child);
+            let (node, parent) = (Node::child(&top.node, &child), Arc::clone(&top.more));
             self.pending.keep(top);
             if let Some(directory) = opened {
                 let identity = rustix::fs::fstat(&directory).ok().map(|stat| identity(&stat));
@@ -295,7 +293,7 @@ impl DeleteWorker<'_, '_> {
                     continue;
                 }
                 if entry.kind == FileType::Directory {
-                    names.push(entry.kind, entry.name);
+                    names.push_back((entry.kind, entry.name.to_owned()));
                     continue;
                 }
                 let mut result = rustix::fs::unlinkat(&directory, entry.name, AtFlags::empty());
@@ -312,7 +310,7 @@ impl DeleteWorker<'_, '_> {
                     Err(Errno::NOENT) => {}
                     // Where types are not listed, EPERM may stand for a directory.
                     Err(errno) if errno == Errno::ISDIR || errno == Errno::PERM && entry.kind == FileType::Unknown => {
-                        names.push(FileType::Directory, entry.name);
+                        names.push_back((FileType::Directory, entry.name.to_owned()));
                     }
                     Err(errno) => self.note(Operation::Remove, &doomed.node, Some(entry.name), errno),
                 }
@@ -434,12 +432,12 @@ fn destroy_subvolume(
         return Err(refused);
     }
     for nested in sys::nested_subvolumes(directory)? {
-        let (above, last) = split(&nested);
+        let (above, last) = above(sys::path(&nested)).ok_or(Errno::INVAL)?;
         let mut current = rustix::io::dup(directory)?;
-        for component in above {
-            current = sys::open_directory_same_mount(current.as_fd(), &component)?;
+        for name in above {
+            current = sys::open_directory_same_mount(current.as_fd(), name)?;
         }
-        let inner = sys::open_directory_same_mount(current.as_fd(), &last)?;
+        let inner = sys::open_directory_same_mount(current.as_fd(), &*last)?;
         destroy_subvolume(current.as_fd(), &last, inner.as_fd(), opens_up)?;
     }
     sys::delete_subvolume(parent, name)

@@ -120,16 +120,16 @@ impl<V: SpaceVisitor> SpaceWorker<'_, V> {
 
 impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        let fd = open_source(folder.directory(), name, DIRECTORY)?;
+        let fd = open_source(folder.directory, name, DIRECTORY)?;
         let root = self.walk.roots[folder.tree].stat();
         let stays = self.walk.mounts == Mounts::Cross || identity(&rustix::fs::fstat(&fd)?).0 == identity(root).0;
         Ok(stays.then_some(fd))
     }
 
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
-        let stat = rustix::fs::fstat(folder.directory())?;
-        let path = || self.walk.full_path(folder.tree, folder.path());
-        let volume = self.walk.volumes.find(folder.directory(), &stat, path)?;
+        let stat = rustix::fs::fstat(folder.directory)?;
+        let path = || self.walk.full_path(folder.tree, folder.path);
+        let volume = self.walk.volumes.find(folder.directory, &stat, path)?;
         self.visitor.directory(folder, &volume, &stat);
         self.volume = Some(volume);
         Ok(())
@@ -140,7 +140,7 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
             return Descent::Yes;
         }
         let Some(volume) = &self.volume else { return Descent::No };
-        match sys::stat_at(folder.directory(), name) {
+        match sys::stat_at(folder.directory, name) {
             Ok(stat) if sys::is_directory(stat) => {
                 self.failed(folder.tree, folder.node.path_of(name), Errno::STALE);
             }

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
@@ -14,7 +15,8 @@ use crate::sys;
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::held_times::HeldTimes;
-use crate::tree::location::{open_below, split};
+use crate::tree::location::DIRECTORY;
+use crate::tree::node::open_above;
 use crate::tree::source::Source;
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
@@ -130,18 +132,17 @@ fn cannot_list(errno: Errno) -> RefusalReason {
 fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), RefusalReason> {
     const OWNER_MAY_CHANGE: RawMode = 0o300;
     for path in nested {
-        let (above, name) = split(path);
-        let parent = open_below(root, above.iter()).map_err(cannot_list)?;
+        let path = sys::path(path);
+        let (parent, name) = open_above(root, path, OFlags::RDONLY).map_err(cannot_list)?;
+        let is_in_root = path.parent() == Some(Path::new(""));
         let stat = rustix::fs::fstat(&parent).map_err(cannot_list)?;
         // The root itself is its owner's to change until it is published.
-        if !above.is_empty() && (stat.st_uid != user || stat.st_mode & OWNER_MAY_CHANGE != OWNER_MAY_CHANGE) {
-            let path = sys::path(path);
+        if !is_in_root && (stat.st_uid != user || stat.st_mode & OWNER_MAY_CHANGE != OWNER_MAY_CHANGE) {
             let why = format!("the nested subvolume `{}` is in a directory that you may not change", ShownPath(path));
             return Err(RefusalReason::new(why));
         }
-        let below = open_below(parent.as_fd(), std::iter::once(&name)).map_err(cannot_list)?;
+        let below = sys::open_at(&parent, &*name, DIRECTORY).map_err(cannot_list)?;
         if rustix::fs::fstat(&below).map_err(cannot_list)?.st_uid != user {
-            let path = sys::path(path);
             let why = format!("only the owner of the nested subvolume `{}` (or root) may snapshot it", ShownPath(path));
             return Err(RefusalReason::new(why).with_remedy(Remedy::RunAsOwner));
         }

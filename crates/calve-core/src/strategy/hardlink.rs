@@ -5,6 +5,7 @@ use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
 use super::method::{Failure, Job, Method, Outcome};
 use crate::tree::fill::Files;
+use crate::vocabulary::reason::WarningCode;
 use crate::vocabulary::strategy::Strategy;
 
 pub(super) const METHOD: Method = Method {
@@ -25,6 +26,7 @@ fn accepts(facts: &Facts, criteria: &Criteria<'_>) -> Result<(), RefusalReason> 
 }
 
 fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-    job.part.notes.not_independent();
+    let message = "hard links: source and clone are the same files, so a write in place on either side changes both";
+    job.part.notes.warn(WarningCode::NotIndependent, None, message.into());
     super::copy::per_file(job, Files::Hardlink, false)
 }

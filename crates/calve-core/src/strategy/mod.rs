@@ -13,5 +13,5 @@ pub(crate) mod select;
 mod snapshot;
 
 pub(crate) use overlay::State as OverlayState;
-pub use overlay::{OverlayMount, OverlayOptions, mount_overlay};
+pub use overlay::{OverlayMount, mount_overlay};
 pub use snapshot::make_snapshotable_directory;

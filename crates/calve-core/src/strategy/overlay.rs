@@ -1,7 +1,6 @@
 //! `overlay`: an OverlayFS mount, the source below and a fresh directory for changes above. The cost does not grow with the
 //! tree, but the clone lives only as long as the mount, which needs an owner: only callers of the library can ask for it.
 
-use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -34,26 +33,14 @@ pub(super) const METHOD: Method = Method {
     run: |_| Err(Failure::Refused(RefusalReason::new("use mount_overlay"))),
 };
 
-/// How an overlay is to be mounted.
-#[derive(Debug, Clone, Default)]
-pub struct OverlayOptions {
-    /// Where the changes are kept, on a file system that can be an upper layer; by default a hidden sibling of the mount point.
-    /// Where it shares extents with the source, the first write to a file costs no copy of it.
-    pub state: Option<PathBuf>,
-    /// Whether the kernel syncs the changes to the disk. Without, a crash of the machine loses them, and writing is faster.
-    pub durability: crate::options::Durability,
-}
-
 /// A mounted overlay. Dropping it unmounts and deletes all changes.
 ///
 /// Should the process be killed, the mount stays until its mount namespace ends, and the hidden directory with the changes
 /// stays for good: nothing can tell from outside whether a mount in some namespace still uses it. Callers that may be killed
-/// should own a namespace (unshare(2)) and keep the changes in a directory of their own ([`OverlayOptions::state`]).
+/// should own a namespace (unshare(2)), and the directory that the mount point is in.
 #[derive(Debug)]
 pub struct OverlayMount {
-    mount_point: PathBuf,
-    parent: OwnedFd,
-    name: CString,
+    mount_point: Location,
     state: Option<State>,
 }
 
@@ -68,15 +55,17 @@ pub(crate) struct State {
 /// Mounts a working copy of the directory `src` at `dst`, which must not exist. Needs root, or a user namespace in which the
 /// caller is root.
 ///
+/// The changes are kept in a hidden sibling of `dst`. Where that shares extents with the source, the first write to a file costs no copy of
+/// it. The kernel does not sync them: a crash of the machine loses them.
+///
 /// `src` must not change while it is mounted (overlayfs.rst: "the behaviour of the overlay is undefined").
-pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result<OverlayMount, Error> {
+pub fn mount_overlay(src: &Path, dst: &Path) -> Result<OverlayMount, Error> {
     let source = Source::open(src)?;
     if source.single().is_some() {
         return Err(Error::io(Operation::MountOverlayOf, src, Errno::NOTDIR));
     }
     let Some(location) = Location::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
-    let state_parent = options.state.as_deref().unwrap_or(location.parent_path());
-    let state = State::make(state_parent, &source)?;
+    let state = State::make(location.parent_path(), &source)?;
     if let Err(errno) = rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU) {
         state.delete()?;
         return Err(match errno {
@@ -84,30 +73,22 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
             _ => Error::io(Operation::CreateDirectory, dst, errno),
         });
     }
-    let volatile = options.durability == crate::options::Durability::Cached;
     let mounted = state.open().and_then(|[upper, work]| {
         let target = location.open_at(DIRECTORY)?;
-        sys::mount_overlay(source.directory(), upper.as_fd(), work.as_fd(), target.as_fd(), volatile)
+        sys::mount_overlay(source.directory(), upper.as_fd(), work.as_fd(), target.as_fd())
     });
     if let Err(errno) = mounted {
         let _ = rustix::fs::unlinkat(location.parent(), location.name(), AtFlags::REMOVEDIR);
         state.delete()?;
         return Err(Error::io(Operation::MountOverlay, dst, errno));
     }
-    let parent =
-        rustix::io::fcntl_dupfd_cloexec(location.parent(), 3).io(Operation::OpenDirectory, location.parent_path())?;
-    Ok(OverlayMount { mount_point: dst.to_path_buf(), parent, name: location.name().to_owned(), state: Some(state) })
+    Ok(OverlayMount { mount_point: location, state: Some(state) })
 }
 
 impl OverlayMount {
     /// Returns where the working copy is.
     pub fn path(&self) -> &Path {
-        &self.mount_point
-    }
-
-    /// Returns the directory that holds the changes.
-    pub fn upper(&self) -> Option<PathBuf> {
-        self.state.as_ref().map(|state| state.path.join("upper"))
+        self.mount_point.path()
     }
 
     /// Unmounts, and deletes the mount point and all changes.
@@ -119,11 +100,11 @@ impl OverlayMount {
         if self.state.is_none() {
             return Ok(());
         }
-        let path = &self.mount_point;
+        let (parent, name, path) = (self.mount_point.parent(), self.mount_point.name(), self.mount_point.path());
         // Until this has worked the changes are in use.
-        sys::detach_mount(self.parent.as_fd(), &self.name).io(Operation::Unmount, path)?;
+        sys::detach_mount(parent, name).io(Operation::Unmount, path)?;
         let state = self.state.take();
-        rustix::fs::unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR).io(Operation::RemoveDirectory, path)?;
+        rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).io(Operation::RemoveDirectory, path)?;
         state.map_or(Ok(()), State::delete)
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::criteria::{Criteria, RefusalReason};
@@ -16,7 +16,8 @@ use crate::options::Mounts;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::held_times::times;
-use crate::tree::location::{Location, open_below, split};
+use crate::tree::location::{DIRECTORY, Location};
+use crate::tree::node::{node_of, open_above};
 use crate::tree::notes::Notes;
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
@@ -150,21 +151,18 @@ fn is_own(path: &Path) -> bool {
 }
 
 fn remove_empty(dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<()> {
-    let (above, name) = split(path);
-    let parent = open_below(dst, above.iter())?;
+    let (parent, name) = open_above(dst, sys::path(path), OFlags::RDONLY)?;
     let before = rustix::fs::fstat(&parent)?;
     rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?;
     rustix::fs::futimens(&parent, &times(&before))
 }
 
 fn snapshot_nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<[OwnedFd; 2]> {
-    let (above, name) = split(path);
-    let all = || above.iter().chain([&name]);
-    let from = open_below(src, all())?;
-    let parent = open_below(dst, above.iter())?;
+    let from = node_of(sys::path(path)).open(src, OFlags::RDONLY)?;
+    let (parent, name) = open_above(dst, sys::path(path), OFlags::RDONLY)?;
     let before = rustix::fs::fstat(&parent)?;
     rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?;
     sys::snapshot(from.as_fd(), parent.as_fd(), &name)?;
     rustix::fs::futimens(&parent, &times(&before))?;
-    Ok([from, open_below(dst, all())?])
+    Ok([from, sys::open_at(&parent, &*name, DIRECTORY)?])
 }

@@ -61,7 +61,6 @@ pub(crate) struct ExtentUser {
 pub(crate) struct InodeSpace {
     pub(crate) inode_bytes: u64,
     pub(crate) block_bytes: u64,
-    /// Allocation groups.
     pub(crate) groups: u64,
     /// Inodes that there is room for, used or not.
     pub(crate) allocated: u64,
@@ -83,6 +82,5 @@ pub(crate) enum SpaceRules {
     Xfs,
     /// Files tell which other files are clones of them, but not what they share with those that were written to since.
     Apfs,
-    /// Nothing is known.
     Unknown,
 }

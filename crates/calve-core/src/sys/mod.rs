@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
@@ -47,6 +48,20 @@ pub(crate) fn list(directory: BorrowedFd<'_>) -> Result<Vec<(CString, rustix::fs
     while let Some(entry) = listing.next() {
         let entry = entry?;
         found.push((entry.name.to_owned(), entry.kind));
+    }
+    Ok(found)
+}
+
+/// Reads the extended attributes whose names are wanted.
+pub(crate) fn xattrs(target: XattrTarget<'_>, is_wanted: impl Fn(&CStr) -> bool) -> Result<BTreeMap<CString, Vec<u8>>> {
+    let (mut names, mut value, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for name in xattr_names(list_xattrs(target, &mut names)?).filter(|name| is_wanted(name)) {
+        match target.read(name, &mut value) {
+            Ok(length) => _ = found.insert(name.to_owned(), value[..length].to_vec()),
+            // It has just been removed, or is listed but not for this reader.
+            Err(NO_ATTRIBUTE) => {}
+            Err(errno) => return Err(errno),
+        }
     }
     Ok(found)
 }
@@ -112,7 +127,6 @@ pub(crate) enum WatchEventKind {
     DirectoryTaken,
     /// Nothing more comes from this watch.
     WatchEnded,
-    /// The file system is gone.
     Unmounted,
     /// The queue was full, and events are lost.
     Overflow,

@@ -72,10 +72,10 @@ struct Reader<'a> {
 
 impl Walker for Reader<'_> {
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
-        let stat = rustix::fs::fstat(folder.directory())?;
+        let stat = rustix::fs::fstat(folder.directory)?;
         let mut keywords = common("dir", &stat);
-        self.xattrs(XattrTarget::Open(folder.directory()), &mut keywords)?;
-        self.add(folder.path(), &stat, keywords);
+        self.xattrs(XattrTarget::Open(folder.directory), &mut keywords)?;
+        self.add(folder.path, &stat, keywords);
         Ok(())
     }
 
@@ -84,10 +84,10 @@ impl Walker for Reader<'_> {
             return Descent::Yes;
         }
         let read = match kind {
-            FileType::RegularFile => self.file(folder.directory(), name),
-            _ => self.special(folder.directory(), name),
+            FileType::RegularFile => self.file(folder.directory, name),
+            _ => self.special(folder.directory, name),
         };
-        let path = folder.path().join(sys::path(name));
+        let path = folder.path.join(sys::path(name));
         match read {
             Ok((stat, keywords)) => self.add(&path, &stat, keywords),
             Err(errno) => self.found.unreadable.push((path, errno)),

@@ -1,6 +1,6 @@
 //! Comparing a clone with its source before it is published ([`CloneVerification::Contents`](crate::CloneVerification)).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -67,7 +67,6 @@ pub(crate) fn compare_entry(comparison: &Comparison<'_>, name: &CStr) -> Result<
     verdict(comparison, differences)
 }
 
-/// How many entries differ, and the first of them.
 #[derive(Default)]
 struct TreeDifferences {
     count: usize,
@@ -262,17 +261,6 @@ fn read_full(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> sys::Result<usize> {
 }
 
 pub(crate) fn same_xattrs(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
-    let read = |directory| -> sys::Result<BTreeMap<CString, Vec<u8>>> {
-        let target = XattrTarget::Named(directory, name);
-        let mut list = Vec::new();
-        let mut value = Vec::new();
-        let mut all = BTreeMap::new();
-        let names = sys::xattr_names(sys::list_xattrs(target, &mut list)?);
-        for name in names.filter(|name| !sys::is_of_the_system(name)) {
-            let length = target.read(name, &mut value)?;
-            all.insert(name.to_owned(), value[..length].to_vec());
-        }
-        Ok(all)
-    };
+    let read = |directory| sys::xattrs(XattrTarget::Named(directory, name), |name| !sys::is_of_the_system(name));
     Ok(read(src)? == read(dst)?)
 }

@@ -38,12 +38,12 @@ impl Exclusions {
     }
 
     pub(crate) fn choose(&self, path: &Path, is_directory: bool) -> Decision {
-        self.decide(path, is_directory, || self.select.as_ref().map(|select| select.choose(path, is_directory)))
+        self.decide(path, is_directory, || self.select.as_ref().map(|select| select.0.choose(path, is_directory)))
     }
 
-    /// Returns a function that decides as [`Self::of`] does about the entries of one directory, which it looks up once.
+    /// Returns a function that decides as [`Self::choose`] does about the entries of one directory, which it looks up once.
     pub(crate) fn inside<'a>(&'a self, directory: &Path) -> impl Fn(&Path, bool) -> Decision + use<'a> {
-        let chosen = self.select.as_ref().map(|select| select.inside(directory));
+        let chosen = self.select.as_ref().map(|select| select.0.inside(directory));
         move |path, is_directory| {
             self.decide(path, is_directory, || chosen.as_ref().map(|chosen| chosen(path, is_directory)))
         }

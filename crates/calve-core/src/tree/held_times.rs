@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{Stat, Timespec, Timestamps};
 
 use crate::sys;
+pub(crate) use crate::sys::times;
 
 const SECOND: i128 = 1_000_000_000;
 
@@ -54,11 +55,4 @@ impl HeldTimes {
 /// Returns when an entry was modified, in nanoseconds since 1970.
 pub(crate) fn modified(stat: &Stat) -> i128 {
     i128::from(stat.st_mtime) * SECOND + i128::from(stat.st_mtime_nsec)
-}
-
-pub(crate) fn times(stat: &Stat) -> Timestamps {
-    Timestamps {
-        last_access: Timespec { tv_sec: stat.st_atime as _, tv_nsec: stat.st_atime_nsec as _ },
-        last_modification: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },
-    }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -17,6 +17,7 @@ use crate::vocabulary::operation::Operation;
 pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
 /// A name in an open directory. The name itself is never followed; the path above it is resolved once, as usual.
+#[derive(Debug)]
 pub(crate) struct Location {
     parent: OwnedFd,
     parent_path: PathBuf,
@@ -27,7 +28,7 @@ pub(crate) struct Location {
 impl Location {
     /// Opens the parent of `path`. `None` when the path ends in no name: `/`, `.`, `..`.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
-        let Some(Component::Normal(name)) = last_component(path) else { return Ok(None) };
+        let Some(name) = last_name(path)? else { return Ok(None) };
         let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent_path = above.unwrap_or(Path::new(".")).to_path_buf();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -41,21 +42,16 @@ impl Location {
             Errno::NOENT => Error::ParentMissing(parent_path.clone()),
             _ => Error::io(Operation::OpenDirectory, &parent_path, errno),
         })?;
-        let name = CString::new(name.as_bytes()).map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))?;
         Ok(Some(Self { parent, parent_path, name, path: path.to_path_buf() }))
     }
 
     /// Returns the location of a new entry in an open directory. The rest of `path` is for messages.
     pub(crate) fn in_directory(parent: OwnedFd, path: &Path) -> Result<Self, Error> {
-        let Some(Component::Normal(name)) = last_component(path) else {
-            return Err(Error::DestinationExists(path.to_path_buf()));
-        };
+        let name = last_name(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))?;
         let parent_path = path.parent().unwrap_or(Path::new(".")).to_path_buf();
-        let name = CString::new(name.as_bytes()).map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))?;
         Ok(Self { parent, parent_path, name, path: path.to_path_buf() })
     }
 
-    /// Opens the parent of a new entry.
     pub(crate) fn of_destination(path: &Path) -> Result<Self, Error> {
         Self::open(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))
     }
@@ -92,24 +88,18 @@ impl Location {
     pub(crate) fn stat(&self) -> Result<Option<Stat>, Error> {
         sys::find_at(&self.parent, &*self.name).io(Operation::Stat, &self.path)
     }
-
-    /// Returns the identity of the entry, and whether it is a directory. `None` if it is missing.
-    pub(crate) fn existing(&self) -> Result<Option<(Identity, bool)>, Error> {
-        Ok(self.stat()?.map(|stat| (identity(&stat), sys::is_directory(stat))))
-    }
 }
 
-/// Returns the last component of a path. `Path::file_name` ignores a `.` at the end, which is not the name before it.
-fn last_component(path: &Path) -> Option<Component<'_>> {
+/// Returns the name that a path ends in. `Path::file_name` ignores a `.` at the end, which is not the name before it.
+fn last_name(path: &Path) -> Result<Option<CString>, Error> {
     let bytes = path.as_os_str().as_bytes();
-    let trimmed = &bytes[..bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1)];
-    if trimmed == b"." || trimmed.ends_with(b"/.") {
-        return None;
-    }
-    path.components().next_back()
+    let last = bytes.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
+    let name = path.file_name().filter(|_| last != Some(b"."));
+    name.map(|name| CString::new(name.as_bytes()))
+        .transpose()
+        .map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))
 }
 
-/// Returns a path without links.
 pub(crate) fn canonical(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()),
@@ -172,40 +162,15 @@ pub(crate) fn is_mounted(point: &Path) -> Result<bool, Error> {
     is_mounted.io(Operation::FindMounts, point)
 }
 
-/// Splits a path into the directories above its last name, and that name.
-pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
-    let mut names: Vec<CString> = path
-        .to_bytes()
-        .split(|&byte| byte == b'/')
-        .filter(|name| !name.is_empty())
-        .map(|name| CString::new(name).unwrap_or_default())
-        .collect();
-    let last = names.pop().unwrap_or_default();
-    (names, last)
-}
-
-/// Opens directories as [`open_below`] does, and makes those that are missing.
-pub(crate) fn make_below<'a>(
-    root: BorrowedFd<'_>,
-    names: impl Iterator<Item = &'a CString>,
-    mode: Mode,
-) -> sys::Result<OwnedFd> {
+/// Opens the directory at this path below `root`, following no link, and makes those that are missing.
+pub(crate) fn make_below(root: BorrowedFd<'_>, path: &Path, mode: Mode) -> sys::Result<OwnedFd> {
     let mut current = sys::open_at(root, c".", DIRECTORY)?;
-    for name in names {
-        match rustix::fs::mkdirat(&current, name.as_c_str(), mode) {
+    for name in path {
+        match rustix::fs::mkdirat(&current, name, mode) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
-        current = sys::open_at(&current, name.as_c_str(), DIRECTORY)?;
-    }
-    Ok(current)
-}
-
-/// Opens a directory below `root`, one name after the other, following no link.
-pub(crate) fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
-    let mut current = sys::open_at(root, c".", DIRECTORY)?;
-    for name in names {
-        current = sys::open_at(&current, name.as_c_str(), DIRECTORY)?;
+        current = sys::open_at(&current, name, DIRECTORY)?;
     }
     Ok(current)
 }

@@ -16,7 +16,6 @@ use crate::sys::{self};
 pub(crate) use crate::vocabulary::hidden_name::Purpose;
 use crate::vocabulary::hidden_name::{HiddenNameParts, LOCK_SUFFIX};
 
-/// A hidden name that was found in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HiddenName {
     pub(crate) purpose: Purpose,

@@ -11,7 +11,6 @@ pub(crate) mod held_lock;
 pub(crate) mod held_times;
 pub(crate) mod location;
 pub(crate) mod lock;
-pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod own;
 pub(crate) mod pending_stack;

@@ -1,15 +1,19 @@
 //! Where a directory is in the tree: a chain of names, so that a task needs no open descriptor and no long path.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{Mode, OFlags, Timestamps};
+use rustix::fs::{FileType, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
 
 use crate::sys;
+
+/// Names of entries of one directory, in the order in which they were listed.
+pub(crate) type Names = VecDeque<(FileType, CString)>;
 
 /// One directory below (or at) the root of a walk.
 pub(crate) struct Node {
@@ -28,7 +32,6 @@ impl Node {
         Arc::new(Self { parent: Some((Arc::clone(parent), name.to_owned())), sealed: OnceLock::new() })
     }
 
-    /// Returns the path relative to the root.
     pub(crate) fn path(&self) -> PathBuf {
         self.names().iter().map(|name| sys::path(name)).collect()
     }
@@ -46,13 +49,11 @@ impl Node {
 
     /// Opens this directory below `root`: no link is followed and no path can be too long.
     pub(crate) fn open(&self, root: BorrowedFd<'_>, flags: OFlags) -> sys::Result<OwnedFd> {
-        let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        match *self.names() {
-            [] => sys::open_at(root, c".", flags),
-            [name] => sys::open_at(root, name, flags),
-            // In a tree of 8,000 levels it takes a few calls instead of 8,000.
-            ref names => by_path(root, names, flags).or_else(|_| by_name(root, names, flags)),
-        }
+        /// PATH_MAX of linux/limits.h has room for so many of the longest names.
+        const MOST_AT_ONCE: usize = 15;
+        let names = self.names();
+        // Name by name where one call cannot open several, and to find out why it failed.
+        open_names(root, &names, flags, MOST_AT_ONCE).or_else(|_| open_names(root, &names, flags, 1))
     }
 
     /// Opens a source's directory for reading as [`Self::open`] does, and leaves the access time alone where that is permitted.
@@ -82,42 +83,37 @@ pub(crate) fn node_of(path: &Path) -> Arc<Node> {
     })
 }
 
-/// Opens a path below `root`, with as many names in one call as a path may have. If that fails, [`by_name`] finds out why.
-fn by_path(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<OwnedFd> {
-    /// PATH_MAX of linux/limits.h, with the final NUL.
-    const LONGEST: usize = 4096;
-    let mut path: Vec<u8> = Vec::new();
-    let mut above: Option<OwnedFd> = None;
-    for name in names {
-        let name = name.to_bytes();
-        if path.len() + 1 + name.len() >= LONGEST {
-            let at = above.as_ref().map_or(root, |fd| fd.as_fd());
-            above = Some(sys::open_beneath(
-                at,
-                Path::new(OsStr::from_bytes(&path)),
-                sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW,
-            )?);
-            path.clear();
-        }
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name);
-    }
-    let at = above.as_ref().map_or(root, |fd| fd.as_fd());
-    sys::open_beneath(at, Path::new(OsStr::from_bytes(&path)), flags)
+/// Returns the directory that an entry below the root is in, and the entry's name. `None` for the root, and for a path that does not go down.
+pub(crate) fn above(path: &Path) -> Option<(&Path, CString)> {
+    let goes_down = path.components().all(|name| matches!(name, Component::Normal(_)));
+    let name = CString::new(path.file_name().filter(|_| goes_down)?.as_bytes()).ok()?;
+    Some((path.parent().unwrap_or(Path::new("")), name))
 }
 
-/// Opens a path below `root`, one name after the other.
-fn by_name(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<OwnedFd> {
-    let Some((last, above)) = names.split_last() else { return Err(Errno::INVAL) };
-    let mut current: Option<OwnedFd> = None;
-    for name in above {
+/// Opens the directory that an entry below `root` is in, and returns it with the entry's name.
+pub(crate) fn open_above(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> sys::Result<(OwnedFd, CString)> {
+    let (directory, name) = above(path).ok_or(Errno::INVAL)?;
+    Ok((node_of(directory).open(root, flags)?, name))
+}
+
+/// Opens a directory below `root`, with so many names in one call.
+fn open_names(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags, at_once: usize) -> sys::Result<OwnedFd> {
+    let (mut rest, mut current) = (names, None::<OwnedFd>);
+    loop {
         let at = current.as_ref().map_or(root, |fd| fd.as_fd());
-        current = Some(crate::sys::open_at(at, *name, sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?);
+        let (first, others) = rest.split_at(at_once.min(rest.len()));
+        let flags = if others.is_empty() { flags } else { sys::PATH_ONLY };
+        let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let opened = match first {
+            [] => sys::open_at(at, c".", flags),
+            [name] => sys::open_at(at, *name, flags),
+            names => sys::open_beneath(at, &names.iter().map(|name| sys::path(name)).collect::<PathBuf>(), flags),
+        };
+        if others.is_empty() {
+            return opened;
+        }
+        (rest, current) = (others, Some(opened?));
     }
-    let at = current.as_ref().map_or(root, |fd| fd.as_fd());
-    crate::sys::open_at(at, *last, flags)
 }
 
 /// A chain of thousands must not be dropped by recursion.

@@ -1,12 +1,11 @@
 //! Facts for the end of a walk: collected by all workers, with each kind counted and its first path kept.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::error::Error;
 use crate::report::{Fallback, SkippedEntry, Warning};
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::Strategy;
@@ -29,13 +28,11 @@ struct NoteLists {
 struct LostAttribute {
     code: WarningCode,
     what: String,
-    /// The system's number for the reason.
     errno: i32,
     entries: u64,
     first: PathBuf,
 }
 
-/// All of it so far, for the report.
 #[derive(Default, Clone)]
 pub(crate) struct NoteSummary {
     pub(crate) fell_back: Vec<Fallback>,
@@ -64,24 +61,11 @@ impl NoteLists {
     }
 }
 
-impl NoteSummary {
-    /// Returns the error for a source that is one entry, and of which nothing was made: left out, or gone since it was looked at.
-    pub(crate) fn nothing_made_of(&self, path: &Path) -> Error {
-        let path = path.to_path_buf();
-        match self.skipped.first() {
-            Some(skipped) => Error::NotClonable { path, kind: skipped.reason.text() },
-            None => Error::Missing(path),
-        }
-    }
-}
-
 impl Notes {
-    /// Notes that one file was treated otherwise than asked for.
     pub(crate) fn fell_back(&self, from: Strategy, reason: Errno, path: impl FnOnce() -> PathBuf) {
         self.lock().add_fallback(from, reason.raw_os_error(), 1, path);
     }
 
-    /// Notes that one entry is not in the clone.
     pub(crate) fn skipped(&self, path: PathBuf, reason: SkipReason) {
         let NoteLists { summary, skipped_beyond, .. } = &mut *self.lock();
         if !summary.skipped_for.contains(&reason) {
@@ -96,14 +80,8 @@ impl Notes {
         push(&mut summary.changed, path, changed_beyond);
     }
 
-    /// Notes that one entry's attribute could not be kept.
     pub(crate) fn not_kept(&self, code: WarningCode, what: &str, reason: Errno, path: impl FnOnce() -> PathBuf) {
         self.lock().add_lost(code, what, reason.raw_os_error(), 1, path);
-    }
-
-    /// Returns the entries that were not the same before and after, so far.
-    pub(crate) fn changed_so_far(&self) -> Vec<PathBuf> {
-        self.lock().summary.changed.clone()
     }
 
     /// Adds the notes of another run, except for the entries that changed.
@@ -124,12 +102,6 @@ impl Notes {
 
     pub(crate) fn warn(&self, code: WarningCode, path: Option<PathBuf>, message: String) {
         self.lock().summary.warnings.push(Warning { code, path, message });
-    }
-
-    pub(crate) fn not_independent(&self) {
-        let message =
-            "hard links: source and clone are the same files, so a write in place on either side changes both";
-        self.warn(WarningCode::NotIndependent, None, message.into());
     }
 
     pub(crate) fn summary(&self) -> NoteSummary {

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,6 @@ impl OwnDirectory {
         &self.path
     }
 
-    /// Returns the names of all entries.
     pub(crate) fn names(&self) -> Result<Vec<CString>, Error> {
         let listed = sys::open_at(self, c".", DIRECTORY).and_then(|directory| sys::list(directory.as_fd()));
         Ok(listed.io(Operation::ReadDirectory, &self.path)?.into_iter().map(|(name, _)| name).collect())
@@ -77,7 +76,6 @@ impl OwnDirectory {
         sys::stat_at(self, record).is_ok()
     }
 
-    /// Reads a record. `None` if it is not there.
     pub(crate) fn read(&self, record: &str) -> Result<Option<Vec<u8>>, Error> {
         read_file(self.as_fd(), Path::new(record), &self.path.join(record))
     }
@@ -134,7 +132,6 @@ impl AsFd for OwnDirectory {
     }
 }
 
-/// Makes a directory that only this user can enter, if it is missing.
 fn make(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<(), Error> {
     match rustix::fs::mkdirat(at, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -165,7 +162,5 @@ pub(crate) fn read_file(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<
     let Some(file) = sys::unless_missing(sys::open_at(at, name, sys::FILE)).io(Operation::Open, path)? else {
         return Ok(None);
     };
-    let mut bytes = Vec::new();
-    File::from(file).read_to_end(&mut bytes).io(Operation::Read, path)?;
-    Ok(Some(bytes))
+    sys::read(file, u64::MAX).map(Some).io(Operation::Read, path)
 }

@@ -27,15 +27,6 @@ pub struct ReplacedFile {
     xattrs: Vec<(CString, Vec<u8>)>,
 }
 
-/// The owner and the group of a new file, compared with the old one's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeptOwner {
-    /// Both are the old file's.
-    Both,
-    /// The system did not permit one of them or both.
-    NotBoth,
-}
-
 #[derive(Debug)]
 enum OldAcl {
     None,
@@ -77,11 +68,11 @@ impl ReplacedFile {
 
     /// Gives a new file the owner, group, permission bits, access control list and extended attributes of this one, as far
     /// as the system permits. What it does not permit is taken from everybody who could profit from that. Set-ID bits and capabilities are not
-    /// kept: they were given to other contents. Call it before the contents are written.
+    /// kept: they were given to other contents. Call it before the contents are written. Returns whether owner and group both are the old file's.
     ///
     /// # Errors
     /// Fails if the new file could be open to more users than the old one.
-    pub fn keep_in(&self, file: BorrowedFd<'_>) -> io::Result<KeptOwner> {
+    pub fn keep_in(&self, file: BorrowedFd<'_>) -> io::Result<bool> {
         let old = &self.stat;
         let new = rustix::fs::fstat(file)?;
         let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
@@ -107,18 +98,14 @@ impl ReplacedFile {
                 let acl = if group_stays { acl.clone() } else { acl.in_another_group(new.st_gid) };
                 match XattrTarget::Open(file).write(ACCESS_ACL, &acl.to_bytes()) {
                     // The list has the permission bits in it.
-                    Ok(()) => return Ok(kept_owner(owner_stays && group_stays)),
+                    Ok(()) => return Ok(owner_stays && group_stays),
                     Err(_) => acl.without_names(),
                 }
             }
         };
         rustix::fs::fchmod(file, kept.mode())?;
-        Ok(kept_owner(owner_stays && group_stays))
+        Ok(owner_stays && group_stays)
     }
-}
-
-fn kept_owner(both: bool) -> KeptOwner {
-    if both { KeptOwner::Both } else { KeptOwner::NotBoth }
 }
 
 /// Reads the attributes that a new file is to have. One that cannot be read is not kept.

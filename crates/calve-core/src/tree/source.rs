@@ -28,7 +28,7 @@ enum SourceHandle {
 impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         // `link/` means the directory behind the link, as everywhere in Unix.
-        let follow = ends_with_slash(path);
+        let follow = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let location = if follow { None } else { Location::of_existing(path)? };
         let stat = match &location {
             Some(location) => location.stat()?.ok_or_else(|| Error::Missing(path.to_path_buf()))?,
@@ -107,9 +107,4 @@ fn open_directory(path: &Path, location: Option<&Location>, stat: &Stat) -> Resu
         return Err(Error::io(Operation::OpenDirectory, path, Errno::NOENT));
     }
     Ok(directory)
-}
-
-fn ends_with_slash(path: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes().ends_with(b"/")
 }

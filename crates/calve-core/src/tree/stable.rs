@@ -8,7 +8,6 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, Stat};
@@ -18,8 +17,6 @@ use rustix::time::ClockId;
 use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
 use super::fill::metadata::same_version;
-use super::location::DIRECTORY;
-use super::node::open_source;
 use super::pool::thread_count;
 use super::walk::{Descent, Folder, Walker, walk, whole_tree};
 use crate::error::{Error, IoContext, ShownPath, TemplateError};
@@ -215,7 +212,10 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
             let root = rustix::io::fcntl_dupfd_cloexec(source.directory(), 3);
             found.push((root.map_err(|errno| failed(source.path(), errno))?, source.path().to_path_buf()));
             if mounts == Mounts::Cross {
-                found.extend(mounted_below(source)?);
+                let points = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
+                // One that cannot be opened is not cloned either.
+                let open = |point: PathBuf| Some((sys::open_at(CWD, &point, sys::FILE).ok()?, point));
+                found.extend(points.into_iter().filter_map(open));
             }
         }
     }
@@ -230,13 +230,6 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
         }
     }
     Ok(found)
-}
-
-/// Opens the mounts below the source. Skips those that cannot be opened, because they are not cloned either.
-fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
-    let points = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
-    let open = |point: PathBuf| Some((sys::open_at(CWD, &point, sys::FILE).ok()?, point));
-    Ok(points.into_iter().filter_map(open).collect())
 }
 
 /// The entries to look at once more.
@@ -268,8 +261,7 @@ pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Err
     if is_other {
         return Ok(Some(PathBuf::new()));
     }
-    let is_over = AtomicBool::new(false);
-    let worker = || StabilityWorker { check, root: &root, is_over: &is_over, found: None, failure: None };
+    let worker = || StabilityWorker { check, root: &root, found: None, failure: None };
     let (threads, cancel) = (thread_count(check.options.threads), &check.options.cancel);
     let mut first = None;
     for StabilityWorker { found, failure, .. } in
@@ -291,26 +283,16 @@ fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
 struct StabilityWorker<'a> {
     check: &'a StabilityCheck<'a>,
     root: &'a Stat,
-    /// One of the workers has found an entry that has changed.
-    is_over: &'a AtomicBool,
-    /// An entry that has changed.
     found: Option<PathBuf>,
     failure: Option<(PathBuf, Errno)>,
 }
 
 impl Walker for StabilityWorker<'_> {
-    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        match self.is_over.load(Ordering::Relaxed) {
-            true => Ok(None),
-            false => open_source(folder.directory(), name, DIRECTORY).map(Some),
-        }
-    }
-
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, _kind: FileType) -> Descent {
-        if self.is_over.load(Ordering::Relaxed) || is_calves_own(name.to_bytes()) {
+        if is_calves_own(name.to_bytes()) {
             return Descent::No;
         }
-        let stat = match sys::stat_at(folder.directory(), name) {
+        let stat = match sys::stat_at(folder.directory, name) {
             Ok(stat) => stat,
             Err(errno) => {
                 self.failed(folder.tree, folder.node.path_of(name), errno);
@@ -327,11 +309,14 @@ impl Walker for StabilityWorker<'_> {
         }
         if since.has_changed(&stat) {
             self.found = Some(folder.node.path_of(name));
-            self.is_over.store(true, Ordering::Relaxed);
             return Descent::No;
         }
         let stays_out = options.mounts == Mounts::Stay && stat.st_dev != self.root.st_dev;
         if stays_out { Descent::No } else { Descent::Yes }
+    }
+
+    fn is_over(&self) -> bool {
+        self.found.is_some()
     }
 
     fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {

@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::FileType;
@@ -16,8 +15,7 @@ use crate::sys::{self, Listing, ListingBuffer};
 use crate::vocabulary::reason::SkipReason;
 
 use super::location::DIRECTORY;
-use super::names::Names;
-use super::node::{Node, open_source};
+use super::node::{Names, Node, above, node_of, open_source};
 use super::pending_stack::{PendingDirectories, PendingStack};
 use super::pool::{Pool, open_directories_per_worker};
 
@@ -57,9 +55,7 @@ impl From<FileType> for EntryKind {
 /// Whether to go into a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descent {
-    /// Its entries are visited too.
     Yes,
-    /// It is left alone.
     No,
 }
 
@@ -68,26 +64,12 @@ pub struct Folder<'a> {
     /// Which of the roots of the walk it is below.
     pub(crate) tree: usize,
     pub(crate) node: &'a Arc<Node>,
-    pub(crate) root: BorrowedFd<'a>,
-    pub(crate) directory: BorrowedFd<'a>,
-    pub(crate) path: &'a Path,
-}
-
-impl Folder<'_> {
-    /// Returns the directory that the scan began with.
-    pub fn root(&self) -> BorrowedFd<'_> {
-        self.root
-    }
-
-    /// Returns this directory, open for reading.
-    pub fn directory(&self) -> BorrowedFd<'_> {
-        self.directory
-    }
-
-    /// Returns its path below the root; empty for the root.
-    pub fn path(&self) -> &Path {
-        self.path
-    }
+    /// The directory that the walk began with.
+    pub root: BorrowedFd<'a>,
+    /// This one, open for reading.
+    pub directory: BorrowedFd<'a>,
+    /// Its path below the root; empty for the root.
+    pub path: &'a Path,
 }
 
 /// The result of [`crate::internal::scan_tree`].
@@ -103,20 +85,11 @@ pub struct ScanReport<V> {
 
 /// Returns where to start for a path below `root`. `None` if nothing is there, and for a path that does not go down.
 pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
-    let mut parts = Vec::new();
-    for part in path.components() {
-        match part {
-            Component::Normal(name) => parts.push(CString::new(name.as_bytes()).ok()?),
-            Component::CurDir => {}
-            _ => return None,
-        }
-    }
-    let (last, above) = parts.split_last()?;
-    let node = above.iter().fold(Node::root(), |node, name| Node::child(&node, name));
+    let (directory, name) = above(path.strip_prefix(".").unwrap_or(path))?;
+    let node = node_of(directory);
     let parent = node.open(root, sys::PATH_ONLY).ok()?;
-    let stat = sys::stat_at(&parent, last.as_c_str()).ok()?;
-    let mut names = Names::default();
-    names.push(sys::kind(stat), last);
+    let stat = sys::stat_at(&parent, &*name).ok()?;
+    let names = Names::from([(sys::kind(stat), name)]);
     Some(Start { node, open: None, names, more: Position { tree: 0, visited: false } })
 }
 
@@ -136,7 +109,7 @@ pub(crate) fn reason(errno: Errno) -> SkipReason {
 pub(crate) trait Walker: Send {
     /// Opens a directory in `folder` for reading. `None` leaves it alone.
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        open_source(folder.directory(), name, DIRECTORY).map(Some)
+        open_source(folder.directory, name, DIRECTORY).map(Some)
     }
 
     /// Comes to an open directory. Its entries follow, on the same worker, unless this returns an error.
@@ -149,6 +122,14 @@ pub(crate) trait Walker: Send {
 
     /// Receives the number of entries that a directory had.
     fn listed(&mut self, _entries: u64) {}
+
+    /// Comes to the end of the entries of an open directory, before it goes on below.
+    fn finished(&mut self, _folder: &Folder<'_>) {}
+
+    /// Returns whether it has seen enough: then the walk ends for all workers.
+    fn is_over(&self) -> bool {
+        false
+    }
 
     /// Receives what could not be read, by its path below the root of its tree.
     fn failed(&mut self, tree: usize, path: PathBuf, errno: Errno);
@@ -166,8 +147,7 @@ pub(crate) struct Position {
 
 /// Returns a start at the root of a tree, for it and everything below it. The root's name is empty.
 pub(crate) fn whole_tree(tree: usize) -> Start {
-    let mut names = Names::default();
-    names.push(FileType::Directory, c"");
+    let names = Names::from([(FileType::Directory, CString::default())]);
     Start { node: Node::root(), open: None, names, more: Position { tree, visited: true } }
 }
 
@@ -199,6 +179,14 @@ pub(crate) fn walk<W: Walker>(
     })
 }
 
+/// Returns whether to stop working: another worker has ended the walk, or this one does now.
+fn is_over(walker: &impl Walker, pool: &Pool<Start>) -> bool {
+    if walker.is_over() {
+        pool.stop();
+    }
+    pool.stopped()
+}
+
 struct WalkWorker<'a, W> {
     pool: &'a Pool<Start>,
     roots: &'a [BorrowedFd<'a>],
@@ -209,17 +197,16 @@ struct WalkWorker<'a, W> {
 
 impl<W: Walker> WalkWorker<'_, W> {
     fn descend(&mut self) {
-        let mut name = Vec::new();
-        while !self.pool.stopped() {
+        while !is_over(&self.walker, self.pool) {
             let Some(mut top) = self.pending.pop() else { return };
-            let Some((kind, child)) = top.names.take(&mut name) else { continue };
-            let opened = self.open_child(&mut top, kind, child);
+            let Some((kind, child)) = top.names.pop_front() else { continue };
+            let opened = self.open_child(&mut top, kind, &child);
             let (tree, parent) = (top.more.tree, Arc::clone(&top.node));
             self.pending.push(top);
             match opened {
                 Ok(Some((node, fd))) => self.directory(tree, node, fd),
                 Ok(None) => {}
-                Err(errno) => self.walker.failed(tree, parent.path_of(child), errno),
+                Err(errno) => self.walker.failed(tree, parent.path_of(&child), errno),
             }
             self.pending.stay_within_limit();
             if self.pool.hungry()
@@ -273,7 +260,7 @@ impl<W: Walker> WalkWorker<'_, W> {
         let mut entries = 0;
         let mut listing = Listing::new(folder.directory, &mut self.buffer)?;
         let result = loop {
-            let entry = match listing.next().filter(|_| !self.pool.stopped()) {
+            let entry = match listing.next().filter(|_| !is_over(&self.walker, self.pool)) {
                 Some(Ok(entry)) => entry,
                 Some(Err(errno)) => break Err(errno),
                 None => break Ok(()),
@@ -282,13 +269,14 @@ impl<W: Walker> WalkWorker<'_, W> {
                 Ok(kind) => {
                     entries += 1;
                     if self.walker.entry(folder, entry.name, kind) == Descent::Yes && kind == FileType::Directory {
-                        below.push(kind, entry.name);
+                        below.push_back((kind, entry.name.to_owned()));
                     }
                 }
                 Err(errno) => self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno),
             }
         };
         self.walker.listed(entries);
+        self.walker.finished(folder);
         result
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::internal::{OverlayMount, OverlayOptions, mount_overlay};
-use calve_core::{Choice, CloneOptions, Durability, Error, Strategy};
+use calve_core::internal::{OverlayMount, mount_overlay};
+use calve_core::{Choice, CloneOptions, Error, Strategy};
 use calve_testkit::{
     Aspect, FileSystem, Tree, UnprivilegedUser, Volume, assert_same, assert_same_except, everything, fingerprint,
 };
@@ -15,8 +15,8 @@ use crate::child;
 use crate::cloning::{assert_errno, assert_holds, names_in, options, refused};
 
 #[track_caller]
-fn mount(src: impl AsRef<Path>, dst: impl AsRef<Path>, options: &OverlayOptions) -> OverlayMount {
-    match mount_overlay(src.as_ref(), dst.as_ref(), options) {
+fn mount(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> OverlayMount {
+    match mount_overlay(src.as_ref(), dst.as_ref()) {
         Ok(mount) => mount,
         Err(error) => panic!("cannot mount over `{}`: {error}", src.as_ref().display()),
     }
@@ -54,19 +54,13 @@ fn writes_do_not_reach_the_source_and_unmounting_leaves_nothing() {
         let Some(volume) = Volume::new(file_system) else { return };
         let src = lower(&volume.path().join("src"));
         let before = fingerprint(src.path());
-        for durability in [Durability::Cached, Durability::Synced] {
-            let mut options = OverlayOptions::default();
-            options.durability = durability;
-            let mounted = mount(src.path(), volume.path().join("dst"), &options);
-            assert_eq!(mounted.path(), volume.path().join("dst"));
-            assert!(mounted.upper().unwrap().starts_with(volume.path()));
-            write_everywhere(mounted.path());
-            assert!(mounted.upper().unwrap().join("sub/new").exists());
-            mounted.unmount().unwrap();
-            assert_holds(volume.path(), &["src"]);
-            before.assert_unchanged(src.path());
-        }
-        drop(mount(src.path(), volume.path().join("dst"), &OverlayOptions::default()));
+        let mounted = mount(src.path(), volume.path().join("dst"));
+        assert_eq!(mounted.path(), volume.path().join("dst"));
+        write_everywhere(mounted.path());
+        mounted.unmount().unwrap();
+        assert_holds(volume.path(), &["src"]);
+        before.assert_unchanged(src.path());
+        drop(mount(src.path(), volume.path().join("dst")));
         assert_holds(volume.path(), &["src"]);
     }
 }
@@ -78,7 +72,7 @@ fn it_shows_everything_as_the_source_has_it() {
         let src = volume.path().join("src");
         everything(&src);
         Tree::new(&src).owner("", 12345, 23456).mode("", 0o2751).mtime("", 1_234_567_890, 5);
-        let mounted = mount(&src, volume.path().join("dst"), &OverlayOptions::default());
+        let mounted = mount(&src, volume.path().join("dst"));
         // The index that would tie hard links together needs a lower layer that is never exchanged.
         assert_same_except(&src, mounted.path(), &[Aspect::Xattrs, Aspect::Holes]);
         mounted.unmount().unwrap();
@@ -87,31 +81,11 @@ fn it_shows_everything_as_the_source_has_it() {
 }
 
 #[test]
-fn the_changes_may_be_kept_elsewhere() {
-    let (Some(volume), Some(other)) = (Volume::new(FileSystem::Ext4), Volume::new(FileSystem::Tmpfs)) else { return };
-    let src = lower(&volume.path().join("src"));
-    let before = fingerprint(src.path());
-    let mut options = OverlayOptions::default();
-    options.state = Some(other.path().to_path_buf());
-    let mounted = mount(src.path(), volume.path().join("dst"), &options);
-    write_everywhere(mounted.path());
-    assert!(mounted.upper().unwrap().starts_with(other.path()));
-    assert_holds(volume.path(), &["src", "dst"]);
-    mounted.unmount().unwrap();
-    assert_holds(volume.path(), &["src"]);
-    assert_holds(other.path(), &[]);
-    before.assert_unchanged(src.path());
-    options.state = Some(other.path().join("missing"));
-    assert_errno(&mount_overlay(src.path(), &volume.path().join("dst"), &options).unwrap_err(), Errno::NOENT);
-    assert_holds(volume.path(), &["src"]);
-}
-
-#[test]
 fn characters_that_mean_something_to_mount_are_only_characters() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let directory = volume.path().join("a,b:c\\d e=f'\"\n,upperdir=g");
     let src = lower(&directory.join("src:1,2\\"));
-    let mounted = mount(src.path(), directory.join("dst:1,2"), &OverlayOptions::default());
+    let mounted = mount(src.path(), directory.join("dst:1,2"));
     write_everywhere(mounted.path());
     mounted.unmount().unwrap();
     assert_holds(&directory, &["src:1,2\\"]);
@@ -122,9 +96,7 @@ fn what_cannot_be_mounted_leaves_nothing() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let src = lower(&volume.path().join("src"));
     Tree::new(volume.path()).file("dst", "1");
-    let mount = |src: &str, dst: &str| {
-        mount_overlay(&volume.path().join(src), &volume.path().join(dst), &OverlayOptions::default()).unwrap_err()
-    };
+    let mount = |src: &str, dst: &str| mount_overlay(&volume.path().join(src), &volume.path().join(dst)).unwrap_err();
     assert!(matches!(mount("src", "dst"), Error::DestinationExists(_)));
     assert_errno(&mount("src/changed", "new"), Errno::NOTDIR);
     assert!(matches!(mount("missing", "new"), Error::Missing(_)));
@@ -149,11 +121,11 @@ fn without_privileges_it_works_in_a_user_namespace_and_is_refused_outside() {
         let src = lower(&directory.join("src"));
         let before = fingerprint(src.path());
         if rustix::process::geteuid().is_root() {
-            let mounted = mount(src.path(), directory.join("dst"), &OverlayOptions::default());
+            let mounted = mount(src.path(), directory.join("dst"));
             write_everywhere(mounted.path());
             mounted.unmount().unwrap();
         } else {
-            let error = mount_overlay(src.path(), &directory.join("dst"), &OverlayOptions::default()).unwrap_err();
+            let error = mount_overlay(src.path(), &directory.join("dst")).unwrap_err();
             assert_errno(&error, Errno::PERM);
             assert!(error.remedy().is_some());
         }
@@ -180,7 +152,7 @@ fn without_privileges_it_works_in_a_user_namespace_and_is_refused_outside() {
 fn a_merged_tree_can_itself_be_cloned() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let src = lower(&volume.path().join("src"));
-    let mounted = mount(src.path(), volume.path().join("merged"), &OverlayOptions::default());
+    let mounted = mount(src.path(), volume.path().join("merged"));
     write_everywhere(mounted.path());
     crate::cloning::clone(mounted.path(), volume.path().join("copy"));
     assert_same(mounted.path(), volume.path().join("copy"));

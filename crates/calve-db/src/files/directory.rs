@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::internal::{KeptOwner, ReplacedFile};
+use calve_core::internal::ReplacedFile;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
@@ -129,8 +129,8 @@ impl Directory {
         staged.push(format!(".{}", random::letters(8)?));
         let mut file = self.create_new(&staged, ReplacedFile::NEW_MODE)?;
         let kept = old.keep_in(file.as_fd()).at(Operation::SetMode, &path);
-        let written = kept.and_then(|kept| {
-            if kept == KeptOwner::NotBoth {
+        let written = kept.and_then(|is_owner_kept| {
+            if !is_owner_kept {
                 return Err(Error::io(Operation::ChangeOwner, &path, Errno::PERM));
             }
             file.write_all(contents).at(Operation::Write, &path)?;

@@ -67,8 +67,8 @@ impl<'a> std::ops::Deref for WalkEntry<'a> {
 
 impl<'a> WalkEntry<'a> {
     pub(super) fn new(folder: &'a Folder<'a>, name: &'a CStr, kind: EntryKind) -> Self {
-        let named = EntryName::new(folder.path(), name, kind);
-        Self { named, directory: folder.directory() }
+        let named = EntryName::new(folder.path, name, kind);
+        Self { named, directory: folder.directory }
     }
 
     pub(super) fn link(&self) -> Option<PathBuf> {

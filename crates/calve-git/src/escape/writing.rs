@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, Path, PathBuf};
 
-use calve_core::internal::{KeptOwner, ReplacedFile};
+use calve_core::internal::ReplacedFile;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, Result};
 
@@ -71,7 +71,7 @@ pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time)
     let (temporary, made) = with_temporary_name(|temporary| rustix::fs::openat(parent, temporary, flags, mode))?;
     let mut file = File::from(made);
     let filled = || -> Result<()> {
-        if replaced.keep_in(file.as_fd()).map_err(failed)? == KeptOwner::NotBoth {
+        if !replaced.keep_in(file.as_fd()).map_err(failed)? {
             return Err(Errno::PERM);
         }
         file.write_all(bytes).map_err(failed)?;

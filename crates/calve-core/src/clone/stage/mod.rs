@@ -4,13 +4,11 @@
 mod from_spare;
 mod supersede;
 
-use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::check::{check_existing, sweep_leftovers};
@@ -32,7 +30,8 @@ use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::held_times::HeldTimes;
-use crate::tree::location::{DIRECTORY, Location, make_below, open_below};
+use crate::tree::location::{DIRECTORY, Location, make_below};
+use crate::tree::node::{above, open_above};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
@@ -105,8 +104,6 @@ pub struct StagedTree<'p> {
     origin: Option<Origin>,
     /// The names in the root, if it was a spare.
     names: Option<SpareNames>,
-    /// Metadata of files made in it, once a clone has tried.
-    created: Option<NewFileDefaults>,
 }
 
 struct Origin {
@@ -125,7 +122,7 @@ impl<'p> StagedTree<'p> {
         options: &'p CloneOptions,
     ) -> Result<Self, Error> {
         let staging = Staging::reserve(destination)?;
-        Ok(StagedTree { destination, staging, options, root_kind, origin: None, names: None, created: None })
+        Ok(StagedTree { destination, staging, options, root_kind, origin: None, names: None })
     }
 
     /// Reserves a tree that will be one clone and nothing else.
@@ -175,7 +172,7 @@ impl<'p> StagedTree<'p> {
         let below = Some(made.as_fd());
         let part = ClonePart { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
         let run = self.clone_part(&part)?;
-        give_metadata(&source, made.as_fd(), self.held_times(made.as_fd()), options, &notes, &dst)?;
+        give_metadata(&source, made.as_fd(), options, &notes, &dst)?;
         Ok(run.report(src, &dst, &notes, started))
     }
 
@@ -246,7 +243,6 @@ impl<'p> StagedTree<'p> {
                     }
                     if created.is_none() {
                         created = Some(facts.try_in(part.source, &self.staging)?);
-                        self.created = created;
                     }
                     choose(&facts, &criteria, &refused)?
                 }
@@ -268,10 +264,6 @@ impl<'p> StagedTree<'p> {
                 Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy)),
             }
         }
-    }
-
-    fn held_times(&self, entry: BorrowedFd<'_>) -> HeldTimes {
-        self.created.map_or_else(|| HeldTimes::find(entry), |created| created.times)
     }
 
     /// Tries what cloning `source` would try, and makes nothing that stays. Returns the method, or `None` for a spare.
@@ -301,9 +293,8 @@ impl<'p> StagedTree<'p> {
     /// Deletes the entry at `at`, a path below the root, through no link. Returns the number of deleted entries.
     pub fn remove(&self, at: &Path) -> Result<u64, Error> {
         let path = self.destination.path().join(at);
-        let (above, name) = components(at).ok_or_else(|| Error::io(Operation::Remove, &path, Errno::INVAL))?;
-        match open_below(self.root()?, above.iter()) {
-            Ok(directory) => delete(directory.as_fd(), &name, &path, &Deletion::from_options(self.options)),
+        match open_above(self.root()?, at, OFlags::RDONLY) {
+            Ok((directory, name)) => delete(directory.as_fd(), &name, &path, &Deletion::from_options(self.options)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(0),
             Err(errno) => Err(Error::io(Operation::Remove, &path, errno)),
         }
@@ -326,7 +317,7 @@ impl<'p> StagedTree<'p> {
             }
             Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).io(Operation::SetStagedMode, path)?,
             Some(Origin { source, .. }) => {
-                give_metadata(source, root, self.held_times(root), self.options, notes, path)?;
+                give_metadata(source, root, self.options, notes, path)?;
             }
         }
         if self.options.durability == Durability::Synced {
@@ -338,19 +329,19 @@ impl<'p> StagedTree<'p> {
     pub(crate) fn publish(self, notes: &Notes) -> Result<Option<TrashedTree>, Error> {
         self.seal(notes)?;
         let (destination, options) = (self.destination, self.options);
-        let publication = self.staging.publish(options.existing, &options.protect, None)?;
-        conclude(destination, publication, notes, options).map(|publication| publication.trashed)
+        let publication = self.staging.publish(options.existing, &options.protect)?;
+        conclude(destination, publication, notes, options)
     }
 }
 
-/// Makes a publication durable, and notes what it left.
+/// Makes a publication durable, and notes what it left. Returns the trash.
 fn conclude(
     destination: &Location,
-    mut publication: Publication,
+    publication: Publication,
     notes: &Notes,
     options: &CloneOptions,
-) -> Result<Publication, Error> {
-    if let Some(error) = publication.left.take() {
+) -> Result<Option<TrashedTree>, Error> {
+    if let Some(error) = publication.left {
         notes.warn(
             WarningCode::OldNotRemoved,
             None,
@@ -361,7 +352,7 @@ fn conclude(
         let synced = sys::sync_file(destination.parent());
         synced.io(Operation::SyncName, destination.path())?;
     }
-    Ok(publication)
+    Ok(publication.trashed)
 }
 
 /// Returns the directories of the source that may have Calve's own entries: its root, and those that keep spares. Elsewhere only a walk could
@@ -390,21 +381,10 @@ fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclusi
     Ok((source, Exclusions::new(&options.exclude)?.and_select(options.select.clone())))
 }
 
-/// Splits a relative path into the names of its directories and the last name. Returns `None` unless all of them are plain names.
-fn components(path: &Path) -> Option<(Vec<CString>, CString)> {
-    let mut names = Vec::new();
-    for component in path.components() {
-        let Component::Normal(name) = component else { return None };
-        names.push(CString::new(name.as_bytes()).ok()?);
-    }
-    let last = names.pop()?;
-    Some((names, last))
-}
-
 /// Makes the directory `at`, which must be new, and those above it that are missing. Through no link.
 fn make_directories(root: BorrowedFd<'_>, at: &Path) -> sys::Result<OwnedFd> {
-    let (above, last) = components(at).ok_or(Errno::INVAL)?;
-    let parent = make_below(root, above.iter(), Mode::from_raw_mode(0o777))?;
-    rustix::fs::mkdirat(&parent, last.as_c_str(), Mode::RWXU)?;
-    sys::open_at(&parent, last.as_c_str(), DIRECTORY)
+    let (directory, name) = above(at).ok_or(Errno::INVAL)?;
+    let parent = make_below(root, directory, Mode::from_raw_mode(0o777))?;
+    rustix::fs::mkdirat(&parent, &*name, Mode::RWXU)?;
+    sys::open_at(&parent, &*name, DIRECTORY)
 }

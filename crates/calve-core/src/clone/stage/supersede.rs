@@ -1,15 +1,13 @@
 //! Replaces a tree with a staged clone of it, while programs may be at work there.
 
-use std::ffi::CStr;
 use std::path::Path;
-
-use rustix::fs::Stat;
 
 use super::{Origin, StageReport, StagedTree, conclude, report, start};
 use crate::clone::finish::require_stable;
 use crate::error::{Error, ShownPath};
 use crate::options::{CloneOptions, ExistingDestination};
-use crate::staging::{Oversight, Publication, RootKind, Verdict};
+use crate::staging::{Publication, RootKind};
+use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::{Location, identity};
 use crate::tree::notes::Notes;
@@ -41,25 +39,50 @@ pub fn supersede<E: From<Error>>(
     let trash_waits = start(&destination, &notes, &options)?;
     let mut staged = StagedTree::reserve(&destination, RootKind::Subvolume, &options)?;
     make(&mut staged)?;
+    staged.seal(&notes)?;
     let hidden = staged.path();
-    let mut trouble: Option<E> = None;
-    let published = staged.exchange(&notes, &mut |old| {
-        let judged = is_left(&hidden)
-            .and_then(|()| require_stable(old, "changed while the clone took its place").map_err(E::from));
-        trouble = judged.err();
-        trouble.is_none()
-    });
-    let published = match (published, trouble) {
-        (Ok(published), trouble) if published.is_undone => {
-            return Err(match published.kept {
-                Some(kept) => changed_in_both(path, &kept).into(),
-                None => trouble.unwrap_or_else(|| changed_meanwhile(path).into()),
-            });
-        }
-        (published, _) => published?,
+    let StagedTree { staging, origin, .. } = staged;
+    let unwatched = || Error::unmet(Requirement::Stable, "it was not cloned as a whole".into());
+    let Origin { source, exclude, started, .. } = &origin.ok_or_else(unwatched)?;
+    let since = started.ok_or_else(unwatched)?;
+    let (new, everything) = (Source::open(&hidden)?, Exclusions::default());
+    let published_at = Since::now();
+    let before = StabilityCheck { source, since, exclude, options: &options, renamed: None };
+    require_stable(&before, "changed while the clone was made")?;
+    let old = StabilityCheck { renamed: Some(source.stat()), ..before };
+    let is_quiet = || {
+        let (source, renamed) = (&new, Some(new.stat()));
+        let quiet = StabilityCheck { source, since: published_at, exclude: &everything, options: &options, renamed };
+        matches!(changed(&quiet), Ok(None))
     };
-    let Publication { trashed, kept, .. } = conclude(&destination, published, &notes, &options)?;
-    Ok(report(trashed, kept, trash_waits, &notes))
+    let exchanged = staging.exchange(&options.protect).map_err(|error| match error {
+        Error::DestinationExists(_) => changed_meanwhile(path),
+        other => other,
+    })?;
+    // Until both trees have their places, no error ends this.
+    let found = sys::stat_at(destination.parent(), staging.name());
+    let is_old = found.is_ok_and(|stat| identity(&stat) == source.identity());
+    let judged = match exchanged {
+        true if !is_old => Err(changed_meanwhile(path).into()),
+        true => is_left(&hidden)
+            .and_then(|()| require_stable(&old, "changed while the clone took its place").map_err(E::from)),
+        false => Ok(()),
+    };
+    let Err(trouble) = judged else {
+        let trashed = conclude(&destination, staging.finish(exchanged), &notes, &options)?;
+        return Ok(report(trashed, None, trash_waits, &notes));
+    };
+    let is_undone = is_quiet() && staging.exchange_back();
+    if is_undone && is_quiet() {
+        // The new tree is the one under the hidden name again; it goes when the staging is dropped.
+        return Err(trouble);
+    }
+    let kept = staging.keep()?;
+    if is_undone {
+        return Err(changed_in_both(path, &kept).into());
+    }
+    conclude(&destination, Publication::default(), &notes, &options)?;
+    Ok(report(None, Some(kept), trash_waits, &notes))
 }
 
 fn changed_meanwhile(path: &Path) -> Error {
@@ -73,54 +96,4 @@ fn changed_in_both(path: &Path, kept: &Path) -> Error {
         ShownPath(kept)
     );
     Error::unmet(Requirement::Stable, detail)
-}
-
-fn stability_check<'a>(
-    origin: &'a Origin,
-    since: Since,
-    options: &'a CloneOptions,
-    renamed: Option<&'a Stat>,
-) -> StabilityCheck<'a> {
-    StabilityCheck { source: &origin.source, since, exclude: &origin.exclude, options, renamed }
-}
-
-impl StagedTree<'_> {
-    /// Exchanges the two trees. `is_fine` looks at the old one after that; `StabilityCheck` of it has its new name.
-    fn exchange(
-        mut self,
-        notes: &Notes,
-        is_fine: &mut dyn FnMut(&StabilityCheck<'_>) -> bool,
-    ) -> Result<Publication, Error> {
-        let (path, options) = (self.destination.path(), self.options);
-        let unwatched = || Error::unmet(Requirement::Stable, "it was not cloned as a whole".into());
-        self.seal(notes)?;
-        let origin = self.origin.take().ok_or_else(unwatched)?;
-        let since = origin.started.ok_or_else(unwatched)?;
-        let new =
-            Origin { source: Source::open(&self.path())?, exclude: Exclusions::default(), whole: None, started: None };
-        let published_at = Since::now();
-        require_stable(&stability_check(&origin, since, options, None), "changed while the clone was made")?;
-        let is_quiet = || {
-            let quiet = stability_check(&new, published_at, options, Some(new.source.stat()));
-            matches!(changed(&quiet), Ok(None))
-        };
-        let old = stability_check(&origin, since, options, Some(origin.source.stat()));
-        let parent = self.destination.parent();
-        let is_old = |name: &CStr| {
-            crate::sys::stat_at(parent, name).is_ok_and(|stat| identity(&stat) == origin.source.identity())
-        };
-        let oversight = Oversight {
-            judge: &mut |hidden| match is_old(hidden) && is_fine(&old) {
-                true => Verdict::Settle,
-                false if is_quiet() => Verdict::Undo,
-                false => Verdict::Keep,
-            },
-            may_drop: &is_quiet,
-        };
-        let published = self.staging.publish(ExistingDestination::Replace, &options.protect, Some(oversight));
-        published.map_err(|error| match error {
-            Error::DestinationExists(_) => changed_meanwhile(path),
-            other => other,
-        })
-    }
 }

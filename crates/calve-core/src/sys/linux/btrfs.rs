@@ -107,7 +107,6 @@ pub(crate) fn snapshot(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr)
     call::<SNAP_CREATE_V2>(parent, src.as_raw_fd().into(), name)
 }
 
-/// Makes `name` in `parent` an empty subvolume.
 pub(crate) fn create_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     call::<SUBVOL_CREATE_V2>(parent, 0, name)
 }

@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, SeekFrom, Stat};
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+use rustix::path::Arg;
 use rustix::time::ClockId;
 
 use crate::sys::{CloneFamily, ListedEntry};
@@ -220,7 +221,7 @@ impl<'a> Listing<'a> {
 /// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV).
 ///
 /// `RESOLVE_NO_XDEV` (openat2(2), Linux 5.6) also sees bind mounts, which share the device number of the tree around them.
-pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     match super::retry(|| rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve)) {

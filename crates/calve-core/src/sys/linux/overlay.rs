@@ -11,22 +11,19 @@ use rustix::mount::{
 
 use super::xattr::proc_path;
 
-/// Mounts `lower` with a writable `upper` over `target`, in this mount namespace and those that share it. `volatile`: no sync to the upper, ever.
+/// Mounts `lower` with a writable `upper` over `target`, in this mount namespace and those that share it. Nothing is ever synced to the upper.
 pub(crate) fn mount_overlay(
     lower: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
     work: BorrowedFd<'_>,
     target: BorrowedFd<'_>,
-    volatile: bool,
 ) -> Result<()> {
     let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let context = context.as_fd();
     layer(context, c"lowerdir+", c"lowerdir", lower)?;
     layer(context, c"upperdir", c"upperdir", upper)?;
     layer(context, c"workdir", c"workdir", work)?;
-    if volatile {
-        fsconfig_set_flag(context, c"volatile")?;
-    }
+    fsconfig_set_flag(context, c"volatile")?;
     if !in_initial_user_namespace() {
         // trusted.* attributes cannot be written there; without this option the mount would work, but not whiteouts.
         fsconfig_set_flag(context, c"userxattr")?;

@@ -59,7 +59,7 @@ pub(crate) fn contain(
         rustix::io::write(&tell, &[MOUNT])?;
         // Opened in the new namespace: the kernel takes no directory of another one.
         let target = directory(&tree)?;
-        mount_overlay(target.as_fd(), directory(&upper)?.as_fd(), directory(&work)?.as_fd(), target.as_fd(), true)?;
+        mount_overlay(target.as_fd(), directory(&upper)?.as_fd(), directory(&work)?.as_fd(), target.as_fd())?;
         if let Some(here) = &here {
             rustix::io::write(&tell, &[ENTERED])?;
             rustix::process::chdir(here)?;

@@ -44,18 +44,18 @@ impl Watches {
 
     /// Takes what has happened so far off the queue.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(WatchEvent)) -> Result<()> {
-        // Events that come while this goes on are left for the next call: a busy tree must not keep it here.
-        let mut rest = rustix::io::ioctl_fionread(&self.queue)?;
+        /// An event takes as much in the queue, and more if it has a name.
+        const LEAST_BYTES: u64 = 16;
+        // Not many more than there are now: a busy tree must not keep it here.
+        let most = rustix::io::ioctl_fionread(&self.queue)? / LEAST_BYTES;
         let mut reader = inotify::Reader::new(&self.queue, &mut self.buffer);
-        while rest > 0 {
-            let event = match reader.next() {
-                Ok(event) => event,
+        for _ in 0..most {
+            match reader.next() {
+                Ok(event) => each(translated(&event)),
                 Err(Errno::WOULDBLOCK) => return Ok(()),
-                Err(Errno::INTR) => continue,
+                Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
-            };
-            rest = rest.saturating_sub(length(event.file_name()));
-            each(translated(&event));
+            }
         }
         // The reader may hold more than was asked for.
         while !reader.is_buffer_empty() {
@@ -70,13 +70,6 @@ impl Watches {
     pub(crate) fn queue(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }
-}
-
-/// Returns the size of an event in the queue: a head of 16 bytes, and a name that is filled up to as much again.
-fn length(name: Option<&CStr>) -> u64 {
-    const HEAD: usize = 16;
-    let name = name.map_or(0, |name| name.to_bytes_with_nul().len().next_multiple_of(HEAD));
-    (HEAD + name) as u64
 }
 
 fn translated(event: &inotify::Event<'_>) -> WatchEvent {

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::XattrFlags;
 use rustix::io::{Errno, Result};
 
-use crate::sys::{XattrTarget, grown};
+use crate::sys::{XattrTarget, grown, xattr_names};
 
 /// Returns a path to a name in an open directory, as there is no `*at` call for attributes before Linux 6.13.
 pub(super) fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
@@ -22,14 +22,17 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
         XattrTarget::Open(fd) => rustix::fs::flistxattr(fd, buffer),
         XattrTarget::Named(directory, name) => rustix::fs::llistxattr(&proc_path(directory, name)?, buffer),
     });
-    match listed {
-        Ok(length) => {
-            let length = leave_out_second_forms(&mut buffer[..length]);
-            Ok(&buffer[..length])
-        }
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(&[]),
-        Err(error) => Err(error),
+    buffer.truncate(match listed {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => 0,
+        listed => listed?,
+    });
+    // XFS shows root its access control lists once more under names that mean nothing elsewhere.
+    let is_second = |name: &CStr| name.to_bytes().starts_with(b"trusted.SGI_ACL_");
+    if xattr_names(buffer).any(is_second) {
+        let names = xattr_names(buffer).filter(|name| !is_second(name));
+        *buffer = names.flat_map(CStr::to_bytes_with_nul).copied().collect();
     }
+    Ok(buffer)
 }
 
 /// Takes the access control lists away that a new directory has from its parent, and with them what its entries would get.
@@ -46,18 +49,6 @@ pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
         Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
         Err(errno) => Err(errno),
     }
-}
-
-/// Removes the names that XFS shows root for its access control lists (`trusted.SGI_ACL_FILE`), which mean nothing elsewhere. Returns the new length.
-fn leave_out_second_forms(names: &mut [u8]) -> usize {
-    const SECOND: &[u8] = b"trusted.SGI_ACL_";
-    if !names.windows(SECOND.len()).any(|part| part == SECOND) {
-        return names.len();
-    }
-    let kept: Vec<u8> =
-        names.split_inclusive(|&byte| byte == 0).filter(|name| !name.starts_with(SECOND)).flatten().copied().collect();
-    names[..kept.len()].copy_from_slice(&kept);
-    kept.len()
 }
 
 impl XattrTarget<'_> {

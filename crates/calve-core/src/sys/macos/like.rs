@@ -9,13 +9,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    Access, AtFlags, Dir, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
-};
+use rustix::fs::{Access, AtFlags, Dir, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
 use rustix::io::{Errno, Result};
 use rustix::time::ClockId;
 
-use crate::sys::CloneFamily;
+use crate::sys::{CloneFamily, times};
 
 pub(super) use rustix::fs::{fsync as full_sync, syncfs as sync_volume};
 
@@ -120,23 +118,13 @@ fn for_all_of(stat: &Stat) -> OFlags {
 fn copy_xattrs(src: BorrowedFd<'_>, new: BorrowedFd<'_>) -> Result<()> {
     let mut names = vec![0; 1 << 16];
     let length = flistxattr(src, &mut names[..])?;
-    for name in names[..length].split_inclusive(|byte| *byte == 0) {
-        let name = CStr::from_bytes_with_nul(name).map_err(|_| Errno::INVAL)?;
+    for name in crate::sys::xattr_names(&names[..length]) {
         if !is_root() && !name.to_bytes().starts_with(b"user.") {
             continue;
         }
         fsetxattr(new, name, &attribute(src, name)?, XattrFlags::empty())?;
     }
     Ok(())
-}
-
-#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between machines")]
-fn times(stat: &Stat) -> Timestamps {
-    let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds as i64 };
-    Timestamps {
-        last_access: time(stat.st_atime, stat.st_atime_nsec),
-        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
-    }
 }
 
 fn remove(parent: BorrowedFd<'_>, name: &CStr) {

@@ -36,7 +36,6 @@ pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     Ok(below)
 }
 
-/// Returns the name of the file system that an open directory is on ("apfs").
 pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
     kernel::mounted(directory).map_or_else(|_| "unknown".into(), |(_, name)| name)
 }

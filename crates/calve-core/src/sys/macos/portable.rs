@@ -7,6 +7,7 @@ use std::process::Command;
 
 use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result};
+use rustix::path::Arg;
 
 use crate::sys::{CreationPattern, Denial, ListedEntry};
 
@@ -26,7 +27,7 @@ absent! {
     fn open_beneath(_root: BorrowedFd<'_>, _path: &Path, _flags: OFlags) -> Result<OwnedFd> = Err(Errno::NOSYS);
     fn copy_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _bytes: usize) -> Result<usize> = Err(Errno::NOSYS);
     fn mount_overlay(_lower: BorrowedFd<'_>, _upper: BorrowedFd<'_>,
-        _work: BorrowedFd<'_>, _target: BorrowedFd<'_>, _volatile: bool) -> Result<()> = Err(Errno::NOSYS);
+        _work: BorrowedFd<'_>, _target: BorrowedFd<'_>) -> Result<()> = Err(Errno::NOSYS);
     fn is_opaque(_directory: BorrowedFd<'_>, _attribute: &CStr) -> Result<bool> = Err(Errno::NOSYS);
     fn contain(_command: &mut Command, _paths: [&Path; 3],
         _lock: BorrowedFd<'_>, _working_directory: &Path) -> Result<Steps> = Err(Errno::NOSYS);
@@ -123,7 +124,7 @@ impl<'a> Listing<'a> {
 
 /// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV). There are no bind mounts, so
 /// the device tells.
-pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
     if rustix::fs::fstat(&fd)?.st_dev != rustix::fs::fstat(parent)?.st_dev {

@@ -40,17 +40,19 @@ fn write_fork(file: BorrowedFd<'_>, value: &[u8]) -> Result<()> {
 
 pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     let mut own = None;
-    let Some(fd) = target.open(&mut own)? else { return Ok(&[]) };
+    let Some(fd) = target.open(&mut own)? else {
+        buffer.clear();
+        return Ok(buffer);
+    };
     let length = match grown(buffer, 256, |buffer| kernel::flistxattr(fd, buffer)) {
         Err(error) if NO_ATTRIBUTES.contains(&error) => 0,
         listed => listed?,
     };
-    if kernel::read_acl(fd)?.is_none() {
-        return Ok(&buffer[..length]);
-    }
-    // Last, as it may deny its owner the steps before.
     buffer.truncate(length);
-    buffer.extend_from_slice(ACL.to_bytes_with_nul());
+    // Last, as it may deny its owner the steps before.
+    if kernel::read_acl(fd)?.is_some() {
+        buffer.extend_from_slice(ACL.to_bytes_with_nul());
+    }
     Ok(buffer)
 }
 

@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatVfs};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, Timespec, Timestamps};
 use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::path::Arg;
 
@@ -124,9 +124,15 @@ pub(crate) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// Returns the bytes that an entry takes up on the disk.
 pub(crate) fn allocated(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512)
+}
+
+pub(crate) fn times(stat: &Stat) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime as _, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },
+    }
 }
 
 /// Returns how many bytes of a file are not in holes.
@@ -157,7 +163,6 @@ pub(crate) fn grown(buffer: &mut Vec<u8>, least: usize, call: impl Fn(&mut [u8])
     }
 }
 
-/// Returns the names in a list of extended attributes.
 pub(crate) fn xattr_names(listed: &[u8]) -> impl Iterator<Item = &CStr> {
     listed.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
 }

@@ -65,11 +65,6 @@ impl Flush {
     const WATCHED: usize = 64;
     const SLOW_ONES: usize = 8;
 
-    /// Creates one that never flushes, for a single file, after which none follows that would profit.
-    pub(crate) fn never() -> Self {
-        Self { seen: AtomicUsize::new(Self::WATCHED), slow: AtomicUsize::default() }
-    }
-
     /// Returns whether now is the time. A large file may be slow because of its many extents.
     fn is_due(&self, bytes: u64, took: Duration) -> bool {
         const SLOW: Duration = Duration::from_millis(2);
@@ -129,7 +124,7 @@ impl<'a> Mover<'a> {
         if self.buffer.is_empty() {
             self.buffer = vec![0; BUFFER_BYTES];
         }
-        if has_holes(stat)
+        if stored(stat) < size
             && let Some(moved) = self.copy_around_holes(src, dst, size)?
         {
             return Ok(moved);
@@ -246,10 +241,6 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     }
 }
 
-fn has_holes(stat: &Stat) -> bool {
-    stored(stat) < size(stat)
-}
-
 /// Opens a file for its contents as [`open_source`] does, without waiting for a FIFO's writer.
 ///
 /// A file under another process's lease (fcntl(2), `F_SETLEASE`) is opened when the holder has let go of it, which the kernel tells the holder
@@ -300,7 +291,6 @@ mod tests {
         let written_back = Flush::default();
         assert_eq!(times(&written_back, 1000, quick, 64), 0);
         assert_eq!(times(&written_back, 1000, slow, 100), 0, "only at the beginning");
-        assert_eq!(times(&Flush::never(), 1000, slow, 100), 0);
     }
 
     // 0 from copy_file_range(2) was taken for the end of the file.
@@ -318,7 +308,7 @@ mod tests {
             let src = fs_err::File::open(&src_path).unwrap();
             let stat = rustix::fs::fstat(&src).unwrap();
             let dst = fs_err::File::create_new(&dst_path).unwrap();
-            let (cancel, flush) = (CancelToken::default(), Flush::never());
+            let (cancel, flush) = (CancelToken::default(), Flush::default());
             let Ok(moved) = Mover::new(&cancel, &flush).copy(src.as_fd(), dst.as_fd(), &stat, true) else {
                 panic!("copying failed")
             };

@@ -17,8 +17,7 @@ use crate::vocabulary::operation::Operation;
 impl FillWorker<'_> {
     /// Takes one directory after the other, until nothing of its own is left.
     pub(super) fn descend(&mut self) -> Result<(), Error> {
-        let mut name = Vec::new();
-        while let Some(opened) = self.next_directory(&mut name)? {
+        while let Some(opened) = self.next_directory()? {
             self.directory(opened)?;
             self.pending.stay_within_limit();
         }
@@ -26,7 +25,7 @@ impl FillWorker<'_> {
     }
 
     /// Opens the deepest directory without a conflict, or one with, when there is no other or there are many of them.
-    fn next_directory(&mut self, name: &mut Vec<u8>) -> Result<Option<DirectoryToFill>, Error> {
+    fn next_directory(&mut self) -> Result<Option<DirectoryToFill>, Error> {
         let groups = &self.shared.groups;
         if self.pool.stopped() {
             return Ok(None);
@@ -36,8 +35,8 @@ impl FillWorker<'_> {
             return Ok(Some(self.put_off.swap_remove(free)));
         }
         while let Some(mut top) = self.pending.pop() {
-            let Some((_, child)) = top.names.take(name) else { continue };
-            let opened = self.open_child(&mut top, child)?;
+            let Some((_, child)) = top.names.pop_front() else { continue };
+            let opened = self.open_child(&mut top, &child)?;
             self.pending.push(top);
             let Some(opened) = opened else { continue };
             match opened.group {
@@ -109,7 +108,6 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    /// Gives a part of the work ahead to an idle worker.
     pub(super) fn share(&mut self) -> bool {
         let Some(part) = self.pending.part() else { return false };
         self.pool.give(Task::Directories { parent: part.node, names: part.names });

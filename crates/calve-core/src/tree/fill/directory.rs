@@ -17,14 +17,12 @@ use crate::options::Mounts;
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::tree::held_times::times;
 use crate::tree::location::identity;
-use crate::tree::names::Names;
-use crate::tree::node::Node;
+use crate::tree::node::{Names, Node};
 use crate::tree::stable::check_frozen;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::SkipReason;
 
 impl FillWorker<'_> {
-    /// Does a task, and all that it leads to.
     pub(super) fn run(&mut self, task: Task) -> Result<(), Error> {
         match task {
             Task::Directories { parent, names } => {
@@ -44,7 +42,6 @@ impl FillWorker<'_> {
         result
     }
 
-    /// Makes every entry of one directory, then finishes its copy.
     pub(super) fn directory(
         &mut self,
         DirectoryToFill { node, pair, stat, group }: DirectoryToFill,
@@ -106,12 +103,11 @@ impl FillWorker<'_> {
             if batches > 1 && refill && self.pool.nothing_offered() && !self.share() {
                 // This large directory is the only work: a worker that becomes free gets this batch, offered ahead. Other directories are better to share: two
                 // workers in one are in each other's way (the directory's lock, on XFS also that of its allocation group).
-                let mut names = Names::default();
-                names.push(entry.kind, entry.name);
+                let mut names = Names::from([(entry.kind, entry.name.to_owned())]);
                 while !listing.at_refill() {
                     let Some(entry) = listing.next() else { break };
                     let entry = entry.map_err(|errno| failed(self, errno))?;
-                    names.push(entry.kind, entry.name);
+                    names.push_back((entry.kind, entry.name.to_owned()));
                 }
                 let shared = large.get_or_insert_with(|| LargeDirectory::new(Arc::clone(at.node), *stat));
                 shared.unfinished.fetch_add(1, Ordering::Relaxed);
@@ -122,18 +118,16 @@ impl FillWorker<'_> {
         }
     }
 
-    /// Makes the part of a large directory that was given to this worker.
-    fn some_entries(&mut self, large: &Arc<LargeDirectory>, mut names: Names) -> Result<(), Error> {
+    fn some_entries(&mut self, large: &Arc<LargeDirectory>, names: Names) -> Result<(), Error> {
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         let pair = self.open_pair(&large.node)?;
         let at = BorrowedPair { node: &large.node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
         let mut later = Later::default();
-        let mut name = Vec::new();
-        while let Some((kind, name)) = names.take(&mut name) {
+        for (kind, name) in names {
             if self.pool.stopped() {
                 return Ok(());
             }
-            self.entry(at.entry(name), kind, &mut later)?;
+            self.entry(at.entry(&name), kind, &mut later)?;
         }
         self.leave(large, at, &mut later)?;
         self.fill.options.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);

@@ -20,8 +20,7 @@ use crate::options::internal::KeptLinks;
 use crate::sys::{self, XattrTarget, size, stored};
 use crate::tree::file_set::{FileSet, is_sqlite};
 use crate::tree::location::DIRECTORY;
-use crate::tree::names::Names;
-use crate::tree::node::{Node, open_source};
+use crate::tree::node::{Names, Node, open_source};
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::{Requirement, Strategy};
@@ -142,13 +141,13 @@ impl FillWorker<'_> {
             }
         }
         rustix::fs::mkdirat(at.dst, at.name, Mode::RWXU).map_err(create(Operation::CreateDirectory))?;
-        below.push(FileType::Directory, at.name);
+        below.push_back((FileType::Directory, at.name.to_owned()));
         Ok(())
     }
 
     pub(super) fn regular_file(&mut self, at: EntryPair<'_>, held_back: &mut Names) -> Result<(), Obstacle> {
         if self.holds_back && FileSet::from_name(at.name.to_bytes()).is_some() {
-            held_back.push(FileType::RegularFile, at.name);
+            held_back.push_back((FileType::RegularFile, at.name.to_owned()));
             return Ok(());
         }
         let src = match open_contents(at.src, at.name, || self.pool.stopped()) {
@@ -164,7 +163,7 @@ impl FillWorker<'_> {
             return Err(Obstacle::OtherKind);
         }
         if self.holds_back && is_sqlite(src.as_fd(), size(&stat)) {
-            held_back.push(FileType::RegularFile, at.name);
+            held_back.push_back((FileType::RegularFile, at.name.to_owned()));
             return Ok(());
         }
         self.check_frozen(&stat, || at.path())?;

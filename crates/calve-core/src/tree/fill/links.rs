@@ -15,7 +15,6 @@ pub(crate) struct Links {
     ready: Condvar,
 }
 
-/// The first name of an inode, and whether the clone has it.
 struct LinkedFile {
     directory: Arc<Node>,
     name: CString,

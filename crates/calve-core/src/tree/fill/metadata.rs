@@ -75,8 +75,8 @@ pub(crate) struct Keeper<'a> {
     /// The source may be the upper directory of an overlay, whose own attributes are not kept.
     pub(super) of_upper: bool,
     notes: &'a Notes,
+    /// The extended attributes of the source.
     names: Vec<u8>,
-    names_length: usize,
     value: Vec<u8>,
     /// Owners that were refused already: not asked for again, file by file.
     refused: Vec<(u32, u32, Errno)>,
@@ -89,16 +89,7 @@ const ALL_MODE_BITS: RawMode = 0o7777;
 
 impl<'a> Keeper<'a> {
     pub(crate) fn new(created: NewFileDefaults, plain: Option<&'a PlainCopy>, notes: &'a Notes) -> Self {
-        Self {
-            created,
-            plain,
-            of_upper: false,
-            notes,
-            names: Vec::new(),
-            names_length: 0,
-            value: Vec::new(),
-            refused: Vec::new(),
-        }
+        Self { created, plain, of_upper: false, notes, names: Vec::new(), value: Vec::new(), refused: Vec::new() }
     }
 
     /// Reads which extended attributes the source has, for the next [`Self::keep`].
@@ -106,20 +97,18 @@ impl<'a> Keeper<'a> {
         if self.plain.is_some_and(|plain| plain.xattrs == KeptXattrs::No) {
             return Ok(());
         }
-        let listed = sys::list_xattrs(src, &mut self.names).map(<[u8]>::len);
-        self.names_length = match (listed, src) {
-            (Ok(length), _) => length,
+        match (sys::list_xattrs(src, &mut self.names).map(drop), src) {
             // Without /proc, or when the name has just gone.
-            (Err(Errno::NOENT), XattrTarget::Named(..)) => 0,
-            (Err(errno), _) => return Err(Fault::src(Operation::ReadXattrs)(errno)),
-        };
+            (Err(Errno::NOENT), XattrTarget::Named(..)) => self.names.clear(),
+            (listed, _) => listed.map_err(Fault::src(Operation::ReadXattrs))?,
+        }
         Ok(())
     }
 
     /// Returns the mode to create a file with: the final mode where nothing has to be done to the file before it gets it.
     pub(crate) fn creation_mode(&self, stat: &Stat) -> Mode {
         let owned = self.plain.is_some() || (stat.st_uid, stat.st_gid) == (self.created.uid, self.created.gid);
-        if owned && self.names_length == 0 {
+        if owned && self.names.is_empty() {
             Mode::from_raw_mode(stat.st_mode & PERMISSIONS)
         } else {
             Mode::RUSR | Mode::WUSR
@@ -136,7 +125,20 @@ impl<'a> Keeper<'a> {
         mode_now: Option<RawMode>,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
-        self.keep_all_but_times(src, dst, stat, mode_now, path)?;
+        let owner_kept = self.keep_owner(dst, stat, path)?;
+        if !self.names.is_empty() {
+            self.keep_xattrs(src, dst, owner_kept, path)?;
+        }
+        if let Some(mode_now) = mode_now {
+            let mut mode = stat.st_mode & ALL_MODE_BITS;
+            if !owner_kept && mode & SET_ID != 0 {
+                mode &= !SET_ID;
+                self.notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, path);
+            }
+            if mode != mode_now || !self.names.is_empty() {
+                self.set_mode(dst, mode)?;
+            }
+        }
         let times_kept = match self.plain.map(|plain| plain.times) {
             None | Some(KeptTimes::OfAll) => true,
             Some(KeptTimes::OfFiles) => sys::kind(stat) == FileType::RegularFile,
@@ -167,31 +169,6 @@ impl<'a> Keeper<'a> {
         {
             self.notes.not_kept(WarningCode::AttributeNotKept, "flags", errno, path);
         }
-    }
-
-    /// Keeps what [`Self::keep`] does except for the times and the flags.
-    pub(crate) fn keep_all_but_times(
-        &mut self,
-        src: XattrTarget<'_>,
-        dst: XattrTarget<'_>,
-        stat: &Stat,
-        mode_now: Option<RawMode>,
-        path: &dyn Fn() -> PathBuf,
-    ) -> Result<(), Fault> {
-        let owner_kept = self.keep_owner(dst, stat, path)?;
-        if self.names_length > 0 {
-            self.keep_xattrs(src, dst, owner_kept, path)?;
-        }
-        let Some(mode_now) = mode_now else { return Ok(()) };
-        let mut mode = stat.st_mode & ALL_MODE_BITS;
-        if !owner_kept && mode & SET_ID != 0 {
-            mode &= !SET_ID;
-            self.notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, path);
-        }
-        if mode != mode_now || self.names_length > 0 {
-            self.set_mode(dst, mode)?;
-        }
-        Ok(())
     }
 
     pub(crate) fn set_mode(&self, dst: XattrTarget<'_>, mode: RawMode) -> Result<(), Fault> {
@@ -250,9 +227,7 @@ impl<'a> Keeper<'a> {
         owner_kept: bool,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
-        let mut rest = &self.names[..self.names_length];
-        while let Ok(name) = CStr::from_bytes_until_nul(rest) {
-            rest = &rest[name.to_bytes_with_nul().len()..];
+        for name in sys::xattr_names(&self.names) {
             if !owner_kept && name == CAPABILITY {
                 // As with set-user-ID bits: they were granted to a file of another owner.
                 self.notes.not_kept(WarningCode::XattrNotKept, "file capabilities", Errno::PERM, path);

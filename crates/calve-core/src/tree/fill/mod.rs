@@ -18,6 +18,7 @@ mod set_tries;
 mod sets;
 mod worker;
 
+use std::ffi::CString;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
@@ -30,8 +31,7 @@ pub(crate) use self::request::{Files, Fill, FillPart, FillTally, Scope};
 use self::set_tries::SetTries;
 use self::worker::{ClosedDirectory, FillState, FillWorker, LargeDirectory, Task};
 use super::location::identity;
-use super::names::Names;
-use super::node::Node;
+use super::node::{Names, Node};
 use super::pool::Pool;
 use crate::error::{Error, IoContext};
 use crate::sys;
@@ -42,10 +42,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
     let staged = rustix::fs::fstat(fill.dst_root).io(Operation::Stat, fill.dst_path)?;
     let shared = FillState {
         links: Links::default(),
-        flush: match scope {
-            Scope::Tree | Scope::Parts(_) => Flush::default(),
-            Scope::Single(..) => Flush::never(),
-        },
+        flush: Flush::default(),
         groups: AllocationGroups::new(fill.dst_root, fill.threads),
         staged: identity(&staged),
         closed: Mutex::default(),
@@ -56,8 +53,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
         Scope::Single(name, kind) => Task::Single { name, kind },
         Scope::Tree => {
             // An empty name stands for the root itself.
-            let mut root = Names::default();
-            root.push(FileType::Directory, c"");
+            let root = Names::from([(FileType::Directory, CString::default())]);
             Task::Directories { parent: Node::root(), names: root }
         }
         Scope::Parts(parts) => {

@@ -15,12 +15,10 @@ use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
 use crate::tree::exclude::Exclusions;
-use crate::tree::names::Names;
-use crate::tree::node::Node;
+use crate::tree::node::{Names, Node};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 
-/// How the regular files of a tree are made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Files<'a> {
     Clone(Contents),

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use crate::tree::stable::Moment;
 
-/// The tries at all sets of one filling.
 pub(super) struct SetTries {
     pub(super) began: Moment,
     /// The time that was given to further tries.

@@ -14,8 +14,7 @@ use super::set_tries::FIRST_PAUSE;
 use super::worker::{BorrowedPair, FillWorker, Later};
 use crate::error::Error;
 use crate::tree::file_set::{FileSet, is_made_again};
-use crate::tree::names::Names;
-use crate::tree::node::unlock_file;
+use crate::tree::node::{Names, unlock_file};
 use crate::tree::notes::Notes;
 use crate::tree::set_state::{FileSetState, ListedSets};
 use crate::tree::stable::Moment;
@@ -29,16 +28,14 @@ struct Attempt {
 }
 
 impl FillWorker<'_> {
-    /// Makes the entries of a directory that were held back.
     pub(super) fn sets(&mut self, at: BorrowedPair<'_>, later: &mut Later) -> Result<(), Error> {
         if later.held_back.is_empty() {
             return Ok(());
         }
         let mut sets: BTreeMap<FileSet, BTreeSet<CString>> = BTreeMap::new();
-        let mut name = Vec::new();
-        while let Some((_, name)) = later.held_back.take(&mut name) {
+        for (_, name) in std::mem::take(&mut later.held_back) {
             let set = FileSet::from_name(name.to_bytes()).unwrap_or_else(|| FileSet::of_sqlite(name.to_bytes()));
-            sets.entry(set).or_default().insert(name.to_owned());
+            sets.entry(set).or_default().insert(name);
         }
         let holds_back = std::mem::replace(&mut self.holds_back, false);
         let mut in_directory = ListedSets::default();
@@ -82,7 +79,7 @@ impl FillWorker<'_> {
             let notes = Notes::default();
             let attempt = self.attempt(at, &before, listed, &mut found, &notes)?;
             let after = self.look(at, set, in_directory)?;
-            let changed = notes.changed_so_far();
+            let changed = notes.summary().changed;
             let is_whole = attempt.is_complete
                 && before.lasted_until(&after)
                 && changed

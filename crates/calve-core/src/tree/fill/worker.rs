@@ -18,8 +18,7 @@ use super::set_tries::SetTries;
 use crate::error::Error;
 use crate::options::{Decision, EntryDecider, UnreadableEntry};
 use crate::sys::ListingBuffer;
-use crate::tree::names::Names;
-use crate::tree::node::Node;
+use crate::tree::node::{Names, Node};
 use crate::tree::pending_stack::{PendingDirectories, PendingStack};
 use crate::tree::pool::{Pool, open_directories_per_worker};
 use crate::vocabulary::hidden_name::is_calves_own;
@@ -51,7 +50,6 @@ pub(super) struct LargeDirectory {
     pub(super) node: Arc<Node>,
     pub(super) stat: Stat,
     pub(super) unfinished: AtomicUsize,
-    /// Shared by all workers.
     pub(super) held_back: Mutex<Names>,
 }
 
@@ -66,7 +64,6 @@ impl LargeDirectory {
 pub(super) struct Later {
     /// Directories to fill, which have been made.
     pub(super) below: Names,
-    /// Files that belong together.
     pub(super) held_back: Names,
 }
 

@@ -1,9 +1,9 @@
 //! A server's data directory: how it comes to be, by the best strategy that there is.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use calve_core::internal::{FollowedSource, InlinedBytes, OverlayMount, OverlayOptions};
+use calve_core::internal::{FollowedSource, InlinedBytes, OverlayMount};
 use calve_core::{CancelToken, Choice, CloneOptions, Refusal, Requirement, Strategy};
 
 use crate::error::{Error, Result};
@@ -158,9 +158,7 @@ fn overlay(
     if let Some(reason) = no_overlay {
         return Err(no(reason.into()));
     }
-    let mut options = OverlayOptions::default();
-    options.state = dst.parent().map(PathBuf::from);
-    let mount = calve_core::internal::mount_overlay(src, dst, &options).map_err(|error| no(error.to_string()))?;
+    let mount = calve_core::internal::mount_overlay(src, dst).map_err(|error| no(error.to_string()))?;
     let mounted = DataClone::new(Strategy::Overlay, refused, started);
     // A reflink was not tried where an overlay was asked for.
     let copies_up = match refused.is_empty() {

@@ -36,22 +36,22 @@ impl Visitor for Finder {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
         // Through a link too: some tools share their contents.
         let is = |name: &CStr, expected: FileType| {
-            rustix::fs::statat(folder.directory(), name, AtFlags::empty())
+            rustix::fs::statat(folder.directory, name, AtFlags::empty())
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == expected)
         };
         match (name.to_bytes(), kind) {
             // A worktree that was removed just now.
             (name, EntryKind::Directory) if is_trash(name) => return Descent::No,
             (b".git", EntryKind::File | EntryKind::Directory | EntryKind::Symlink)
-                if !folder.path().as_os_str().is_empty() =>
+                if !folder.path.as_os_str().is_empty() =>
             {
-                self.found.push(NestedFinding::Files(folder.path().to_path_buf()));
+                self.found.push(NestedFinding::Files(folder.path.to_path_buf()));
             }
             // The entries that make a directory a repository for git (`is_git_directory` in its setup.c).
             (b"HEAD", EntryKind::File | EntryKind::Symlink)
                 if is(c"objects", FileType::Directory) && is(c"refs", FileType::Directory) =>
             {
-                self.found.push(NestedFinding::Repository(folder.path().to_path_buf()));
+                self.found.push(NestedFinding::Repository(folder.path.to_path_buf()));
             }
             // Large, and nothing else is in it.
             (b"objects", EntryKind::Directory)

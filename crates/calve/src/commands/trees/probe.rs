@@ -20,7 +20,7 @@ pub(crate) fn run(src: &Path, dst: &Path, json: bool) -> Result<(), Failure> {
     }
     // The answer is the result of this command, so it goes to stdout.
     match json {
-        true => output::json(&ProbeReceipt::new(&report, wording::core::hint)),
+        true => output::json(&ProbeReceipt::new(report, wording::core::hint)),
         false => output::result(&table(&report)),
     }
 }
@@ -33,8 +33,7 @@ fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
 
 fn table(report: &ProbeReport) -> String {
     let place = |place: &FileSystemReport| {
-        let (major, minor) = place.device;
-        format!("{} ({}, device {major}:{minor})", ShownPath(&place.path), place.file_system)
+        format!("{} ({}, device {})", ShownPath(&place.path), place.file_system, place.device)
     };
     let mut table = format!("from  {}\nto    {}\n", place(&report.src), place(&report.dst));
     for offer in &report.offers {
