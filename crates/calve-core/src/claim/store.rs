@@ -336,16 +336,12 @@ impl Set {
     }
 
     pub(crate) fn pause(&self, paused: bool) -> Result<(), Error> {
-        self.say(PAUSED, paused)
+        if paused { self.records.write(PAUSED, b"") } else { self.records.remove(PAUSED).map(drop) }
     }
 
-    /// Says whether clones start the watcher.
-    pub(crate) fn keep_watched(&self, watched: bool) -> Result<(), Error> {
-        self.say(WATCHED, watched)
-    }
-
-    fn say(&self, record: &str, is_so: bool) -> Result<(), Error> {
-        if is_so { self.records.write(record, b"") } else { self.records.remove(record).map(drop) }
+    /// Has clones start the watcher.
+    pub(crate) fn keep_watched(&self) -> Result<(), Error> {
+        self.records.write(WATCHED, b"")
     }
 
     pub(crate) fn is_defined(&self) -> bool {

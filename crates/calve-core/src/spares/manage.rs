@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::io::Errno;
 
 use super::build;
-use super::set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares, WatcherStart};
+use super::set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares};
 use super::watch;
 use crate::claim::ask::{Answer, ask};
 use crate::claim::store::{Definition, Home, Set, Shape, SpareSource};
@@ -49,7 +49,7 @@ impl Spares {
             SpareOrigin::Template(template) => SpareSource::Template(template.name.clone()),
             SpareOrigin::Directory(_) => SpareSource::Directory(real),
         };
-        if options.watcher == Some(WatcherStart::AfterClones) {
+        if options.watched {
             watch::possible(&self.home)?;
         }
         let definition = Definition { source: of, parent, count: options.count.unwrap_or(1).max(1), shape };
@@ -65,9 +65,9 @@ impl Spares {
             return Err(error);
         }
         set.pause(false)?;
-        if let Some(watcher) = options.watcher {
-            set.keep_watched(watcher == WatcherStart::AfterClones)?;
-            set.watched = watcher == WatcherStart::AfterClones;
+        if options.watched {
+            set.keep_watched()?;
+            set.watched = true;
         }
         set.paused = false;
         // A watcher that runs learns of it.

@@ -24,23 +24,14 @@ pub struct SpareOptions {
     /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
     /// and else the source's parent. They serve destinations on the same file system.
     pub at: Option<PathBuf>,
-    /// The starter of the watcher. By default it stays as it was, or else only the user starts it.
-    pub watcher: Option<WatcherStart>,
+    /// The process that refills the spares after a clone is to start the watcher ([`Spares::watch`]), if none runs: see
+    /// [`Spares::want_watcher`]. By default that stays as it was, or else only the user starts it.
+    pub watched: bool,
     /// They are for roots of trees that [`crate::internal::stage_in`] assembles ([`SpareUse::made_without`]), which on btrfs are subvolumes. Required if the
     /// source is a subvolume, of which any other clone is a snapshot.
     pub staged: bool,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
     pub like: CloneOptions,
-}
-
-/// The starter of the watcher ([`Spares::watch`]) of the source of spares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WatcherStart {
-    /// The user.
-    #[default]
-    ByHand,
-    /// The process that refills the spares after a clone, if none runs: see [`Spares::want_watcher`].
-    AfterClones,
 }
 
 /// A source and its spares.

@@ -45,7 +45,7 @@ pub enum WatchEnd {
     /// It does not.
     #[default]
     Never,
-    /// When there are no spares any more that were asked for with [`WatcherStart::AfterClones`](super::WatcherStart::AfterClones).
+    /// When there are no spares any more that were asked for with [`SpareOptions::watched`](super::SpareOptions::watched).
     Unwanted,
 }
 

@@ -6,7 +6,7 @@ use calve_core::internal::ShownPath;
 use calve_core::options::{Background, SpareUse};
 use calve_core::spares::{
     Readiness, RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares,
-    UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome, WatcherStart,
+    UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome,
 };
 use calve_core::template::{Templates, template_name};
 use calve_core::{CancelToken, Mounts, Progress};
@@ -84,7 +84,7 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = SpareOptions::default();
     options.count = Some(arguments.count.get());
     options.at.clone_from(&arguments.at);
-    options.watcher = arguments.watch.then_some(WatcherStart::AfterClones);
+    options.watched = arguments.watch;
     options.like.exclude.clone_from(&arguments.exclude);
     options.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     let store = store()?;
