@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::build;
 use super::set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares};
 use super::watch;
-use crate::claim::ask::{Answer, ask};
+use crate::claim::ask::ask;
 use crate::claim::store::{Definition, Home, Set, Shape, SpareSource};
 use crate::claim::{hand_over, record};
 use crate::error::{Error, IoContext};
@@ -125,7 +125,7 @@ impl Spares {
     pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
         for set in Home::sets_at(&self.home, Some(source))? {
             for found in set.spares()? {
-                if ask(&self.home, &found.id(&set)) != Answer::Unknown {
+                if ask(&self.home, &found.id(&set)).is_some() {
                     return Ok(true);
                 }
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use super::set::Spares;
-use crate::claim::ask::{Answer, ask};
+use crate::claim::ask::ask;
 use crate::claim::check::{CheckRequest, DirectoryChanges, check};
 use crate::claim::hand_over::{directories, fitness};
 use crate::claim::order::Subtrees;
@@ -66,11 +66,7 @@ impl Spares {
                 let Some(record) = found.record()?.filter(|record| fitness(&record.head, &source).is_ok()) else {
                     continue;
                 };
-                let changed = match ask(&self.home, &found.id(&set)) {
-                    Answer::Unknown => continue,
-                    Answer::Unchanged => Vec::new(),
-                    Answer::Changed(paths) => paths,
-                };
+                let Some(changed) = ask(&self.home, &found.id(&set)) else { continue };
                 let Some(body) = record.body(None) else { continue };
                 let exclude = Exclusions::new(made_without)?;
                 let only = directories(changed);
