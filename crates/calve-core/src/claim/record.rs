@@ -172,37 +172,23 @@ impl Record {
 
 #[derive(Debug, Default)]
 pub(crate) struct RecordDraft {
-    pub(crate) root: RecordedState,
+    /// The builder of the spare adds what [`take`] does not know.
+    pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
-    pub(crate) entries: u64,
-    pub(crate) apparent_bytes: u64,
     pub(crate) allocated_bytes: u64,
 }
 
 impl RecordDraft {
     /// Writes the record down, which makes the spare in `directory` a ready one.
-    pub(crate) fn write(&self, directory: BorrowedFd<'_>, path: &Path, head: Head) -> Result<(), Error> {
+    pub(crate) fn write(mut self, directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error::io(Operation::WriteRecord, path, error);
-        let body_hash = *blake3::hash(&self.body).as_bytes();
-        let head = Head { body_length: self.body.len() as u64, body_hash, ..head };
+        self.head.body_length = self.body.len() as u64;
+        self.head.body_hash = *blake3::hash(&self.body).as_bytes();
         let file = sys::create_at(directory, NEW, OFlags::WRONLY, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| failed(errno.into()))?;
         let mut file = File::from(file);
-        file.write_all(&head.write()).and_then(|()| file.write_all(&self.body)).map_err(failed)?;
+        file.write_all(&self.head.write()).and_then(|()| file.write_all(&self.body)).map_err(failed)?;
         rustix::fs::renameat(directory, NEW, directory, NAME).map_err(|errno| failed(errno.into()))
-    }
-
-    pub(crate) fn head(&self, source: &Source, built_ns: u64) -> sys::Result<Head> {
-        Ok(Head {
-            boot: sys::boot_identity().to_owned(),
-            mount: sys::mount_identity(source.directory())?,
-            built_ns,
-            device: source.identity().0,
-            root: self.root,
-            entries: self.entries,
-            apparent_bytes: self.apparent_bytes,
-            ..Head::default()
-        })
     }
 }
 
@@ -234,14 +220,16 @@ pub(crate) fn take(
         cancel: &options.cancel,
     };
     let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
-    let mut taken = RecordDraft { root: RecordedState::new(&root), ..RecordDraft::default() };
+    let mut taken = RecordDraft::default();
+    taken.head.boot = sys::boot_identity().to_owned();
+    (taken.head.device, taken.head.root) = (source.identity().0, RecordedState::new(&root));
     for mut taker in takers {
         if let Some(error) = taker.failure {
             return Err(error);
         }
         taker.close();
-        taken.entries += taker.draft.entries;
-        taken.apparent_bytes += taker.draft.apparent_bytes;
+        taken.head.entries += taker.draft.head.entries;
+        taken.head.apparent_bytes += taker.draft.head.apparent_bytes;
         taken.allocated_bytes += taker.draft.allocated_bytes;
         taken.body.append(&mut taker.draft.body);
     }
@@ -287,7 +275,7 @@ impl Taker<'_> {
         }
         let recent = self.moment.may_hide_in(&stat);
         if kind == FileType::RegularFile && stat.st_size > 0 {
-            self.draft.apparent_bytes += sys::size(&stat) / links(&stat);
+            self.draft.head.apparent_bytes += sys::size(&stat) / links(&stat);
             self.wait_for_writer(folder, name, &stat)?;
         }
         // Once for a file with several names.
@@ -333,8 +321,8 @@ impl Walker for Taker<'_> {
         if device(&stat) != self.source.identity().0 {
             self.fail(folder.path().to_path_buf(), Ok(OTHER_FILE_SYSTEM));
         }
-        let RecordDraft { body, entries, .. } = &mut self.draft;
-        *entries += 1;
+        let RecordDraft { head, body, .. } = &mut self.draft;
+        head.entries += 1;
         self.block = Some(body.len());
         body.extend_from_slice(&[0; 4]);
         body.extend_from_slice(folder.path().as_os_str().as_bytes());
@@ -361,7 +349,7 @@ impl Walker for Taker<'_> {
             _ => self.record(folder, name),
         };
         match obstacle {
-            Ok(None) => self.draft.entries += 1,
+            Ok(None) => self.draft.head.entries += 1,
             why => self.fail(folder.node.path_of(name), why.map(Option::unwrap_or_default)),
         }
         Descent::No

@@ -90,9 +90,10 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
     refuse(&source, &destination, set.definition.shape.staged)?;
     let exclude = Exclusions::new(&options.exclude)?;
     let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?.moment;
-    let taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
+    let mut taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;
-    let mut head = taken.head(&source, built_ns).io(Operation::Stat, src)?;
+    taken.head.mount = sys::mount_identity(source.directory()).io(Operation::Stat, src)?;
+    taken.head.built_ns = built_ns;
     let notes = Notes::default();
     let kind = if set.definition.shape.staged { RootKind::Subvolume } else { RootKind::Closed };
     let mut staged = StagedTree::reserve(&destination, kind, options)?;
@@ -102,9 +103,10 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
         return Err(Error::NoSpare { path: src.to_path_buf(), reason });
     }
     staged.publish(&notes)?;
-    head.written_bytes = run.outcome.bytes.unwrap_or_default().written;
-    head.cow = meets(run.strategy, Requirement::Cow) && summary.fell_back.is_empty() && head.written_bytes == 0;
-    taken.write(found.directory.as_fd(), found.path(), head)
+    let written = run.outcome.bytes.unwrap_or_default().written;
+    taken.head.written_bytes = written;
+    taken.head.cow = meets(run.strategy, Requirement::Cow) && summary.fell_back.is_empty() && written == 0;
+    taken.write(found.directory.as_fd(), found.path())
 }
 
 /// Refuses sources of which no spare can be kept there.
