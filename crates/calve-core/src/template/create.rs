@@ -259,6 +259,7 @@ pub(super) fn freeze(
         at: options.at.as_deref().map(canonical).transpose()?,
         frozen: frozen_state(&tree, &manifest_path, latest)?,
         tree,
+        manifest: manifest_path,
         entries: manifest.entries,
         bytes: manifest.bytes,
         created: SystemTime::now(),

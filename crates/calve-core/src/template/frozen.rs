@@ -25,10 +25,9 @@ impl Templates {
         if Stamp::new(&root) != template.frozen.root {
             return Err(changed(&template.tree).into());
         }
-        let manifest = template.manifest();
-        match store::stat_of(&manifest)? {
+        match store::stat_of(&template.manifest)? {
             Some(stat) if Stamp::new(&stat) == template.frozen.manifest => Ok(()),
-            _ => Err(changed(&manifest).into()),
+            _ => Err(changed(&template.manifest).into()),
         }
     }
 }

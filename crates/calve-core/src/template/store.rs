@@ -372,13 +372,13 @@ pub(super) fn take(path: &Path, flags: OFlags, operation: FlockOperation) -> sys
 
 /// Reads the manifest of a template. Fails with [`TemplateError::Damaged`] unless it is the one that was written.
 pub(super) fn read_manifest(template: &Template) -> Result<String, Error> {
-    let path = template.manifest();
-    let text = read_file(CWD, &path, &path)?.filter(|text| key(text) == template.key);
+    let path = &template.manifest;
+    let text = read_file(CWD, path, path)?.filter(|text| key(text) == template.key);
     text.and_then(|text| String::from_utf8(text).ok()).ok_or_else(|| other_manifest(template))
 }
 
 pub(super) fn other_manifest(template: &Template) -> Error {
-    let (name, path) = (template.name.clone(), template.manifest());
+    let (name, path) = (template.name.clone(), template.manifest.clone());
     TemplateError::Damaged { name, path, what: "is not the manifest that was written" }.into()
 }
 

@@ -128,7 +128,7 @@ impl Templates {
 
     /// Writes down that nothing has changed until `moment`, as was found by reading everything.
     fn freeze_again(&self, template: &Template, moment: Moment) -> Result<(), Error> {
-        let frozen = frozen_state(&template.tree, &template.manifest(), moment)?;
+        let frozen = frozen_state(&template.tree, &template.manifest, moment)?;
         let records = self.store.lock()?;
         if self.find(&template.name)?.version == template.version {
             records.write(&Template { frozen, ..template.clone() })?;

@@ -126,7 +126,7 @@ fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
     line("bytes", size(template.bytes));
     line("strategy", template.strategy.to_string());
     line("tree", ShownPath(&template.tree).to_string());
-    line("manifest", ShownPath(template.manifest()).to_string());
+    line("manifest", ShownPath(&template.manifest).to_string());
     output::result(&text)
 }
 
