@@ -156,12 +156,12 @@ fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -
 }
 
 fn difference_line(difference: &Difference) -> String {
-    let detail = match &difference.what {
-        DifferenceKind::Changed(keywords) => format!(" ({})", keywords.join(", ")),
-        DifferenceKind::Unreadable(reason) => format!(" ({reason})"),
+    let detail = match difference.code {
+        DifferenceKind::Changed => format!(" ({})", difference.keywords.join(", ")),
+        DifferenceKind::Unreadable => format!(" ({})", difference.reason.unwrap_or_default()),
         _ => String::new(),
     };
-    format!("{:<10} {}{detail}\n", difference.what.code(), ShownPath(&difference.path))
+    format!("{:<10} {}{detail}\n", difference.code, ShownPath(&difference.path))
 }
 
 fn remove(templates: &Templates, names: &[String], json: bool, cancel: &CancelToken) -> Result<(), Failure> {
