@@ -145,7 +145,7 @@ impl Spares {
             let origin = resolve(&set.definition.source);
             let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
             let mut described = self.describe(&set, source.as_ref())?;
-            let usable = described.spares.iter().filter(|spare| !matches!(spare.standing, Readiness::Stale(_))).count();
+            let usable = described.spares.iter().filter(|spare| spare.state != Readiness::Stale).count();
             if let Some(origin) = origin.filter(|_| (usable as u64) < described.count) {
                 described.next_bytes = build::cost(&set, &origin).ok();
             }
@@ -173,18 +173,18 @@ impl Spares {
             let busy = found.lock()?.is_none();
             let head = found.head()?;
             let head = head.as_ref();
-            let standing = match (head, source) {
-                _ if busy => Readiness::Building,
-                (None, _) if found.has_tree() => Readiness::Stale("it did not fit its source any more"),
-                (None, _) => Readiness::Stale("it was not finished"),
-                (Some(_), None) => Readiness::Stale("the source is missing"),
-                (Some(head), Some(source)) => {
-                    hand_over::fitness(head, source).map_or_else(Readiness::Stale, |()| Readiness::Ready)
-                }
+            let reason = match (head, source) {
+                _ if busy => None,
+                (None, _) if found.has_tree() => Some("it did not fit its source any more"),
+                (None, _) => Some("it was not finished"),
+                (Some(_), None) => Some("the source is missing"),
+                (Some(head), Some(source)) => hand_over::fitness(head, source).err(),
             };
+            let fit = if busy { Readiness::Building } else { Readiness::Ready };
             described.spares.push(SpareState {
                 id,
-                standing,
+                state: if reason.is_some() { Readiness::Stale } else { fit },
+                reason,
                 built: head.map(|head| UNIX_EPOCH + Duration::from_nanos(head.built_ns)),
                 entries: head.map(|head| head.entries),
                 apparent_bytes: head.map(|head| head.apparent_bytes),

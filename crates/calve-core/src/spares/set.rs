@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Serialize;
+use strum::{Display, VariantNames};
 
 use crate::claim::store::SpareSource;
-use crate::json::{As, FromReport, ReceiptPath, Seconds};
+use crate::json::{As, ReceiptPath, Seconds, Text};
 use crate::options::CloneOptions;
 use crate::template::HeldTemplate;
 
@@ -74,9 +75,12 @@ pub struct SpareSet {
 pub struct SpareState {
     /// Its name.
     pub id: String,
-    /// Its readiness.
-    #[serde(flatten, with = "As::<ReadinessFields>")]
-    pub standing: Readiness,
+    /// `building`: it is being built or handed over. `ready`: it can be handed over, after a check. `stale`: it cannot be used any more.
+    #[serde(with = "As::<Text>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = Readiness::VARIANTS)))]
+    pub state: Readiness,
+    /// Why it is stale. Null if it is not.
+    pub reason: Option<&'static str>,
     /// When it was built, in seconds since 1970. Null if it is not complete.
     #[serde(rename = "built_at", with = "As::<Option<Seconds>>")]
     pub built: Option<SystemTime>,
@@ -89,36 +93,15 @@ pub struct SpareState {
 }
 
 /// The use that a spare is fit for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Readiness {
     /// It is being built, or being handed over.
     Building,
     /// It can be handed over, after a check.
     Ready,
-    /// It cannot be used any more, for this reason.
-    Stale(&'static str),
-}
-
-/// A [`Readiness`] in a document.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct ReadinessFields {
-    /// `building`: it is being built or handed over. `ready`: it can be handed over, after a check. `stale`: it cannot be used any more.
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["building", "ready", "stale"])))]
-    state: &'static str,
-    /// Why it is stale. Null if it is not.
-    reason: Option<&'static str>,
-}
-
-impl FromReport<Readiness> for ReadinessFields {
-    fn from_report(readiness: &Readiness) -> Self {
-        let (state, reason) = match *readiness {
-            Readiness::Building => ("building", None),
-            Readiness::Ready => ("ready", None),
-            Readiness::Stale(reason) => ("stale", Some(reason)),
-        };
-        Self { state, reason }
-    }
+    /// It cannot be used any more.
+    Stale,
 }
 
 /// The directory of a source.
