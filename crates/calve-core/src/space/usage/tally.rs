@@ -11,9 +11,9 @@ use rustix::io::Errno;
 
 use super::inodes::Inodes;
 use super::ledger::{Ledger, Use};
+use super::measure::{self, EntrySpace, Range};
 use super::report::Usage;
 use crate::error::Error;
-use crate::space::measure::{self, DiskPart, EntrySpace, Range};
 use crate::space::volumes::Volume;
 use crate::space::walk::{SpaceVisitor, UnreadableEntries, full_path, reason};
 use crate::sys::{self, SpaceRules, XattrTarget, allocated, size};
@@ -201,14 +201,11 @@ fn count(sum: &mut Sum, stat: &Stat) {
 fn measure_into(
     sum: &mut Sum,
     volume: &Volume,
-    (directory, name): (BorrowedFd<'_>, &CStr),
+    entry: (BorrowedFd<'_>, &CStr),
     stat: &Stat,
     (root, uses): (u32, &mut Vec<Use>),
 ) -> Result<(), Errno> {
-    let every = volume.subvolume.is_some();
-    let measured = measure::entry(directory, name, stat, volume, every, |part| {
-        uses.push(use_of(volume, root, &part));
-    });
+    let measured = measure::entry(entry, stat, volume, root, uses);
     if matches!(volume.rules, SpaceRules::Btrfs | SpaceRules::Xfs) {
         sum.inodes.insert(volume.device, stat.st_ino);
     }
@@ -296,10 +293,4 @@ impl SpaceVisitor for TallyVisitor<'_> {
             self.shared.add(&mut self.uses);
         }
     }
-}
-
-/// Converts a part to a use of an extent, as the ledger keeps it.
-fn use_of(volume: &Volume, root: u32, part: &DiskPart) -> Use {
-    let DiskPart { start, length, shared, encoded, family } = *part;
-    Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }
 }

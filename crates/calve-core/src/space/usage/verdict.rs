@@ -4,12 +4,12 @@ use std::sync::{Arc, PoisonError};
 
 use super::inodes::Inodes;
 use super::ledger::Use;
+use super::measure::Range;
 use super::report::Usage;
 use super::sweep::sweep;
 use super::tally::{SharedTally, Sum, Tally};
 use crate::error::{Error, IoContext};
 use crate::report::Warning;
-use crate::space::measure::Range;
 use crate::space::volumes::{Volume, Volumes};
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 use crate::vocabulary::operation::Operation;
