@@ -215,21 +215,15 @@ fn fill(
     // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
     let (clone, _) = stage_in(None, &tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
     persist_change_time(open_tree(&tree)?.as_fd(), &tree)?;
-    let made = TreeOrigin { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
-    let (template, _) = freeze(reserved, made, None, options)?;
+    let (template, _) = freeze(reserved, (source, &options.exclude, clone.strategy), None, options)?;
     Ok((template, clone))
 }
 
-pub(super) struct TreeOrigin {
-    pub(super) source: PathBuf,
-    pub(super) exclude: Vec<String>,
-    pub(super) strategy: Strategy,
-}
-
-/// Reads the tree of a version, except for known contents, and writes and returns its manifest.
+/// Reads the tree of a version, except for known contents, and writes and returns its manifest. The tree was made of `source` without what `exclude`
+/// matches, by `strategy`.
 pub(super) fn freeze(
     reserved: &ReservedVersion,
-    made: TreeOrigin,
+    (source, exclude, strategy): (&Path, &[String], Strategy),
     known: Option<KnownContents<'_>>,
     options: &TemplateOptions,
 ) -> Result<(Template, Manifest), Error> {
@@ -254,8 +248,8 @@ pub(super) fn freeze(
     let template = Template {
         name: reserved.name.clone(),
         key: key(manifest.text.as_bytes()),
-        source: made.source,
-        exclude: made.exclude,
+        source: source.to_path_buf(),
+        exclude: exclude.to_vec(),
         at: options.at.as_deref().map(canonical).transpose()?,
         frozen: frozen_state(&tree, &manifest_path, latest)?,
         tree,
@@ -263,7 +257,7 @@ pub(super) fn freeze(
         entries: manifest.entries,
         bytes: manifest.bytes,
         created: SystemTime::now(),
-        strategy: made.strategy,
+        strategy,
         version: reserved.version.clone(),
     };
     Ok((template, manifest))

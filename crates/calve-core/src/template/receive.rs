@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::Stat;
 
-use super::create::{TemplateOptions, TreeOrigin, freeze};
+use super::create::{TemplateOptions, freeze};
 use super::manifest::{Manifest, shown};
 use super::name;
 use super::portable::{PortabilityObstacle, PortableKind, PortableTemplate, portable_lines};
@@ -124,11 +124,10 @@ fn build<E: From<Error>>(
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted.into());
     }
-    let made = TreeOrigin { source: origin.to_path_buf(), exclude: Vec::new(), strategy: Strategy::Copy };
     let known = |stat: &Stat| checked.hash(stat, sent);
     let (synced, frozen) = std::thread::scope(|scope| {
         let synced = scope.spawn(sync);
-        let frozen = freeze(reserved, made, Some(&known), options);
+        let frozen = freeze(reserved, (origin, &[], Strategy::Copy), Some(&known), options);
         (joined(synced), frozen)
     });
     let (template, manifest) = frozen?;
