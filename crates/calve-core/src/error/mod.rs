@@ -20,13 +20,7 @@ pub use template::TemplateError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{operation} `{}`: {source}", ShownPath(.path))]
-    Io {
-        operation: Operation,
-        /// The path it was done to.
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    Io { operation: Operation, path: PathBuf, source: io::Error },
     /// The destination is there already, and replacing was not asked for.
     #[error("`{}` already exists", ShownPath(.0))]
     DestinationExists(PathBuf),
@@ -48,11 +42,7 @@ pub enum Error {
     SourceInsideDestination { src: PathBuf, dst: PathBuf },
     /// A socket or another kind of file of which no copy can exist.
     #[error("cannot clone `{}`: it is a {kind}", ShownPath(.path))]
-    NotClonable {
-        path: PathBuf,
-        /// "socket", or what it is.
-        kind: &'static str,
-    },
+    NotClonable { path: PathBuf, kind: &'static str },
     /// The data does not fit, found out before writing it.
     #[error("`{}` needs {}, and only {} are free", ShownPath(.path), amount(*.needed, *unit), amount(*.available, *unit))]
     NoRoom { path: PathBuf, needed: u64, available: u64, unit: RoomUnit },
@@ -67,11 +57,7 @@ pub enum Error {
     },
     /// Removing was refused, to protect something.
     #[error("refusing to remove `{}`: {reason}", ShownPath(.path))]
-    Protected {
-        /// The entry that should have been removed.
-        path: PathBuf,
-        reason: Protection,
-    },
+    Protected { path: PathBuf, reason: Protection },
     /// The path is a symlink with a trailing slash, which means the directory behind it. Calve never removes a directory through a link.
     #[error("`{}` is a symlink, and the slash at its end means the directory behind it", ShownPath(.0))]
     LinkWithSlash(PathBuf),
@@ -86,22 +72,12 @@ pub enum Error {
     NoDedupe { path: PathBuf, file_system: String },
     #[error("the pattern `{}` is not valid: {reason}", ShownPath(.pattern))]
     Pattern { pattern: String, reason: String },
-    /// A path that would be written outside of the root that was given, or could be.
+    /// A path that would be written outside of the root that was given, or could be: as given, or the part of it that is in the way.
     #[error("refusing to write `{}`: {reason}", ShownPath(.path))]
-    OutsideRoot {
-        /// As given, or the part of it that is in the way.
-        path: PathBuf,
-        reason: &'static str,
-    },
+    OutsideRoot { path: PathBuf, reason: &'static str },
     /// Only the contents of regular files are written and read.
     #[error("cannot {operation} `{}`: it is a {kind}", ShownPath(.path))]
-    NotAFile {
-        operation: Operation,
-        /// The entry that was found there.
-        path: PathBuf,
-        /// "symlink", or what it is.
-        kind: &'static str,
-    },
+    NotAFile { operation: Operation, path: PathBuf, kind: &'static str },
     /// Another process took the staged tree away or exchanged it while it was being made.
     #[error("`{}` was moved or replaced by another process while the clone was being made", ShownPath(.0))]
     StagingLost(PathBuf),
@@ -111,21 +87,12 @@ pub enum Error {
     /// A command cannot be run in a private copy of a directory.
     #[error(transparent)]
     Private(#[from] PrivateError),
+    /// The path is the source, or the entry of it that is in the way.
     #[error("no spare can be made of `{}`: {reason}", ShownPath(.path))]
-    NoSpare {
-        /// The source, or the entry of it that is in the way.
-        path: PathBuf,
-        reason: &'static str,
-    },
-    /// The file system that spares are on is not mounted.
+    NoSpare { path: PathBuf, reason: &'static str },
+    /// The file `record` says that the file system was mounted at `path`.
     #[error("the spares of `{}` are on a file system that is not mounted: `{}`", ShownPath(.source_path), ShownPath(.path))]
-    SparesNotMounted {
-        source_path: PathBuf,
-        /// Where the file system was mounted.
-        path: PathBuf,
-        /// The file that says so.
-        record: PathBuf,
-    },
+    SparesNotMounted { source_path: PathBuf, path: PathBuf, record: PathBuf },
     /// The caller cancelled. What had been made is gone.
     #[error("interrupted")]
     Interrupted,
