@@ -5,12 +5,10 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use fs_err as fs;
-
 use crate::error::{Error, Result};
 use crate::mounted::{loops_of, unused, users_of};
 use crate::problem::Problem;
-use crate::programs::{RootCommand, WayToRoot};
+use crate::programs::{RootCommand, WayToRoot, has_btrfs};
 use crate::remedy::{KernelFeature, Program};
 use crate::store::{Volume, VolumeState, Volumes, clone, mount_point};
 
@@ -114,13 +112,15 @@ impl VolumePlan<'_> {
     /// Runs a command, again while another process takes the loop device. mount(8) looks for a free loop device and claims it in two steps,
     /// and fails if another process was faster.
     fn run(&self, command: &RootCommand, way: WayToRoot) -> Result<()> {
-        for _ in 0..20 {
+        let mut more_tries = 0..20;
+        loop {
             match command.run(way, clone(&self.lock, &self.volume.image)?) {
-                Err(Error::Failed { said, .. }) if said.contains("loop device") => sleep(Duration::from_millis(50)),
+                Err(Error::Failed { said, .. }) if said.contains("loop device") && more_tries.next().is_some() => {
+                    sleep(Duration::from_millis(50));
+                }
                 ran => return ran,
             }
         }
-        command.run(way, clone(&self.lock, &self.volume.image)?)
     }
 
     /// Finds out what the words of another program mean.
@@ -133,8 +133,7 @@ impl VolumePlan<'_> {
                 _ => Error::Busy { name, processes: users_of(&self.volume.mount_point) },
             };
         }
-        let has_btrfs = fs::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
-        if self.goal == Goal::Attached && !has_btrfs { Error::Kernel(KernelFeature::Btrfs) } else { error }
+        if self.goal == Goal::Attached && !has_btrfs() { Error::Kernel(KernelFeature::Btrfs) } else { error }
     }
 }
 

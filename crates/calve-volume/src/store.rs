@@ -526,17 +526,9 @@ pub(crate) fn clone(lock: &OwnedFd, path: &Path) -> Result<OwnedFd> {
     lock.try_clone().io(Operation::ShareLock, path)
 }
 
-pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
-    let mut place = directory;
-    loop {
-        match statvfs(place) {
-            Err(rustix::io::Errno::NOENT) => place = place.parent().unwrap_or(Path::new("/")),
-            found => {
-                let found = found.io(Operation::StatFileSystem, place)?;
-                return Ok(found.f_bavail * found.f_frsize);
-            }
-        }
-    }
+fn free_bytes(directory: &Path) -> Result<u64> {
+    let found = statvfs(directory).io(Operation::StatFileSystem, directory)?;
+    Ok(found.f_bavail * found.f_frsize)
 }
 
 fn new_uuid() -> Result<String> {
