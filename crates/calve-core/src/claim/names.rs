@@ -47,7 +47,6 @@ impl SpareNames {
             below: below.iter().map(PathBuf::as_path).collect(),
             inside: Subtrees::default(),
             above: below.iter().filter_map(|path| Some(path.parent()?.as_os_str().as_bytes())).collect(),
-            found: HashSet::new(),
             left: Subtrees::default(),
             walked: Vec::new(),
             scanned: ScanReport { visitors, entries: 0, skipped: Vec::new() },
@@ -56,21 +55,20 @@ impl SpareNames {
         for block in &blocks(&self.body.bytes).unwrap_or_default() {
             visit.directory(block, self.touched.get(block.path));
         }
-        let Visit { found, mut walked, scanned, .. } = visit;
-        walked.extend(below.iter().filter(|path| !found.contains(*path)).cloned());
+        let Visit { below: not_found, mut walked, scanned, .. } = visit;
+        walked.extend(below.iter().filter(|path| not_found.contains(path.as_path())).cloned());
         (scanned, walked)
     }
 }
 
 struct Visit<'a, V> {
     root: BorrowedFd<'a>,
+    /// Those that were not found yet: in the record, and not made since.
     below: HashSet<&'a Path>,
-    /// Those that are directories, with their descendants.
+    /// All of them that are directories, with their descendants.
     inside: Subtrees,
-    /// The directories that those are in.
+    /// The directories that they are in.
     above: HashSet<&'a [u8]>,
-    /// Those that are in the record, and were not made since.
-    found: HashSet<PathBuf>,
     /// Directories of the record that are not visited.
     left: Subtrees,
     walked: Vec<PathBuf>,
@@ -100,9 +98,8 @@ impl<V: Visitor> Visit<'_, V> {
                 }
                 continue;
             }
-            if is_above && self.below.contains(path_of(entry.name).as_path()) {
-                self.found.insert(path_of(entry.name));
-            } else if !is_inside {
+            let is_found = is_above && self.below.remove(path_of(entry.name).as_path());
+            if !is_found && !is_inside {
                 continue;
             }
             self.scanned.entries += 1;
