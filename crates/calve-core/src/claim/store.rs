@@ -252,11 +252,7 @@ impl Home {
         self.take(".waiting", FlockOperation::NonBlockingLockExclusive)
     }
 
-    pub(crate) fn has(&self, definition: &Definition) -> Result<bool, Error> {
-        Ok(self.find(definition)?.is_some())
-    }
-
-    fn find(&self, definition: &Definition) -> Result<Option<Set>, Error> {
+    pub(crate) fn find(&self, definition: &Definition) -> Result<Option<Set>, Error> {
         let is_same =
             |set: &Set| set.definition.parent == definition.parent && set.definition.shape == definition.shape;
         Ok(self.sets(Some(&definition.source))?.into_iter().find(is_same))

@@ -56,7 +56,7 @@ impl Spares {
         let parent = definition.parent.as_ref();
         let inside = parent.map_or_else(|| self.home.join("set"), |parent| parent.join(".calve-spares"));
         build::refuse(&source, &Location::of_destination(&inside)?, options.staged)?;
-        let is_new = !home.has(&definition)?;
+        let is_new = home.find(&definition)?.is_none();
         let mut set = home.define(&definition)?;
         if let Err(error) = set.create_directory() {
             if is_new {
