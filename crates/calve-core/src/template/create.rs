@@ -152,11 +152,11 @@ impl Templates {
         let path = self.store.record_path(&template.name);
         match old {
             None if store::stat_of(&path)?.is_some() => Err(TemplateError::Exists(template.name.clone()))?,
-            Some(old) if self.find(&old.name).is_ok_and(|now| now.version == old.version) => {}
-            None => {}
-            Some(old) => Err(TemplateError::Superseded(old.name.clone()))?,
+            Some(old) if !self.find(&old.name).is_ok_and(|now| now.version == old.version) => {
+                Err(TemplateError::Superseded(old.name.clone()))?
+            }
+            _ => records.write(template),
         }
-        records.write(template)
     }
 
     /// Returns the directory for versions, which need not exist.
