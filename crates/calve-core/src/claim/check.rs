@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::record::{Block, RecordedState, blocks, device, names_of};
+use super::record::{Block, RecordedState, blocks, device};
 use crate::error::Error;
 use crate::options::Decision;
 use crate::progress::CancelToken;
@@ -50,12 +50,32 @@ pub(crate) struct SpareDifferences {
     linked: HashSet<u64>,
 }
 
+/// The entry of a name that the record has.
+#[derive(PartialEq, Eq)]
+pub(crate) enum EntryChange {
+    /// It has not changed in a way that matters for the selection.
+    Same,
+    /// It is made again.
+    Other(FileType),
+    Gone,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DirectoryChanges {
     /// The entries that the spare must not have any more.
     pub(crate) gone: Vec<CString>,
     /// The entries to make, after they were removed if they were there.
     pub(crate) made: Vec<(FileType, CString)>,
+}
+
+impl DirectoryChanges {
+    pub(crate) fn change_of(&self, name: &CStr) -> EntryChange {
+        if self.gone.iter().any(|gone| gone.as_c_str() == name) {
+            return EntryChange::Gone;
+        }
+        let made = self.made.iter().find(|(_, made)| made.as_c_str() == name);
+        made.map_or(EntryChange::Same, |(kind, _)| EntryChange::Other(*kind))
+    }
 }
 
 pub(crate) enum CheckFailure {
@@ -123,11 +143,14 @@ pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Resu
     }
     // The names of one file are made again together, or they would no longer be names of one file.
     if !all.linked.is_empty() {
-        for (directory, name) in names_of(&blocks, &all.linked) {
-            let touched = all.directories.entry(directory).or_default();
-            if !touched.gone.contains(&name) && !touched.made.iter().any(|(_, made)| *made == name) {
-                touched.made.push((FileType::Unknown, name));
-                all.count += 1;
+        let is_linked = |(state, _): (RecordedState, bool)| all.linked.contains(&state.inode);
+        for block in &blocks {
+            for entry in block.entries().filter(|entry| entry.known.is_some_and(is_linked)) {
+                let touched = all.directories.entry(block.path.to_path_buf()).or_default();
+                if touched.change_of(entry.name) == EntryChange::Same {
+                    touched.made.push((FileType::Unknown, entry.name.to_owned()));
+                    all.count += 1;
+                }
             }
         }
     }

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::check::{DirectoryChanges, node};
+use super::check::{DirectoryChanges, EntryChange, node};
 use super::order::Subtrees;
 use super::record::{Block, blocks};
-use super::select::{EntryChange, now};
 use crate::options::RecordBody;
 use crate::report::SkippedEntry;
 use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, reason};
@@ -92,7 +91,7 @@ impl<V: Visitor> Visit<'_, V> {
         let mut opened = None;
         for entry in block.entries() {
             let kind = entry.kind();
-            if touched.is_some_and(|touched| now(touched, entry.name) != EntryChange::Same) {
+            if touched.is_some_and(|touched| touched.change_of(entry.name) != EntryChange::Same) {
                 if kind == FileType::Directory {
                     self.left.insert(&path_of(entry.name));
                 }

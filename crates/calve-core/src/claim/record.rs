@@ -6,7 +6,6 @@
 //!
 //! docs/atomicity.md says why this is enough.
 
-use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -147,11 +146,8 @@ const NEW: &CStr = c"record.new";
 impl Record {
     /// Opens the record of the spare in `directory`. `None` where it is missing or cannot be parsed.
     pub(crate) fn open(directory: BorrowedFd<'_>) -> sys::Result<Option<Self>> {
-        let mut file = match sys::open_at(directory, NAME, sys::FILE) {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(errno),
-        };
+        let opened = sys::unless_missing(sys::open_at(directory, NAME, sys::FILE))?;
+        let Some(mut file) = opened.map(File::from) else { return Ok(None) };
         let mut head = [0; HEAD_BYTES];
         let read = file.read_exact(&mut head);
         Ok(read.ok().and_then(|()| Head::read(&head)).map(|head| Self { head, file }))
@@ -181,14 +177,13 @@ pub(crate) struct RecordDraft {
 impl RecordDraft {
     /// Writes the record down, which makes the spare in `directory` a ready one.
     pub(crate) fn write(mut self, directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
-        let failed = |error: std::io::Error| Error::io(Operation::WriteRecord, path, error);
         self.head.body_length = self.body.len() as u64;
         self.head.body_hash = *blake3::hash(&self.body).as_bytes();
-        let file = sys::create_at(directory, NEW, OFlags::WRONLY, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| failed(errno.into()))?;
-        let mut file = File::from(file);
-        file.write_all(&self.head.write()).and_then(|()| file.write_all(&self.body)).map_err(failed)?;
-        rustix::fs::renameat(directory, NEW, directory, NAME).map_err(|errno| failed(errno.into()))
+        let created = sys::create_at(directory, NEW, OFlags::WRONLY, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(created.io(Operation::WriteRecord, path)?);
+        let written = file.write_all(&self.head.write()).and_then(|()| file.write_all(&self.body));
+        written.io(Operation::WriteRecord, path)?;
+        rustix::fs::renameat(directory, NEW, directory, NAME).io(Operation::WriteRecord, path)
     }
 }
 
@@ -425,18 +420,6 @@ impl<'b> Block<'b> {
             Some(RecordedEntry { name, known })
         })
     }
-}
-
-pub(crate) fn names_of(blocks: &[Block<'_>], inodes: &HashSet<u64>) -> Vec<(PathBuf, std::ffi::CString)> {
-    let mut found = Vec::new();
-    for block in blocks {
-        for entry in block.entries() {
-            if entry.known.is_some_and(|(identity, _)| inodes.contains(&identity.inode)) {
-                found.push((block.path.to_path_buf(), entry.name.to_owned()));
-            }
-        }
-    }
-    found
 }
 
 struct Bytes<'b>(&'b [u8]);
