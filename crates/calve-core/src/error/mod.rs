@@ -242,9 +242,7 @@ fn moved_to(path: &Option<PathBuf>) -> String {
 /// Returns whether a path ends in no name: `/`, `.`, `..` and paths whose last part is `.` or `..`. It is not an entry of a directory, so
 /// nothing can take its place.
 fn ends_in_no_name(path: &Path) -> bool {
-    let bytes = path.as_os_str().as_encoded_bytes();
-    let is_separator = |byte: &u8| std::path::is_separator(char::from(*byte));
-    let mut parts = bytes.split(is_separator).rev().filter(|part| !part.is_empty());
+    let mut parts = path.as_os_str().as_encoded_bytes().rsplit(|byte| *byte == b'/').filter(|part| !part.is_empty());
     parts.next().is_none_or(|last| last == b"." || last == b"..")
 }
 

@@ -57,15 +57,10 @@ impl QuestionSocket {
         let happened = waiting.iter().skip(1).any(|one| !one.revents().is_empty());
         match self.listener.accept() {
             Ok((stream, _)) => Ok((Question::read(stream), happened)),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::WouldBlock | ErrorKind::ConnectionAborted | ErrorKind::Interrupted
-                ) =>
-            {
-                Ok((None, happened))
-            }
-            Err(error) => Err(failed(error)),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::ConnectionAborted | ErrorKind::Interrupted => Ok((None, happened)),
+                _ => Err(failed(error)),
+            },
         }
     }
 }
