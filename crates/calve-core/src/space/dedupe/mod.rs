@@ -36,14 +36,9 @@ use crate::vocabulary::reason::WarningCode;
 /// Contents, times, modes, attributes and owners stay as they are. btrfs and XFS can do this; elsewhere it fails with
 /// [`Error::NoDedupe`].
 pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<DedupeReport, Error> {
-    let against = options.against.iter().map(PathBuf::as_path);
-    let roots: Vec<&Path> = against.chain(paths.iter().map(AsRef::as_ref)).collect();
-    run(&roots, options)
-}
-
-fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> {
     let begin = Instant::now();
-    let mut roots = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let paths = options.against.iter().map(PathBuf::as_path).chain(paths.iter().map(AsRef::as_ref));
+    let mut roots = paths.map(Source::open).collect::<Result<Vec<_>, _>>()?;
     // No file is to count twice. The number of the others tells which they are.
     let asked = roots.split_off(options.against.len());
     let nested = nested(&asked, options.mounts)?;
