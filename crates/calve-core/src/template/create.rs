@@ -9,11 +9,10 @@ use std::time::SystemTime;
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 
-use super::frozen::{frozen_state, persist_change_time};
 use super::manifest::{Manifest, key};
 use super::read::KnownContents;
 use super::record::{MANIFEST, TREE, Template};
-use super::store::{self, ReservedVersion, SweptTemplates, open_tree};
+use super::store::{self, ReservedVersion, SweptTemplates, frozen_state, open_tree, persist_change_time};
 use super::templates::Templates;
 use super::{name, read};
 use crate::clone::stage::stage_in;

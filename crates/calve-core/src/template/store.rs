@@ -24,7 +24,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::manifest::key;
-use super::record::Template;
+use super::record::{FrozenState, Stamp, Template};
 use crate::error::{Error, IoContext, TemplateError};
 use crate::home::{from_home, in_home};
 use crate::options::RemoveOptions;
@@ -34,6 +34,7 @@ use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::{DIRECTORY, is_at, is_mounted};
 use crate::tree::own::{OwnDirectory, read_file};
+use crate::tree::stable::Moment;
 use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 
@@ -385,4 +386,25 @@ pub(super) fn other_manifest(template: &Template) -> Error {
 pub(super) fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {
     let opened = sys::open_at(CWD, tree, DIRECTORY);
     opened.io(Operation::OpenDirectory, tree)
+}
+
+/// Returns the facts that tell that nothing in a version has changed since `moment`.
+pub(super) fn frozen_state(tree: &Path, manifest: &Path, moment: Moment) -> Result<FrozenState, Error> {
+    let stamp = |path: &Path| -> Result<Stamp, Error> {
+        let found = stat_of(path)?.ok_or_else(|| Error::Missing(path.to_path_buf()))?;
+        Ok(Stamp::new(&found))
+    };
+    Ok(FrozenState { moment, root: stamp(tree)?, manifest: stamp(manifest)? })
+}
+
+/// Makes the change time of a subvolume's root durable: a rename sets it in memory only (`btrfs_rename2`). Read again, the inode has the earlier time,
+/// which looks like a change.
+pub(super) fn persist_change_time(root: BorrowedFd<'_>, tree: &Path) -> Result<(), Error> {
+    let stat = stat(root, tree)?;
+    if sys::is_subvolume(root, &stat).io(Operation::Stat, tree)? {
+        let mode = Mode::from_raw_mode(stat.st_mode);
+        rustix::fs::fchmod(root, mode).io(Operation::SetMode, tree)?;
+        sys::sync_file(root).io(Operation::Sync, tree)?;
+    }
+    Ok(())
 }

@@ -8,10 +8,9 @@ use std::path::PathBuf;
 use serde::Serialize;
 use strum::{Display, VariantNames};
 
-use super::frozen::{frozen_state, persist_change_time};
 use super::manifest::{HEAD, Line, Manifest, lines_after, shown};
 use super::record::{Stamp, Template};
-use super::store::open_tree;
+use super::store::{frozen_state, open_tree, persist_change_time};
 use super::templates::Templates;
 use super::{read, store};
 use crate::error::Error;
