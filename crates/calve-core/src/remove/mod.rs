@@ -107,8 +107,7 @@ pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error
     if !sys::is_directory(stat) {
         return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR));
     }
-    let deletion =
-        Deletion { opens_up: false, ..Deletion::new(options.threads, &options.progress, &options.cancel) };
+    let deletion = Deletion { opens_up: false, ..Deletion::new(options.threads, &options.progress, &options.cancel) };
     delete_directory(location.parent(), location.name(), path, identity(&stat), &deletion).map(|_| ())
 }
 

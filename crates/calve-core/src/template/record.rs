@@ -127,19 +127,23 @@ impl Template {
             || Some(Some(fields.path()?).filter(|path| !path.as_os_str().is_empty()).map(|path| in_home(&path, home)));
         let (at, directory) = (place()?, place()?.unwrap_or_else(|| own.to_path_buf()));
         let version = fields.text()?;
-        let strategy = fields.text()?.parse().ok()?;
-        let created = UNIX_EPOCH + Duration::from_nanos(fields.number()?);
-        let (entries, bytes) = (fields.number()?, fields.number()?);
-        let (root_inode, root_size) = (fields.number()?, fields.number()?);
-        let (manifest_inode, manifest_size) = (fields.number()?, fields.number()?);
-        let moment = fields.moment()?;
-        let root = Stamp { inode: root_inode, changed: fields.moment()?, size: root_size };
-        let of_manifest = Stamp { inode: manifest_inode, changed: fields.moment()?, size: manifest_size };
-        let frozen = FrozenState { moment, root, manifest: of_manifest };
-        let exclude = fields.0.map(|field| String::from_utf8(field.to_vec()).ok()).collect::<Option<_>>()?;
         let [tree, manifest] = [TREE, MANIFEST].map(|name| directory.join(&version).join(name));
-        let name = name.to_owned();
-        Some(Self { name, key, source, exclude, at, tree, manifest, entries, bytes, created, strategy, version, frozen })
+        // In the order in which they are written.
+        Some(Self {
+            name: name.to_owned(),
+            key,
+            source,
+            at,
+            tree,
+            manifest,
+            version,
+            strategy: fields.text()?.parse().ok()?,
+            created: UNIX_EPOCH + Duration::from_nanos(fields.number()?),
+            entries: fields.number()?,
+            bytes: fields.number()?,
+            frozen: fields.frozen()?,
+            exclude: fields.0.map(|field| String::from_utf8(field.to_vec()).ok()).collect::<Option<_>>()?,
+        })
     }
 }
 
@@ -166,6 +170,13 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Fields<I> {
         let text = self.text()?;
         let (seconds, nanoseconds) = text.split_once(' ')?;
         Some(Moment { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok()? })
+    }
+
+    fn frozen(&mut self) -> Option<FrozenState> {
+        let [root_inode, root_size, inode, size] = [self.number()?, self.number()?, self.number()?, self.number()?];
+        let moment = self.moment()?;
+        let root = Stamp { inode: root_inode, changed: self.moment()?, size: root_size };
+        Some(FrozenState { moment, root, manifest: Stamp { inode, changed: self.moment()?, size } })
     }
 }
 

@@ -127,8 +127,12 @@ pub enum SkipReason {
     DeviceError,
     Leased,
     CannotBeRead,
-    /// A [`crate::Selection`] left it out, for the reason to which it gives this number.
-    Selection { number: usize, text: &'static str },
+    /// A [`crate::Selection`] left it out.
+    Selection {
+        /// The selection's own number for its reason.
+        number: usize,
+        text: &'static str,
+    },
 }
 
 impl SkipReason {
