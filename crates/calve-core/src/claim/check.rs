@@ -98,7 +98,9 @@ const BATCH: usize = 64;
 pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Result<SpareDifferences, CheckFailure> {
     let blocks = blocks(body).ok_or(CheckFailure::Damaged)?;
     let root = check.source.identity().0;
-    let (next, differing, most) = (AtomicUsize::new(0), AtomicU64::new(0), most_differing(entries));
+    // So that bringing the spare up to date takes less than a new clone: a quarter of the entries. In a tiny tree, all of them.
+    let most = (entries / 4).max(64);
+    let (next, differing) = (AtomicUsize::new(0), AtomicU64::new(0));
     let moved = moved(check, &blocks);
     let wanted = |block: &Block<'_>| {
         let is_moved = || moved.iter().any(|moved| block.path.starts_with(moved));
@@ -166,11 +168,6 @@ fn moved<'b>(check: &CheckRequest<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
         !stat.is_ok_and(|stat| stat.st_ino == block.identity.inode)
     };
     blocks.iter().filter(|block| only.contains(block.path)).filter(is_other).map(|block| block.path).collect()
-}
-
-/// Returns how many entries may differ, so that bringing the spare up to date takes less than a new clone: a quarter. In a tiny tree, all of them.
-fn most_differing(entries: u64) -> u64 {
-    (entries / 4).max(64)
 }
 
 struct CheckWorker<'a> {

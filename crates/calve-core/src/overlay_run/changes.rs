@@ -193,7 +193,7 @@ impl ChangeReader<'_> {
             let has_names = || !sys::is_directory(after) && after.st_nlink > 1;
             let is_touched = || modified(before) != modified(after) || has_names();
             let is_different = self.listed == ListingScope::All
-                || !has_same_metadata(before, after)
+                || (before.st_mode, before.st_uid, before.st_gid) != (after.st_mode, after.st_uid, after.st_gid)
                 || !has_same_xattrs(lower, upper, name)?
                 || !has_same_data(lower, upper, name, before, after)?;
             if is_different || is_touched() {
@@ -229,10 +229,6 @@ fn there(layer: Option<BorrowedFd<'_>>, name: &CStr) -> sys::Result<Option<Stat>
         kind => kind == FileType::Socket,
     };
     Ok(sys::find_at(layer, name)?.filter(|stat| !is_nothing(stat)))
-}
-
-fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
-    before.st_mode == after.st_mode && (before.st_uid, before.st_gid) == (after.st_uid, after.st_gid)
 }
 
 fn has_same_xattrs(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {

@@ -100,8 +100,11 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
     Ok(report)
 }
 
+/// Returns the bytes that are free now, for everybody or for root alone. 0 if it is not known.
 fn free(volume: &Volume) -> i64 {
-    volume.free_bytes().and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(0)
+    let status = rustix::fs::fstatvfs(volume.directory());
+    let bytes = status.map_or(0, |status| status.f_bfree.saturating_mul(status.f_frsize));
+    bytes.try_into().unwrap_or(0)
 }
 
 fn refuse_where_impossible(root: &Source, volumes: &Volumes) -> Result<(), Error> {

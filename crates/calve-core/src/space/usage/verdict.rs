@@ -132,7 +132,7 @@ impl<'a> ExtentLookup<'a> {
         let end = if one.encoded { one.start + 1 } else { one.end };
         let mut address = one.start.max(self.done);
         while address < end {
-            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, self.volume.path())? else {
+            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, &self.volume.path)? else {
                 return Ok(());
             };
             if extent.start >= end {
@@ -214,7 +214,7 @@ fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {
     let unknown = volumes.iter().find(|volume| volume.rules == SpaceRules::Unknown);
     let warning = unknown.map(|volume| Warning {
         code: WarningCode::SharingUnknown,
-        path: Some(volume.path().to_path_buf()),
+        path: Some(volume.path.clone()),
         message: format!(
             "{} does not tell what files share, so some figures are bounds",
             sys::file_system_name(volume.directory())
