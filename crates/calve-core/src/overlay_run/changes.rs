@@ -98,7 +98,7 @@ pub(super) fn changes(
         found: Vec::new(),
         next: Vec::new(),
     };
-    reading.next.push((Node::root(), Layers::Both, Lower::Shown));
+    reading.next.push((Node::root(), [true, true], false));
     let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
     let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
@@ -106,8 +106,8 @@ pub(super) fn changes(
     if is_changed || listed == ListingScope::All || began.has_other_time(&after) {
         reading.add(PathBuf::new(), Some(&before), Some(&after), is_changed);
     }
-    while let Some((node, layers, hides)) = reading.next.pop() {
-        reading.directory(&node, layers, hides).map_err(failed(path.join(node.path())))?;
+    while let Some((node, layers, is_hidden)) = reading.next.pop() {
+        reading.directory(&node, layers, is_hidden).map_err(failed(path.join(node.path())))?;
     }
     reading.found.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
     Ok(reading.found)
@@ -134,20 +134,6 @@ pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Since) -> sys::Result<b
     Ok(true)
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Layers {
-    Both,
-    Upper,
-    Lower,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Lower {
-    Shown,
-    /// The directory, or one above it, was made again. The kernel marks only the topmost of them.
-    Hidden,
-}
-
 struct ChangeReader<'a> {
     upper: BorrowedFd<'a>,
     closed: &'a ClosedEntries,
@@ -156,22 +142,25 @@ struct ChangeReader<'a> {
     /// The attribute of a directory that hides the one below it.
     opaque: &'static CStr,
     found: Vec<(Change, bool)>,
-    next: Vec<(Arc<Node>, Layers, Lower)>,
+    /// Directories with the layers that they are in, the lower and the upper one, and whether the lower one is hidden: then the directory, or one
+    /// above it, was made again. The kernel marks only the topmost of them.
+    next: Vec<(Arc<Node>, [bool; 2], bool)>,
 }
 
 impl ChangeReader<'_> {
-    fn directory(&mut self, node: &Arc<Node>, layers: Layers, above: Lower) -> sys::Result<()> {
-        let upper = (layers != Layers::Lower).then(|| sys::unless_gone(node.open(self.upper, OFlags::RDONLY)));
+    fn directory(&mut self, node: &Arc<Node>, layers: [bool; 2], is_above_hidden: bool) -> sys::Result<()> {
+        let [in_lower, in_upper] = layers;
+        let upper = in_upper.then(|| sys::unless_gone(node.open(self.upper, OFlags::RDONLY)));
         let upper = upper.transpose()?.flatten();
-        let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
-        let is_hidden = upper.as_ref().map_or(Ok(true), |upper| sys::is_opaque(upper.as_fd(), self.opaque))?;
-        let shown = if is_hidden { Lower::Hidden } else { above };
+        let lower = in_lower.then(|| node.open_source(self.lower)).transpose()?;
+        let is_opaque = upper.as_ref().map_or(Ok(true), |upper| sys::is_opaque(upper.as_fd(), self.opaque))?;
+        let is_hidden = is_opaque || is_above_hidden;
         let mut names = BTreeSet::new();
-        for directory in upper.iter().chain(lower.iter().filter(|_| shown == Lower::Hidden)) {
+        for directory in upper.iter().chain(lower.iter().filter(|_| is_hidden)) {
             names.extend(sys::list(directory.as_fd())?.into_iter().map(|(name, _)| name));
         }
         let [upper, lower] = [&upper, &lower].map(|directory| directory.as_ref().map(AsFd::as_fd));
-        names.iter().try_for_each(|name| self.entry(node, name, upper, lower, shown))
+        names.iter().try_for_each(|name| self.entry(node, name, upper, lower, is_hidden))
     }
 
     fn entry(
@@ -180,7 +169,7 @@ impl ChangeReader<'_> {
         name: &CStr,
         upper: Option<BorrowedFd<'_>>,
         lower: Option<BorrowedFd<'_>>,
-        shown: Lower,
+        is_hidden: bool,
     ) -> sys::Result<()> {
         // Trash of a `calve` that the command ran is no work of the command's. Templates and spares are, and cannot be applied.
         if is_passing(name.to_bytes()) {
@@ -202,13 +191,10 @@ impl ChangeReader<'_> {
         } else {
             self.add(node.path_of(name), before.as_ref(), after.as_ref(), true);
         }
-        let layers = match [&before, &after].map(|stat| stat.as_ref().is_some_and(sys::is_directory)) {
-            [true, true] => Layers::Both,
-            [true, false] => Layers::Lower,
-            [false, true] => Layers::Upper,
-            [false, false] => return Ok(()),
-        };
-        self.next.push((Node::child(node, name), layers, shown));
+        let layers = [&before, &after].map(|stat| stat.as_ref().is_some_and(sys::is_directory));
+        if layers.contains(&true) {
+            self.next.push((Node::child(node, name), layers, is_hidden));
+        }
         Ok(())
     }
 
