@@ -434,17 +434,12 @@ impl ApplyRequest<'_> {
             false => (sys::open_at(&stage.old, c".", DIRECTORY).map_err(FailureReason::System)?, &hidden_name),
         };
         let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
-        let moved = match (one.has_new, one.old.is_some(), way) {
-            (true, true, _) => {
-                with_writable([here, hidden], || sys::rename_exchange(hidden.0, hidden.1, here.0, here.1))
-            }
-            (true, false, Way::There) | (false, _, Way::Back) => {
-                with_writable([hidden, here], || sys::rename_no_replace(hidden.0, hidden.1, here.0, here.1))
-            }
-            (true, false, Way::Back) | (false, _, Way::There) => {
-                with_writable([here, hidden], || sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1))
-            }
-        };
+        let comes_in = one.has_new == (way == Way::There);
+        let moved = with_writable([here, hidden], || match one.has_new && one.old.is_some() {
+            true => sys::rename_exchange(hidden.0, hidden.1, here.0, here.1),
+            false if comes_in => sys::rename_no_replace(hidden.0, hidden.1, here.0, here.1),
+            false => sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1),
+        });
         moved.map_err(|errno| match errno {
             Errno::EXIST | Errno::NOENT if way == Way::There => FailureReason::Changed,
             errno => FailureReason::System(errno),
