@@ -20,13 +20,7 @@ pub struct VolumePlan<'a> {
     volumes: &'a Volumes,
     volume: Volume,
     lock: OwnedFd,
-    goal: Goal,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Goal {
-    Attached,
-    Detached,
+    attaches: bool,
 }
 
 impl Volumes {
@@ -75,7 +69,7 @@ impl Volumes {
             let options = ["-d", "-o", &user, "-g", &group, "-m", &mode].map(AsRef::as_ref);
             commands.push(RootCommand::new(Program::Install, options.into_iter().chain([at]))?);
         }
-        Ok(VolumePlan { commands, volumes: self, volume, lock, goal: Goal::Attached })
+        Ok(VolumePlan { commands, volumes: self, volume, lock, attaches: true })
     }
 
     /// Returns what it takes to have a volume unmounted.
@@ -89,7 +83,7 @@ impl Volumes {
         } else {
             released(&volume)?;
         }
-        Ok(VolumePlan { commands, volumes: self, volume, lock, goal: Goal::Detached })
+        Ok(VolumePlan { commands, volumes: self, volume, lock, attaches: false })
     }
 }
 
@@ -101,10 +95,10 @@ impl VolumePlan<'_> {
                 self.run(command, way).map_err(|error| self.explain(error))?;
             }
         }
-        match self.goal {
-            Goal::Detached => released(&self.volume)?,
-            Goal::Attached if !self.volume.record.is_handed_over => self.volumes.hand_over(&self.volume)?,
-            Goal::Attached => {}
+        if !self.attaches {
+            released(&self.volume)?;
+        } else if !self.volume.record.is_handed_over {
+            self.volumes.hand_over(&self.volume)?;
         }
         self.volumes.look(self.volumes.find(&self.volume.name)?)
     }
@@ -126,14 +120,14 @@ impl VolumePlan<'_> {
     /// Finds out what the words of another program mean.
     fn explain(&self, error: Error) -> Error {
         let Error::Failed { said, .. } = &error else { return error };
-        if self.goal == Goal::Detached && said.contains("busy") {
+        if !self.attaches && said.contains("busy") {
             let name = self.volume.name.clone();
             return match self.volume.mount_below() {
                 Ok(Some(path)) => Error::MountBelow { name, path },
                 _ => Error::Busy { name, processes: users_of(&self.volume.mount_point) },
             };
         }
-        if self.goal == Goal::Attached && !has_btrfs() { Error::Kernel(KernelFeature::Btrfs) } else { error }
+        if self.attaches && !has_btrfs() { Error::Kernel(KernelFeature::Btrfs) } else { error }
     }
 }
 
