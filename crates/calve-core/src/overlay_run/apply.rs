@@ -189,8 +189,8 @@ impl ApplyRequest<'_> {
         let path = self.tree.join(path);
         let Some((left, errno)) = left else {
             return Err(match why {
-                FailureReason::Changed => PrivateError::ChangedMeanwhile(path),
-                FailureReason::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
+                None => PrivateError::ChangedMeanwhile(path),
+                Some(errno) => PrivateError::NotApplied { path, source: errno.into() },
             }
             .into());
         };
@@ -366,7 +366,7 @@ impl ApplyRequest<'_> {
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
         let order: Vec<_> = new.into_iter().chain(gone).collect();
         let (mut done, mut seals) = (0, Vec::new());
-        let mut make = || -> Result<(), (PathBuf, FailureReason)> {
+        let mut make = || -> Result<(), (PathBuf, Obstacle)> {
             for (number, one) in &order {
                 let stage = &stages[one.place];
                 let moved = self.move_entry(stage, *number, one, Way::There);
@@ -375,10 +375,10 @@ impl ApplyRequest<'_> {
                 checked.map_err(|why| (one.path.clone(), why))?;
             }
             // Before the directories above them are closed.
-            self.set_times(timed).map_err(|(path, errno)| (path, FailureReason::System(errno)))?;
+            self.set_times(timed).map_err(|(path, errno)| (path, Some(errno)))?;
             // The deepest first: the others may be closed then.
             for path in sealed.iter().rev() {
-                let seal = self.seal(path).map_err(|errno| (path.clone(), FailureReason::System(errno)))?;
+                let seal = self.seal(path).map_err(|errno| (path.clone(), Some(errno)))?;
                 seals.push((path.clone(), seal));
             }
             Ok(())
@@ -392,7 +392,7 @@ impl ApplyRequest<'_> {
         }
         for (number, one) in order[..done].iter().rev() {
             if let Err(why) = self.move_entry(&stages[one.place], *number, one, Way::Back) {
-                left = Some((one.path.clone(), why.errno()));
+                left = Some((one.path.clone(), why.unwrap_or(Errno::BUSY)));
             }
         }
         Err(ApplyFailure { path, why, left })
@@ -425,13 +425,13 @@ impl ApplyRequest<'_> {
         seal.set_times().map_err(|errno| self.no_times(&root, errno))
     }
 
-    fn move_entry(&self, stage: &Stage<'_>, number: usize, one: &Move, way: Way) -> Result<(), FailureReason> {
+    fn move_entry(&self, stage: &Stage<'_>, number: usize, one: &Move, way: Way) -> Result<(), Obstacle> {
         let Some((directory, name)) = above(&one.path) else { return Ok(()) };
-        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(FailureReason::System)?;
+        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(Some)?;
         let hidden_name = CString::new(number.to_string()).unwrap_or_default();
         let (hidden, hidden_name) = match one.has_new {
-            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(FailureReason::System)?, &name),
-            false => (sys::open_at(&stage.old, c".", DIRECTORY).map_err(FailureReason::System)?, &hidden_name),
+            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(Some)?, &name),
+            false => (sys::open_at(&stage.old, c".", DIRECTORY).map_err(Some)?, &hidden_name),
         };
         let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
         let comes_in = one.has_new == (way == Way::There);
@@ -441,27 +441,23 @@ impl ApplyRequest<'_> {
             false => sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1),
         });
         moved.map_err(|errno| match errno {
-            Errno::EXIST | Errno::NOENT if way == Way::There => FailureReason::Changed,
-            errno => FailureReason::System(errno),
+            Errno::EXIST | Errno::NOENT if way == Way::There => None,
+            errno => Some(errno),
         })
     }
 
     /// Checks that the entry that was moved out is the one that was checked.
-    fn check_moved(&self, stage: &Stage<'_>, number: usize, one: &Move) -> Result<(), FailureReason> {
+    fn check_moved(&self, stage: &Stage<'_>, number: usize, one: &Move) -> Result<(), Obstacle> {
         let Some(old) = &one.old else { return Ok(()) };
         let moved = match one.has_new {
             true => entry(stage.new.as_fd(), &one.path),
             false => entry(stage.old.as_fd(), Path::new(&number.to_string())),
         };
-        let moved = moved.map_err(FailureReason::System)?;
+        let moved = moved.map_err(Some)?;
         let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         let is_one = identity(&moved) == identity(old) && moved.st_mode == old.st_mode;
         // XFS gives a directory a new time for the new `..`.
-        if is_one && (sys::is_directory(old) || version(&moved) == version(old)) {
-            Ok(())
-        } else {
-            Err(FailureReason::Changed)
-        }
+        if is_one && (sys::is_directory(old) || version(&moved) == version(old)) { Ok(()) } else { Err(None) }
     }
 
     /// Gives a directory of the tree the owner, mode and extended attributes that it got. Returns what it had.
@@ -509,23 +505,12 @@ enum Way {
     Back,
 }
 
-enum FailureReason {
-    Changed,
-    System(Errno),
-}
-
-impl FailureReason {
-    fn errno(&self) -> Errno {
-        match self {
-            Self::Changed => Errno::BUSY,
-            Self::System(errno) => *errno,
-        }
-    }
-}
+/// Why an entry is not moved: an error, or another process has changed it.
+type Obstacle = Option<Errno>;
 
 struct ApplyFailure {
     path: PathBuf,
-    why: FailureReason,
+    why: Obstacle,
     /// The entry that could not be taken back, and the reason.
     left: Option<(PathBuf, Errno)>,
 }
