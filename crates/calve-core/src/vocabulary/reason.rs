@@ -5,7 +5,7 @@ use std::fmt;
 use strum::{Display, IntoStaticStr, VariantNames};
 
 /// Which warning it is. Its code is its name in snake case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum WarningCode {
     /// macOS: the flags of a file could not be set.
@@ -51,11 +51,6 @@ pub enum WarningCode {
 impl WarningCode {
     /// The codes of all warnings, in alphabetical order.
     pub const CODES: &[&str] = Self::VARIANTS;
-
-    /// Returns the stable word for programs, as in receipts.
-    pub fn code(self) -> &'static str {
-        self.into()
-    }
 
     /// Returns whether a clone lacks something of its source.
     pub fn is_loss(self) -> bool {
