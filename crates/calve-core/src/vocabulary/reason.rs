@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use strum::{Display, IntoStaticStr, VariantNames};
+use strum::{Display, VariantNames};
 
 /// Which warning it is. Its code is its name in snake case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantNames)]
@@ -59,14 +59,8 @@ impl WarningCode {
     }
 }
 
-impl fmt::Display for LeftReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
-    }
-}
-
 /// Why a file shares nothing after the fact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display)]
 pub enum LeftReason {
     #[strum(serialize = "on a file system that cannot share blocks after the fact")]
     FileSystem,
@@ -91,17 +85,8 @@ pub enum LeftReason {
     #[strum(serialize = "refused by the file system")]
     Refused,
     /// It could not be read, or changed meanwhile.
+    #[strum(transparent)]
     Skipped(SkipReason),
-}
-
-impl LeftReason {
-    /// Returns the reason in a few words, as in receipts.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Skipped(reason) => reason.text(),
-            own => own.into(),
-        }
-    }
 }
 
 /// Why an entry was left out, or could not be looked at.

@@ -108,7 +108,7 @@ impl Finder<'_> {
             files,
             first_path: path(first),
         }));
-        report.left_alone.sort_unstable_by_key(|left| left.reason.text());
+        report.left_alone.sort_by_cached_key(|left| left.reason.to_string());
         report
     }
 }
