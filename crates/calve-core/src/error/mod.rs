@@ -21,10 +21,9 @@ pub use template::TemplateError;
 pub enum Error {
     #[error("{operation} `{}`: {source}", ShownPath(.path))]
     Io { operation: Operation, path: PathBuf, source: io::Error },
-    /// The destination is there already, and replacing was not asked for.
+    /// Replacing was not asked for.
     #[error("`{}` already exists", ShownPath(.0))]
     DestinationExists(PathBuf),
-    /// An empty directory is at the destination, and cannot be removed to make room.
     #[error("cannot replace the empty directory `{}`: {reason}", ShownPath(.path))]
     NotReplaceable { path: PathBuf, reason: &'static str },
     #[error("`{}` does not exist", ShownPath(.0))]
@@ -34,10 +33,9 @@ pub enum Error {
     ParentMissing(PathBuf),
     #[error("`{}` and `{}` are the same", ShownPath(.src), ShownPath(.dst))]
     Same { src: PathBuf, dst: PathBuf },
-    /// The destination lies inside the source: the clone would contain itself.
+    /// The clone would contain itself.
     #[error("the destination `{}` is inside the source `{}`", ShownPath(.dst), ShownPath(.src))]
     DestinationInsideSource { src: PathBuf, dst: PathBuf },
-    /// The source lies inside the destination that should be replaced.
     #[error("the source `{}` is inside the destination `{}`", ShownPath(.src), ShownPath(.dst))]
     SourceInsideDestination { src: PathBuf, dst: PathBuf },
     /// A socket or another kind of file of which no copy can exist.
@@ -67,7 +65,6 @@ pub enum Error {
     /// The clone differs from its source (asked for with verification).
     #[error("the clone differs from `{}`: {first} ({count} differences)", ShownPath(.path))]
     VerifyFailed { path: PathBuf, count: usize, first: String },
-    /// The file system cannot let files share blocks after the fact.
     #[error("files on `{}` ({file_system}) cannot share their contents", ShownPath(.path))]
     NoDedupe { path: PathBuf, file_system: String },
     #[error("the pattern `{}` is not valid: {reason}", ShownPath(.pattern))]

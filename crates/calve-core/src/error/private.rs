@@ -10,7 +10,6 @@ use crate::vocabulary::remedy::Remedy;
 /// Why a command does not run in a private copy of a directory. It has not been started.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
-    /// Something is mounted in the directory, which an overlay would hide.
     #[error("something is mounted at `{}`, which the command would not see", ShownPath(.0))]
     MountBelow(PathBuf),
     #[error("the changes would be kept in the directory itself, in `{}`", ShownPath(.0))]
@@ -28,7 +27,6 @@ pub enum PrivateError {
     /// A process that the command left behind has changed the copy since its changes were listed. Nothing was made in the directory.
     #[error("the copy of `{}` has changed since the changes were listed; nothing was applied", ShownPath(.0))]
     ChangedSinceShown(PathBuf),
-    /// The directory does not take the changes. Nothing was made there.
     #[error("cannot apply the change of `{}`: {source}; nothing was applied", ShownPath(.path))]
     NotApplied { path: PathBuf, source: io::Error },
     /// The directory took some of the changes, and could not be put back. `kept` has the entries that were moved out, and those not yet moved in.

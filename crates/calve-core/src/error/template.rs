@@ -10,7 +10,6 @@ use crate::vocabulary::remedy::Remedy;
 pub enum TemplateError {
     #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", ShownPath(.name))]
     BadName { name: String, longest: usize },
-    /// There is no directory to keep templates in, for this reason.
     #[error("no directory for templates: {0}")]
     NoHome(&'static str),
     #[error("there is no template `{0}`")]
@@ -32,7 +31,6 @@ pub enum TemplateError {
     /// The path is the first entry that was found to be changed.
     #[error("the template `{name}` was changed after it was made: `{}`", ShownPath(.path))]
     Changed { name: String, path: PathBuf },
-    /// Its record or its manifest cannot be used.
     #[error("the template `{name}` is damaged: `{}` {what}", ShownPath(.path))]
     Damaged { name: String, path: PathBuf, what: &'static str },
     /// It has something that does not travel to other machines. The path is the first entry in the way.
