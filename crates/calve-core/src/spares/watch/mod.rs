@@ -235,10 +235,9 @@ impl WatchedSource {
                     (options.notify)(WatchNote::Knows { spare: &id });
                     self.bases.insert(id, base);
                 }
-                Ok(None) => {}
                 Err(CheckFailure::Error(Error::Interrupted)) => return Err(Error::Interrupted),
                 // The claim finds out.
-                Err(_) => {}
+                Ok(None) | Err(_) => {}
             }
         }
         Ok(())
