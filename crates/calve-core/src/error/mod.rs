@@ -96,10 +96,11 @@ pub enum Error {
 }
 
 /// The strategy that the caller insisted on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StatedRequirement {
-    /// A property of the clone.
+    #[error("the requirement `{0}` cannot be met here")]
     Property(Requirement),
+    #[error("the strategy `{0}` cannot be used here")]
     Strategy(crate::vocabulary::strategy::Strategy),
 }
 
@@ -244,18 +245,9 @@ fn ends_in_no_name(path: &Path) -> bool {
 }
 
 fn required(requirement: &StatedRequirement, refused: &[Refusal], detail: &Option<String>) -> String {
-    let mut text = match requirement {
-        StatedRequirement::Property(property) => format!("the requirement `{property}` cannot be met here"),
-        StatedRequirement::Strategy(strategy) => format!("the strategy `{strategy}` cannot be used here"),
-    };
-    if let Some(detail) = detail {
-        text.push_str(": ");
-        text.push_str(detail);
-    }
-    for refusal in refused {
-        text.push_str(&format!("\n  {}: {}", refusal.strategy, refusal.reason));
-    }
-    text
+    let detail = detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    let refused = refused.iter().map(|refusal| format!("\n  {}: {}", refusal.strategy, refusal.reason));
+    format!("{requirement}{detail}{}", refused.collect::<String>())
 }
 
 /// A path as it may be printed: control characters and undecodable bytes escaped, so that a hostile name cannot
