@@ -22,10 +22,8 @@ use crate::tree::walk::reason;
 /// The result of [`Templates::verify`].
 #[derive(Debug)]
 pub struct Verification {
-    /// The template.
+    /// The template, with the number of entries that it should have.
     pub template: Template,
-    /// How many entries it should have.
-    pub entries: u64,
     /// The differences from the manifest, by path.
     pub differences: Vec<Difference>,
 }
@@ -105,7 +103,7 @@ impl Templates {
             let latest = found.latest.map_or(moment, |latest| latest.max(moment));
             self.freeze_again(&template, latest)?;
         }
-        Ok(Verification { entries: template.entries, template, differences })
+        Ok(Verification { template, differences })
     }
 
     /// Writes down that nothing has changed until `moment`, as was found by reading everything.

@@ -138,14 +138,14 @@ fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -
         output::json(&TemplateVerifyReceipt {
             name: &verification.template.name,
             key: &verification.template.key,
-            entries: verification.entries,
+            entries: verification.template.entries,
             differences: &verification.differences,
             elapsed_ms: elapsed.into(),
         })?;
     } else {
         output::result(&verification.differences.iter().map(difference_line).collect::<String>())?;
     }
-    let number = entries(verification.entries);
+    let number = entries(verification.template.entries);
     if verification.differences.is_empty() {
         output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
         return Ok(());
