@@ -13,6 +13,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::set::SpareOrigin;
+use crate::claim::hand_over::fitness;
 use crate::claim::record::{self, Writers};
 use crate::claim::store::{Set, SpareDirectory, new_spare_name};
 use crate::clone::stage::StagedTree;
@@ -171,11 +172,8 @@ pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion) -> 
     let mut removed = 0;
     for found in set.spares()? {
         let Some(_lock) = found.lock()? else { continue };
-        let fit = match (found.head()?, source) {
-            (Some(head), Some(source)) => crate::claim::hand_over::fitness(&head, source).is_ok(),
-            _ => false,
-        };
-        if !fit {
+        let pair = found.head()?.zip(source);
+        if pair.is_none_or(|(head, source)| fitness(&head, source).is_err()) {
             delete(found.parent.as_fd(), &found.name, found.path(), deletion)?;
             removed += 1;
         }
