@@ -83,15 +83,13 @@ struct Stage<'p> {
 }
 
 impl ApplyRequest<'_> {
-    /// Makes the changes in the tree, or none of them. Each comes with whether more than times differs. What takes long is done before the first
-    /// entry is moved.
-    pub(super) fn apply(&self, changes: &[(Change, bool)]) -> Result<(), Error> {
-        let is_of_times = |change: &Change| [change.before, change.after] == [Some(EntryKind::Directory); 2];
+    /// Makes the changes in the tree, or none of them. What takes long is done before the first entry is moved.
+    pub(super) fn apply(&self, changes: &[Change]) -> Result<(), Error> {
+        let is_directory = |change: &Change| [change.before, change.after] == [Some(EntryKind::Directory); 2];
         let (timed, changes): (Vec<_>, Vec<_>) =
-            changes.iter().cloned().partition(|(change, is_different)| !is_different && is_of_times(change));
-        let changes: Vec<_> = changes.into_iter().map(|(change, _)| change).collect();
+            changes.iter().cloned().partition(|change| !change.is_different && is_directory(change));
         let mut plan = self.plan(&changes)?;
-        let timed = std::mem::take(&mut plan.timed).into_iter().chain(timed.into_iter().map(|(change, _)| change.path));
+        let timed = std::mem::take(&mut plan.timed).into_iter().chain(timed.into_iter().map(|change| change.path));
         let mut tree = Directories::new(self.lower);
         plan.timed = timed.filter(|path| tree.entry(path).is_ok_and(|stat| !self.is_new(&stat))).collect();
         if changes.is_empty() {

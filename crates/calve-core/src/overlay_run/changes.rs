@@ -36,6 +36,9 @@ pub struct Change {
     pub before: Option<EntryKind>,
     /// The entry now. Null if it is deleted.
     pub after: Option<EntryKind>,
+    /// More than times differs.
+    #[serde(skip)]
+    pub(super) is_different: bool,
 }
 
 /// A regular file or a symlink, as it is in one of the two trees.
@@ -81,13 +84,13 @@ pub(super) enum ListingScope {
     All,
 }
 
-/// Lists what a command has changed in the tree `path`, in the order of the paths, each with whether more than times differs.
+/// Lists what a command has changed in the tree `path`, in the order of the paths.
 pub(super) fn changes(
     upper: &Layer<'_>,
     lower: BorrowedFd<'_>,
     path: &Path,
     listed: ListingScope,
-) -> Result<Vec<(Change, bool)>, Error> {
+) -> Result<Vec<Change>, Error> {
     let Layer { directory: upper, began, closed } = *upper;
     let mut reading = ChangeReader {
         upper,
@@ -109,7 +112,7 @@ pub(super) fn changes(
     while let Some((node, layers, is_hidden)) = reading.next.pop() {
         reading.directory(&node, layers, is_hidden).map_err(failed(path.join(node.path())))?;
     }
-    reading.found.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
+    reading.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(reading.found)
 }
 
@@ -141,7 +144,7 @@ struct ChangeReader<'a> {
     listed: ListingScope,
     /// The attribute of a directory that hides the one below it.
     opaque: &'static CStr,
-    found: Vec<(Change, bool)>,
+    found: Vec<Change>,
     /// Directories with the layers that they are in, the lower and the upper one, and whether the lower one is hidden: then the directory, or one
     /// above it, was made again. The kernel marks only the topmost of them.
     next: Vec<(Arc<Node>, [bool; 2], bool)>,
@@ -202,7 +205,7 @@ impl ChangeReader<'_> {
         let [before, after] = [before, after].map(|stat| stat.map(|stat| EntryKind::from(sys::kind(stat))));
         // A whiteout of an entry that never existed is left by a file that came and went.
         if before.is_some() || after.is_some() {
-            self.found.push((Change { path, before, after }, is_different));
+            self.found.push(Change { path, before, after, is_different });
         }
     }
 }
