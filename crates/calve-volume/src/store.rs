@@ -111,9 +111,7 @@ impl Volumes {
         make_directory(&self.directory)?;
         self.check_own()?;
         let path = self.directory.join(".lock");
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(true).create(true).mode(0o600).custom_flags(no_follow());
-        let file = options.open(&path).io("open", &path)?;
+        let file = own_file().read(true).write(true).create(true).open(&path).io("open", &path)?;
         flock(&file, FlockOperation::LockExclusive).io("lock", &path)?;
         for name in [NEW, REMOVED] {
             self.clear_away(name)?;
@@ -191,9 +189,7 @@ impl Volumes {
         make_directory(staged)?;
         make_directory(&staged.join(TREE))?;
         let image = staged.join(IMAGE);
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let file = options.open(&image).io("create", &image)?;
+        let file = own_file().write(true).create_new(true).open(&image).io("create", &image)?;
         self.set_size(file.file(), &image, record, bytes)?;
         let mut command = Command::new(mkfs);
         command
@@ -357,9 +353,7 @@ impl Volume {
     /// Opens the image, if it is the one that was made for this volume.
     pub(crate) fn open(&self, writable: bool) -> Result<OpenImage> {
         let unusable = |problem| Error::Unusable { name: self.name.clone(), problem };
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(writable).custom_flags(no_follow());
-        let file = match options.open(&self.image) {
+        let file = match own_file().read(true).write(writable).open(&self.image) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(unusable(Problem::ImageMissing)),
             Err(error) if is_link(&self.image) || error.kind() == ErrorKind::IsADirectory => {
                 return Err(unusable(Problem::ImageNotAFile));
@@ -485,7 +479,7 @@ fn make_directory(directory: &Path) -> Result<()> {
 }
 
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
-    let file = if_found(fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path));
+    let file = if_found(own_file().read(true).open(path));
     let Some(file) = file.io("read", path)? else { return Ok(None) };
     own(path, &file.metadata().io("look at", path)?)?;
     let mut text = Vec::new();
@@ -503,9 +497,7 @@ fn write_record(directory: &Path, record: &Record) -> Result<()> {
     let path = directory.join(RECORD);
     let text = serde_json::to_vec(record).io("write", &path)?;
     let next = directory.join(NEXT_RECORD);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_follow());
-    let mut file = options.open(&next).io("create", &next)?;
+    let mut file = own_file().write(true).create(true).truncate(true).open(&next).io("create", &next)?;
     let written = file.write_all(&text).and_then(|()| file.sync_all());
     written.io("write", &next)?;
     #[expect(clippy::disallowed_methods, reason = "the record is to be replaced")]
@@ -536,6 +528,9 @@ fn new_uuid() -> Result<String> {
     Ok(uuid.trim().to_owned())
 }
 
-fn no_follow() -> i32 {
-    (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed()
+/// Returns options by which no link is followed, and only this user may read a new file.
+fn own_file() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed());
+    options
 }
