@@ -118,7 +118,8 @@ fn needed(schema: &Value) -> Vec<(String, Value)> {
 /// The values that options of the packages can have. An overlay is a mount, which nobody would own.
 fn options() -> [(&'static str, &'static str, &'static str, Vec<String>); 2] {
     let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
-    let requirements = Requirement::ALL.map(|requirement| requirement.name().to_owned());
+    let requirements =
+        [Requirement::Instant, Requirement::Cow, Requirement::Stable].map(|requirement| requirement.to_string());
     [
         ("STRATEGIES", "Strategy", "A way to clone.", strategies.map(|strategy| strategy.name().to_owned()).collect()),
         ("REQUIREMENTS", "Requirement", "A property without which no clone is made.", requirements.into()),

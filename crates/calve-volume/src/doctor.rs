@@ -35,7 +35,7 @@ impl Volumes {
         }
         if let Some(mount) = volume.mount()?.filter(|_| listed.is_attached) {
             let missing: Vec<_> = volume.options().into_iter().filter(|option| !mount.has(option)).collect();
-            problems.extend(Some(Problem::Options(missing)).filter(|problem| *problem != Problem::Options(Vec::new())));
+            problems.extend((!missing.is_empty()).then_some(Problem::Options(missing)));
             problems.extend(mount.has("ro").then_some(Problem::ReadOnly));
             problems.extend((!volume.is_handed_over()?).then_some(Problem::NotHandedOver));
             problems.extend(device_errors(&volume.mount_point).filter(|count| *count > 0).map(Problem::DeviceErrors));

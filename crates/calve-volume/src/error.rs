@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
 
-use crate::operation::Operation;
 use crate::problem::Problem;
 use crate::remedy::{KernelFeature, Program, Remedy};
 
@@ -15,7 +14,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
-    Io { operation: Operation, path: PathBuf, source: io::Error },
+    Io { operation: &'static str, path: PathBuf, source: io::Error },
     #[error("`{}` cannot be the name of a volume", ShownPath(.0))]
     BadName(String),
     #[error("there is a volume `{0}` already")]
@@ -63,12 +62,12 @@ pub enum Error {
 }
 
 pub(crate) trait IoContext<T> {
-    fn io(self, operation: Operation, path: impl AsRef<Path>) -> Result<T>;
+    fn io(self, operation: &'static str, path: impl AsRef<Path>) -> Result<T>;
 }
 
 impl<T, E: Into<io::Error>> IoContext<T> for std::result::Result<T, E> {
-    fn io(self, operation: Operation, path: impl AsRef<Path>) -> Result<T> {
-        self.map_err(|error| Error::io(operation, path, error))
+    fn io(self, operation: &'static str, path: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|error| Error::Io { operation, path: path.as_ref().into(), source: error.into() })
     }
 }
 
@@ -77,10 +76,6 @@ fn by(processes: &[String]) -> String {
 }
 
 impl Error {
-    pub(crate) fn io(operation: Operation, path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
-        Self::Io { operation, path: path.as_ref().into(), source: source.into() }
-    }
-
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::BadName(_) => Remedy::CorrectName,

@@ -7,7 +7,6 @@
 mod doctor;
 mod error;
 mod mounted;
-mod operation;
 mod plan;
 mod problem;
 mod programs;
@@ -16,7 +15,6 @@ mod store;
 mod superblock;
 
 pub use error::Error;
-pub use operation::Operation;
 pub use plan::VolumePlan;
 pub use problem::Problem;
 pub use programs::{RootCommand, WayToRoot, is_possible};

@@ -12,7 +12,6 @@ use calve_core::internal::unescape;
 use fs_err as fs;
 
 use crate::error::{Error, IoContext as _, Result};
-use crate::operation::Operation;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
@@ -38,8 +37,8 @@ pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     let wanted = identity(image);
     let block = Path::new("/sys/block");
     let mut loops = Vec::new();
-    for entry in fs::read_dir(block).io(Operation::List, block)? {
-        let name = entry.io(Operation::List, block)?.file_name();
+    for entry in fs::read_dir(block).io("list", block)? {
+        let name = entry.io("list", block)?.file_name();
         if !name.as_bytes().starts_with(b"loop") {
             continue;
         }
@@ -88,7 +87,7 @@ pub(crate) fn unused(name: &str, image: &Path) -> Result<Vec<PathBuf>> {
 
 pub(crate) fn mounts() -> Result<Vec<Mount>> {
     let path = Path::new("/proc/self/mountinfo");
-    let table = fs::read(path).io(Operation::Read, path)?;
+    let table = fs::read(path).io("read", path)?;
     Ok(table.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 

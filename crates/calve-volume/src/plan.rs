@@ -5,12 +5,10 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use fs_err as fs;
-
 use crate::error::{Error, Result};
 use crate::mounted::{loops_of, unused, users_of};
 use crate::problem::Problem;
-use crate::programs::{RootCommand, WayToRoot};
+use crate::programs::{RootCommand, WayToRoot, has_btrfs};
 use crate::remedy::{KernelFeature, Program};
 use crate::store::{Volume, VolumeState, Volumes, clone, mount_point};
 
@@ -22,13 +20,7 @@ pub struct VolumePlan<'a> {
     volumes: &'a Volumes,
     volume: Volume,
     lock: OwnedFd,
-    goal: Goal,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Goal {
-    Attached,
-    Detached,
+    attaches: bool,
 }
 
 impl Volumes {
@@ -77,7 +69,7 @@ impl Volumes {
             let options = ["-d", "-o", &user, "-g", &group, "-m", &mode].map(AsRef::as_ref);
             commands.push(RootCommand::new(Program::Install, options.into_iter().chain([at]))?);
         }
-        Ok(VolumePlan { commands, volumes: self, volume, lock, goal: Goal::Attached })
+        Ok(VolumePlan { commands, volumes: self, volume, lock, attaches: true })
     }
 
     /// Returns what it takes to have a volume unmounted.
@@ -91,7 +83,7 @@ impl Volumes {
         } else {
             released(&volume)?;
         }
-        Ok(VolumePlan { commands, volumes: self, volume, lock, goal: Goal::Detached })
+        Ok(VolumePlan { commands, volumes: self, volume, lock, attaches: false })
     }
 }
 
@@ -103,10 +95,10 @@ impl VolumePlan<'_> {
                 self.run(command, way).map_err(|error| self.explain(error))?;
             }
         }
-        match self.goal {
-            Goal::Detached => released(&self.volume)?,
-            Goal::Attached if !self.volume.record.is_handed_over => self.volumes.hand_over(&self.volume)?,
-            Goal::Attached => {}
+        if !self.attaches {
+            released(&self.volume)?;
+        } else if !self.volume.record.is_handed_over {
+            self.volumes.hand_over(&self.volume)?;
         }
         self.volumes.look(self.volumes.find(&self.volume.name)?)
     }
@@ -114,27 +106,28 @@ impl VolumePlan<'_> {
     /// Runs a command, again while another process takes the loop device. mount(8) looks for a free loop device and claims it in two steps,
     /// and fails if another process was faster.
     fn run(&self, command: &RootCommand, way: WayToRoot) -> Result<()> {
-        for _ in 0..20 {
+        let mut more_tries = 0..20;
+        loop {
             match command.run(way, clone(&self.lock, &self.volume.image)?) {
-                Err(Error::Failed { said, .. }) if said.contains("loop device") => sleep(Duration::from_millis(50)),
+                Err(Error::Failed { said, .. }) if said.contains("loop device") && more_tries.next().is_some() => {
+                    sleep(Duration::from_millis(50));
+                }
                 ran => return ran,
             }
         }
-        command.run(way, clone(&self.lock, &self.volume.image)?)
     }
 
     /// Finds out what the words of another program mean.
     fn explain(&self, error: Error) -> Error {
         let Error::Failed { said, .. } = &error else { return error };
-        if self.goal == Goal::Detached && said.contains("busy") {
+        if !self.attaches && said.contains("busy") {
             let name = self.volume.name.clone();
             return match self.volume.mount_below() {
                 Ok(Some(path)) => Error::MountBelow { name, path },
                 _ => Error::Busy { name, processes: users_of(&self.volume.mount_point) },
             };
         }
-        let has_btrfs = fs::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
-        if self.goal == Goal::Attached && !has_btrfs { Error::Kernel(KernelFeature::Btrfs) } else { error }
+        if self.attaches && !has_btrfs() { Error::Kernel(KernelFeature::Btrfs) } else { error }
     }
 }
 

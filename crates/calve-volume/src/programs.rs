@@ -63,8 +63,11 @@ impl Program {
 
 /// Returns whether this machine has what volumes need, by the checks that work without root.
 pub fn is_possible() -> bool {
-    let has_btrfs = fs_err::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
-    has_btrfs && Path::new("/dev/loop-control").exists() && Program::Mkfs.find().is_ok()
+    has_btrfs() && Path::new("/dev/loop-control").exists() && Program::Mkfs.find().is_ok()
+}
+
+pub(crate) fn has_btrfs() -> bool {
+    fs_err::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,19 +83,11 @@ impl RootCommand {
 
     /// Runs it to its end. It keeps the lock until then, also when this process is killed.
     pub(crate) fn run(&self, way: WayToRoot, lock: OwnedFd) -> Result<()> {
-        let mut command = match way {
-            WayToRoot::IsRoot => Command::new(&self.program),
-            WayToRoot::Sudo | WayToRoot::Pkexec => {
-                let mut command = Command::new(way.program().find()?);
-                command.arg(&self.program);
-                command
-            }
-        };
-        run_to_end(command.args(&self.arguments).stdin(lock)).map_err(|(code, said)| {
-            match way.has_refused(code, &said, &self.program) {
-                true => Error::NotPermitted { program: way.program(), said },
-                false => Error::Failed { command: self.to_string(), said },
-            }
+        let mut command = Command::new(way.program().find()?);
+        let ran = run_to_end(command.arg(&self.program).args(&self.arguments).stdin(lock));
+        ran.map_err(|(code, said)| match way.has_refused(code, &said, &self.program) {
+            true => Error::NotPermitted { program: way.program(), said },
+            false => Error::Failed { command: self.to_string(), said },
         })
     }
 

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, IoContext as _, Result};
 use crate::mounted::{Mount, identity, loops_of, mounts, unused};
-use crate::operation::Operation;
 use crate::problem::Problem;
 use crate::programs::run_to_end;
 use crate::remedy::Program;
@@ -108,14 +107,12 @@ impl Volumes {
     /// every program that is given it.
     pub(crate) fn lock(&self) -> Result<OwnedFd> {
         let home = self.directory.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(home).io(Operation::Create, home)?;
+        fs::create_dir_all(home).io("create", home)?;
         make_directory(&self.directory)?;
         self.check_own()?;
         let path = self.directory.join(".lock");
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(true).create(true).mode(0o600).custom_flags(no_follow());
-        let file = options.open(&path).io(Operation::Open, &path)?;
-        flock(&file, FlockOperation::LockExclusive).io(Operation::Lock, &path)?;
+        let file = own_file().read(true).write(true).create(true).open(&path).io("open", &path)?;
+        flock(&file, FlockOperation::LockExclusive).io("lock", &path)?;
         for name in [NEW, REMOVED] {
             self.clear_away(name)?;
         }
@@ -127,7 +124,7 @@ impl Volumes {
     fn check_own(&self) -> Result<()> {
         let home = self.directory.parent().filter(|_| rustix::process::geteuid().is_root());
         for directory in [home, Some(&*self.directory)].into_iter().flatten() {
-            if let Some(found) = if_found(fs::metadata(directory)).io(Operation::Stat, directory)? {
+            if let Some(found) = if_found(fs::metadata(directory)).io("look at", directory)? {
                 own(directory, &found)?;
             }
         }
@@ -138,10 +135,10 @@ impl Volumes {
         let directory = self.directory.join(name);
         for file in [IMAGE, RECORD, NEXT_RECORD] {
             let file = directory.join(file);
-            if_found(fs::remove_file(&file)).io(Operation::Delete, &file)?;
+            if_found(fs::remove_file(&file)).io("delete", &file)?;
         }
         for directory in [&directory.join(TREE), &directory] {
-            if_found(fs::remove_dir(directory)).io(Operation::Delete, directory)?;
+            if_found(fs::remove_dir(directory)).io("delete", directory)?;
         }
         Ok(())
     }
@@ -162,7 +159,7 @@ impl Volumes {
         self.demand(bytes)?;
         let owner = match &new.at {
             Some(at) => mount_point(at)?,
-            None => fs::metadata(&self.directory).io(Operation::Stat, &self.directory)?,
+            None => fs::metadata(&self.directory).io("look at", &self.directory)?,
         };
         let mode = if new.at.is_some() { owner.mode() & 0o7777 } else { 0o700 };
         let record = Record {
@@ -177,7 +174,7 @@ impl Volumes {
         let made = self.fill(&staged, &mkfs, bytes, &record, &lock).and_then(|()| {
             // An empty directory would be replaced, which loses nothing. This process holds the lock.
             #[expect(clippy::disallowed_methods, reason = "a directory with entries is never replaced by a directory")]
-            std::fs::rename(&staged, &place).io(Operation::RenameTo, &place)?;
+            std::fs::rename(&staged, &place).io("rename to", &place)?;
             sync(&self.directory)
         });
         if let Err(error) = made {
@@ -192,9 +189,7 @@ impl Volumes {
         make_directory(staged)?;
         make_directory(&staged.join(TREE))?;
         let image = staged.join(IMAGE);
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let file = options.open(&image).io(Operation::Create, &image)?;
+        let file = own_file().write(true).create_new(true).open(&image).io("create", &image)?;
         self.set_size(file.file(), &image, record, bytes)?;
         let mut command = Command::new(mkfs);
         command
@@ -206,7 +201,7 @@ impl Volumes {
             true => Error::HiddenImage,
             false => Error::Failed { command: "mkfs.btrfs".into(), said },
         })?;
-        file.sync_all().io(Operation::Sync, &image)?;
+        file.sync_all().io("sync", &image)?;
         write_record(staged, record)?;
         sync(staged)
     }
@@ -224,7 +219,7 @@ impl Volumes {
             return Err(damaged());
         }
         // The kernel names files without links.
-        let real = fs::canonicalize(&place).io(Operation::Resolve, &place)?;
+        let real = fs::canonicalize(&place).io("resolve", &place)?;
         Ok(Volume {
             name: name.into(),
             image: real.join(IMAGE),
@@ -284,9 +279,9 @@ impl Volumes {
 
     fn set_size(&self, file: &File, image: &Path, record: &Record, bytes: u64) -> Result<()> {
         if !record.is_preallocated {
-            return file.set_len(bytes).io(Operation::SetSize, image);
+            return file.set_len(bytes).io("set the size of", image);
         }
-        let host = rustix::fs::fstatfs(file).io(Operation::SetSize, image)?;
+        let host = rustix::fs::fstatfs(file).io("set the size of", image)?;
         if COPYING_ON_WRITE.contains(&(i128::from(host.f_type) & 0xffff_ffff)) {
             return Err(Error::NoPreallocation(self.directory.clone()));
         }
@@ -297,7 +292,7 @@ impl Volumes {
                 Err(Error::HostFull { path: self.directory.clone(), free: free_bytes(&self.directory)?, demand })
             }
             Err(Errno::OPNOTSUPP) => Err(Error::NoPreallocation(self.directory.clone())),
-            done => done.io(Operation::SetSize, image),
+            done => done.io("set the size of", image),
         }
     }
 
@@ -308,7 +303,7 @@ impl Volumes {
         if existing(&place)?.is_none() {
             return Err(Error::NotFound(name.into()));
         }
-        let real = fs::canonicalize(&place).io(Operation::Resolve, &place)?;
+        let real = fs::canonicalize(&place).io("resolve", &place)?;
         let image = real.join(IMAGE);
         let devices = loops_of(&image)?;
         let is_mounted = mounts()?.iter().any(|mount| mount.at.starts_with(&real) || devices.contains(&mount.device));
@@ -321,7 +316,7 @@ impl Volumes {
         let image = fs::symlink_metadata(place.join(IMAGE)).ok();
         let removed = self.directory.join(REMOVED);
         #[expect(clippy::disallowed_methods, reason = "whoever has the lock has cleared that name away")]
-        std::fs::rename(&place, &removed).io(Operation::Rename, &place)?;
+        std::fs::rename(&place, &removed).io("rename", &place)?;
         sync(&self.directory)?;
         self.clear_away(REMOVED)?;
         Ok(image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512))
@@ -358,21 +353,19 @@ impl Volume {
     /// Opens the image, if it is the one that was made for this volume.
     pub(crate) fn open(&self, writable: bool) -> Result<OpenImage> {
         let unusable = |problem| Error::Unusable { name: self.name.clone(), problem };
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(writable).custom_flags(no_follow());
-        let file = match options.open(&self.image) {
+        let file = match own_file().read(true).write(writable).open(&self.image) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(unusable(Problem::ImageMissing)),
             Err(error) if is_link(&self.image) || error.kind() == ErrorKind::IsADirectory => {
                 return Err(unusable(Problem::ImageNotAFile));
             }
-            file => File::from(file.io(Operation::Open, &self.image)?),
+            file => File::from(file.io("open", &self.image)?),
         };
-        let metadata = file.metadata().io(Operation::Stat, &self.image)?;
+        let metadata = file.metadata().io("look at", &self.image)?;
         if !metadata.is_file() {
             return Err(unusable(Problem::ImageNotAFile));
         }
         own(&self.image, &metadata)?;
-        let read = superblock::read(&file).io(Operation::Read, &self.image)?;
+        let read = superblock::read(&file).io("read", &self.image)?;
         match read {
             None => Err(unusable(Problem::NoFileSystem)),
             Some(found) if found.uuid != self.uuid => Err(unusable(Problem::AnotherFileSystem)),
@@ -401,7 +394,7 @@ impl Volume {
         if self.record.is_handed_over || self.mount()?.is_none() {
             return Ok(self.record.is_handed_over);
         }
-        let top = fs::metadata(&self.mount_point).io(Operation::Stat, &self.mount_point)?;
+        let top = fs::metadata(&self.mount_point).io("look at", &self.mount_point)?;
         Ok((top.uid(), top.gid()) == self.record.owner && top.mode() & 0o7777 == self.record.mode)
     }
 }
@@ -445,7 +438,7 @@ pub(crate) fn mount_point(at: &Path) -> Result<Metadata> {
     if !metadata.is_dir() {
         return refused("it is not a directory");
     }
-    let real = fs::canonicalize(at).io(Operation::Resolve, at)?;
+    let real = fs::canonicalize(at).io("resolve", at)?;
     if mounts()?.iter().any(|mount| mount.at == real) {
         return refused("something is mounted there");
     }
@@ -461,12 +454,12 @@ fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
 
 /// Returns the names in a directory; none if it is missing.
 fn entries(directory: &Path) -> Result<Vec<OsString>> {
-    let entries = if_found(fs::read_dir(directory)).io(Operation::List, directory)?.into_iter().flatten();
-    entries.map(|entry| Ok(entry.io(Operation::List, directory)?.file_name())).collect()
+    let entries = if_found(fs::read_dir(directory)).io("list", directory)?.into_iter().flatten();
+    entries.map(|entry| Ok(entry.io("list", directory)?.file_name())).collect()
 }
 
 fn existing(path: &Path) -> Result<Option<Metadata>> {
-    if_found(fs::symlink_metadata(path)).io(Operation::Stat, path)
+    if_found(fs::symlink_metadata(path)).io("look at", path)
 }
 
 fn if_found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
@@ -481,16 +474,16 @@ fn if_found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
 fn make_directory(directory: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o711).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.io(Operation::Create, directory),
+        made => made.io("create", directory),
     }
 }
 
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
-    let file = if_found(fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path));
-    let Some(file) = file.io(Operation::Read, path)? else { return Ok(None) };
-    own(path, &file.metadata().io(Operation::Stat, path)?)?;
+    let file = if_found(own_file().read(true).open(path));
+    let Some(file) = file.io("read", path)? else { return Ok(None) };
+    own(path, &file.metadata().io("look at", path)?)?;
     let mut text = Vec::new();
-    file.take(1 << 16).read_to_end(&mut text).io(Operation::Read, path)?;
+    file.take(1 << 16).read_to_end(&mut text).io("read", path)?;
     Ok(Some(text))
 }
 
@@ -502,15 +495,13 @@ fn own(path: &Path, found: &Metadata) -> Result<()> {
 /// Replaces the record at once, so that a killed process leaves the old one or the new one.
 fn write_record(directory: &Path, record: &Record) -> Result<()> {
     let path = directory.join(RECORD);
-    let text = serde_json::to_vec(record).io(Operation::Write, &path)?;
+    let text = serde_json::to_vec(record).io("write", &path)?;
     let next = directory.join(NEXT_RECORD);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_follow());
-    let mut file = options.open(&next).io(Operation::Create, &next)?;
+    let mut file = own_file().write(true).create(true).truncate(true).open(&next).io("create", &next)?;
     let written = file.write_all(&text).and_then(|()| file.sync_all());
-    written.io(Operation::Write, &next)?;
+    written.io("write", &next)?;
     #[expect(clippy::disallowed_methods, reason = "the record is to be replaced")]
-    std::fs::rename(&next, &path).io(Operation::RenameTo, &path)
+    std::fs::rename(&next, &path).io("rename to", &path)
 }
 
 fn is_link(path: &Path) -> bool {
@@ -519,32 +510,27 @@ fn is_link(path: &Path) -> bool {
 
 fn sync(directory: &Path) -> Result<()> {
     let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
-    synced.io(Operation::Sync, directory)
+    synced.io("sync", directory)
 }
 
 pub(crate) fn clone(lock: &OwnedFd, path: &Path) -> Result<OwnedFd> {
-    lock.try_clone().io(Operation::ShareLock, path)
+    lock.try_clone().io("share the lock for", path)
 }
 
-pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
-    let mut place = directory;
-    loop {
-        match statvfs(place) {
-            Err(rustix::io::Errno::NOENT) => place = place.parent().unwrap_or(Path::new("/")),
-            found => {
-                let found = found.io(Operation::StatFileSystem, place)?;
-                return Ok(found.f_bavail * found.f_frsize);
-            }
-        }
-    }
+fn free_bytes(directory: &Path) -> Result<u64> {
+    let found = statvfs(directory).io("look at the file system of", directory)?;
+    Ok(found.f_bavail * found.f_frsize)
 }
 
 fn new_uuid() -> Result<String> {
     let path = Path::new("/proc/sys/kernel/random/uuid");
-    let uuid = fs::read_to_string(path).io(Operation::Read, path)?;
+    let uuid = fs::read_to_string(path).io("read", path)?;
     Ok(uuid.trim().to_owned())
 }
 
-fn no_follow() -> i32 {
-    (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed()
+/// Returns options by which no link is followed, and only this user may read a new file.
+fn own_file() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed());
+    options
 }

@@ -1,8 +1,7 @@
 //! Asking the watcher what has changed since a spare was built.
 //!
 //! The watcher listens on `watch.sock` in the store, a Unix stream socket. A question is the spare's name and a line feed; the answer ends
-//! with the connection: a line `unchanged`, a line `unknown`, or a line `changed N` and N paths, relative to the source, each with a NUL
-//! behind it.
+//! with the connection: a line `unknown`, or a line `changed N` and N paths, relative to the source, each with a NUL behind it.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -18,48 +17,32 @@ use crate::sys;
 
 pub(crate) const SOCKET: &str = "watch.sock";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Unchanged,
-    /// Nothing but these entries can have changed.
-    Changed(Vec<PathBuf>),
-    Unknown,
+/// The entries of a source that can have changed, and no others. `None` if that is not known.
+pub(crate) type KnownChanges = Option<Vec<PathBuf>>;
+
+pub(crate) fn encode(changes: &KnownChanges) -> Vec<u8> {
+    let Some(paths) = changes else { return b"unknown\n".to_vec() };
+    let mut bytes = format!("changed {}\n", paths.len()).into_bytes();
+    for path in paths {
+        bytes.extend_from_slice(path.as_os_str().as_bytes());
+        bytes.push(0);
+    }
+    bytes
 }
 
-impl Answer {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        match self {
-            Self::Unchanged => b"unchanged\n".to_vec(),
-            Self::Unknown => b"unknown\n".to_vec(),
-            Self::Changed(paths) => {
-                let mut bytes = format!("changed {}\n", paths.len()).into_bytes();
-                for path in paths {
-                    bytes.extend_from_slice(path.as_os_str().as_bytes());
-                    bytes.push(0);
-                }
-                bytes
-            }
+/// Decodes an answer. From one that is not whole nothing is known.
+fn decode(bytes: &[u8]) -> KnownChanges {
+    let rest = bytes.strip_prefix(b"changed ")?;
+    let (count, paths) = rest.split_at(rest.iter().position(|&byte| byte == b'\n')?);
+    let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
+    let paths: Vec<PathBuf> = match paths.get(1..)? {
+        [] => Vec::new(),
+        paths => {
+            let paths = paths.strip_suffix(b"\0")?.split(|&byte| byte == 0);
+            paths.map(|path| OsStr::from_bytes(path).into()).collect()
         }
-    }
-
-    /// Decodes an answer. One that is not whole becomes `Unknown`.
-    fn decode(bytes: &[u8]) -> Self {
-        let changed = || {
-            let rest = bytes.strip_prefix(b"changed ")?;
-            let (count, paths) = rest.split_at(rest.iter().position(|&byte| byte == b'\n')?);
-            let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
-            let paths: Vec<PathBuf> = match paths.get(1..)? {
-                [] => Vec::new(),
-                paths => paths
-                    .strip_suffix(b"\0")?
-                    .split(|&byte| byte == 0)
-                    .map(|path| OsStr::from_bytes(path).into())
-                    .collect(),
-            };
-            (paths.len() == count).then_some(Self::Changed(paths))
-        };
-        if bytes == b"unchanged\n" { Self::Unchanged } else { changed().unwrap_or(Self::Unknown) }
-    }
+    };
+    (paths.len() == count).then_some(paths)
 }
 
 /// Returns a path to the socket in the store. A socket's path has at most 107 bytes (unix(7)): a long one goes through the descriptor.
@@ -73,7 +56,7 @@ pub(crate) fn socket_path(home: &Path, directory: BorrowedFd<'_>) -> PathBuf {
 }
 
 /// Asks the watcher of the store `home` about a spare. Whatever goes wrong, nothing is known.
-pub(crate) fn ask(home: &Path, spare: &str) -> Answer {
+pub(crate) fn ask(home: &Path, spare: &str) -> KnownChanges {
     // A watcher that is stopped is waited for as long; one on a busy machine may take a while.
     const PATIENCE: Duration = Duration::from_secs(1);
     let asked = || -> std::io::Result<Vec<u8>> {
@@ -86,7 +69,7 @@ pub(crate) fn ask(home: &Path, spare: &str) -> Answer {
         stream.read_to_end(&mut answer)?;
         Ok(answer)
     };
-    asked().map_or(Answer::Unknown, |bytes| Answer::decode(&bytes))
+    decode(&asked().ok()?)
 }
 
 #[cfg(test)]
@@ -95,19 +78,14 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_cut_off_says_nothing() {
-        let answers = [
-            Answer::Unchanged,
-            Answer::Changed(Vec::new()),
-            Answer::Changed(vec!["".into()]),
-            Answer::Changed(vec!["a/b".into(), "".into(), "c".into()]),
-        ];
-        for answer in answers {
-            let bytes = answer.encode();
-            assert_eq!(Answer::decode(&bytes), answer);
+        for paths in [&[][..], &[""], &["a/b", "", "c"]] {
+            let changes = Some(paths.iter().map(PathBuf::from).collect());
+            let bytes = encode(&changes);
+            assert_eq!(decode(&bytes), changes);
             for length in 0..bytes.len() {
-                assert_eq!(Answer::decode(&bytes[..length]), Answer::Unknown, "{length} bytes of {answer:?}");
+                assert_eq!(decode(&bytes[..length]), None, "{length} bytes of {changes:?}");
             }
         }
-        assert_eq!(Answer::decode(&Answer::Unknown.encode()), Answer::Unknown);
+        assert_eq!(decode(&encode(&None)), None);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::record::{Block, RecordedState, blocks, device, names_of};
+use super::record::{Block, RecordedState, blocks, device};
 use crate::error::Error;
 use crate::options::Decision;
 use crate::progress::CancelToken;
@@ -50,12 +50,32 @@ pub(crate) struct SpareDifferences {
     linked: HashSet<u64>,
 }
 
+/// The entry of a name that the record has.
+#[derive(PartialEq, Eq)]
+pub(crate) enum EntryChange {
+    /// It has not changed in a way that matters for the selection.
+    Same,
+    /// It is made again.
+    Other(FileType),
+    Gone,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DirectoryChanges {
     /// The entries that the spare must not have any more.
     pub(crate) gone: Vec<CString>,
     /// The entries to make, after they were removed if they were there.
     pub(crate) made: Vec<(FileType, CString)>,
+}
+
+impl DirectoryChanges {
+    pub(crate) fn change_of(&self, name: &CStr) -> EntryChange {
+        if self.gone.iter().any(|gone| gone.as_c_str() == name) {
+            return EntryChange::Gone;
+        }
+        let made = self.made.iter().find(|(_, made)| made.as_c_str() == name);
+        made.map_or(EntryChange::Same, |(kind, _)| EntryChange::Other(*kind))
+    }
 }
 
 pub(crate) enum CheckFailure {
@@ -78,7 +98,9 @@ const BATCH: usize = 64;
 pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Result<SpareDifferences, CheckFailure> {
     let blocks = blocks(body).ok_or(CheckFailure::Damaged)?;
     let root = check.source.identity().0;
-    let (next, differing, most) = (AtomicUsize::new(0), AtomicU64::new(0), most_differing(entries));
+    // So that bringing the spare up to date takes less than a new clone: a quarter of the entries. In a tiny tree, all of them.
+    let most = (entries / 4).max(64);
+    let (next, differing) = (AtomicUsize::new(0), AtomicU64::new(0));
     let moved = moved(check, &blocks);
     let wanted = |block: &Block<'_>| {
         let is_moved = || moved.iter().any(|moved| block.path.starts_with(moved));
@@ -123,11 +145,14 @@ pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Resu
     }
     // The names of one file are made again together, or they would no longer be names of one file.
     if !all.linked.is_empty() {
-        for (directory, name) in names_of(&blocks, &all.linked) {
-            let touched = all.directories.entry(directory).or_default();
-            if !touched.gone.contains(&name) && !touched.made.iter().any(|(_, made)| *made == name) {
-                touched.made.push((FileType::Unknown, name));
-                all.count += 1;
+        let is_linked = |(state, _): (RecordedState, bool)| all.linked.contains(&state.inode);
+        for block in &blocks {
+            for entry in block.entries().filter(|entry| entry.known.is_some_and(is_linked)) {
+                let touched = all.directories.entry(block.path.to_path_buf()).or_default();
+                if touched.change_of(entry.name) == EntryChange::Same {
+                    touched.made.push((FileType::Unknown, entry.name.to_owned()));
+                    all.count += 1;
+                }
             }
         }
     }
@@ -143,11 +168,6 @@ fn moved<'b>(check: &CheckRequest<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
         !stat.is_ok_and(|stat| stat.st_ino == block.identity.inode)
     };
     blocks.iter().filter(|block| only.contains(block.path)).filter(is_other).map(|block| block.path).collect()
-}
-
-/// Returns how many entries may differ, so that bringing the spare up to date takes less than a new clone: a quarter. In a tiny tree, all of them.
-fn most_differing(entries: u64) -> u64 {
-    (entries / 4).max(64)
 }
 
 struct CheckWorker<'a> {

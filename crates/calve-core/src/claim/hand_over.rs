@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::ask::{Answer, ask};
+use super::ask::ask;
 use super::check::{CheckFailure, CheckRequest, SpareDifferences, check};
 use super::names::SpareNames;
 use super::record::{Head, Record, RecordedState};
@@ -327,11 +327,10 @@ fn compare(
     // A watcher gets no events of mounts.
     let is_whole = sys::mounts_below(claim.source.directory()).is_ok_and(|mounts| mounts.is_empty());
     let store = claim.options.spares.as_ref().filter(|_| is_whole);
-    let only = match store.map_or(Answer::Unknown, |using| ask(&using.home, &found.id(set))) {
-        Answer::Unchanged => return Ok((SpareCheck::Watched, SpareDifferences::default(), None)),
-        Answer::Changed(paths) => Some(directories(paths)),
-        Answer::Unknown => None,
-    };
+    let only = store.and_then(|using| ask(&using.home, &found.id(set))).map(directories);
+    if only.as_ref().is_some_and(HashSet::is_empty) {
+        return Ok((SpareCheck::Watched, SpareDifferences::default(), None));
+    }
     if only.is_none() && claim.options.requires(Requirement::Instant) {
         return Err(CheckFailure::Slow);
     }

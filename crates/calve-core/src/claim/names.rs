@@ -10,10 +10,9 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::check::{DirectoryChanges, node};
+use super::check::{DirectoryChanges, EntryChange, node};
 use super::order::Subtrees;
 use super::record::{Block, blocks};
-use super::select::{EntryChange, now};
 use crate::options::RecordBody;
 use crate::report::SkippedEntry;
 use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, reason};
@@ -47,7 +46,6 @@ impl SpareNames {
             below: below.iter().map(PathBuf::as_path).collect(),
             inside: Subtrees::default(),
             above: below.iter().filter_map(|path| Some(path.parent()?.as_os_str().as_bytes())).collect(),
-            found: HashSet::new(),
             left: Subtrees::default(),
             walked: Vec::new(),
             scanned: ScanReport { visitors, entries: 0, skipped: Vec::new() },
@@ -56,21 +54,20 @@ impl SpareNames {
         for block in &blocks(&self.body.bytes).unwrap_or_default() {
             visit.directory(block, self.touched.get(block.path));
         }
-        let Visit { found, mut walked, scanned, .. } = visit;
-        walked.extend(below.iter().filter(|path| !found.contains(*path)).cloned());
+        let Visit { below: not_found, mut walked, scanned, .. } = visit;
+        walked.extend(below.iter().filter(|path| not_found.contains(path.as_path())).cloned());
         (scanned, walked)
     }
 }
 
 struct Visit<'a, V> {
     root: BorrowedFd<'a>,
+    /// Those that were not found yet: in the record, and not made since.
     below: HashSet<&'a Path>,
-    /// Those that are directories, with their descendants.
+    /// All of them that are directories, with their descendants.
     inside: Subtrees,
-    /// The directories that those are in.
+    /// The directories that they are in.
     above: HashSet<&'a [u8]>,
-    /// Those that are in the record, and were not made since.
-    found: HashSet<PathBuf>,
     /// Directories of the record that are not visited.
     left: Subtrees,
     walked: Vec<PathBuf>,
@@ -94,15 +91,14 @@ impl<V: Visitor> Visit<'_, V> {
         let mut opened = None;
         for entry in block.entries() {
             let kind = entry.kind();
-            if touched.is_some_and(|touched| now(touched, entry.name) != EntryChange::Same) {
+            if touched.is_some_and(|touched| touched.change_of(entry.name) != EntryChange::Same) {
                 if kind == FileType::Directory {
                     self.left.insert(&path_of(entry.name));
                 }
                 continue;
             }
-            if is_above && self.below.contains(path_of(entry.name).as_path()) {
-                self.found.insert(path_of(entry.name));
-            } else if !is_inside {
+            let is_found = is_above && self.below.remove(path_of(entry.name).as_path());
+            if !is_found && !is_inside {
                 continue;
             }
             self.scanned.entries += 1;

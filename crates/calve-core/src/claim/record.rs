@@ -6,7 +6,6 @@
 //!
 //! docs/atomicity.md says why this is enough.
 
-use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -146,11 +145,8 @@ const NEW: &CStr = c"record.new";
 impl Record {
     /// Opens the record of the spare in `directory`. `None` where it is missing or cannot be parsed.
     pub(crate) fn open(directory: BorrowedFd<'_>) -> sys::Result<Option<Self>> {
-        let mut file = match sys::open_at(directory, NAME, sys::FILE) {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(errno),
-        };
+        let opened = sys::unless_missing(sys::open_at(directory, NAME, sys::FILE))?;
+        let Some(mut file) = opened.map(File::from) else { return Ok(None) };
         let mut head = [0; HEAD_BYTES];
         let read = file.read_exact(&mut head);
         Ok(read.ok().and_then(|()| Head::read(&head)).map(|head| Self { head, file }))
@@ -171,37 +167,22 @@ impl Record {
 
 #[derive(Debug, Default)]
 pub(crate) struct RecordDraft {
-    pub(crate) root: RecordedState,
+    /// The builder of the spare adds what [`take`] does not know.
+    pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
-    pub(crate) entries: u64,
-    pub(crate) apparent_bytes: u64,
     pub(crate) allocated_bytes: u64,
 }
 
 impl RecordDraft {
     /// Writes the record down, which makes the spare in `directory` a ready one.
-    pub(crate) fn write(&self, directory: BorrowedFd<'_>, path: &Path, head: Head) -> Result<(), Error> {
-        let failed = |error: std::io::Error| Error::io(Operation::WriteRecord, path, error);
-        let body_hash = *blake3::hash(&self.body).as_bytes();
-        let head = Head { body_length: self.body.len() as u64, body_hash, ..head };
-        let file = sys::create_at(directory, NEW, OFlags::WRONLY, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| failed(errno.into()))?;
-        let mut file = File::from(file);
-        file.write_all(&head.write()).and_then(|()| file.write_all(&self.body)).map_err(failed)?;
-        rustix::fs::renameat(directory, NEW, directory, NAME).map_err(|errno| failed(errno.into()))
-    }
-
-    pub(crate) fn head(&self, source: &Source, built_ns: u64) -> sys::Result<Head> {
-        Ok(Head {
-            boot: sys::boot_identity().to_owned(),
-            mount: sys::mount_identity(source.directory())?,
-            built_ns,
-            device: source.identity().0,
-            root: self.root,
-            entries: self.entries,
-            apparent_bytes: self.apparent_bytes,
-            ..Head::default()
-        })
+    pub(crate) fn write(mut self, directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+        self.head.body_length = self.body.len() as u64;
+        self.head.body_hash = *blake3::hash(&self.body).as_bytes();
+        let created = sys::create_at(directory, NEW, OFlags::WRONLY, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(created.io(Operation::WriteRecord, path)?);
+        let written = file.write_all(&self.head.write()).and_then(|()| file.write_all(&self.body));
+        written.io(Operation::WriteRecord, path)?;
+        rustix::fs::renameat(directory, NEW, directory, NAME).io(Operation::WriteRecord, path)
     }
 }
 
@@ -233,14 +214,16 @@ pub(crate) fn take(
         cancel: &options.cancel,
     };
     let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
-    let mut taken = RecordDraft { root: RecordedState::new(&root), ..RecordDraft::default() };
+    let mut taken = RecordDraft::default();
+    taken.head.boot = sys::boot_identity().to_owned();
+    (taken.head.device, taken.head.root) = (source.identity().0, RecordedState::new(&root));
     for mut taker in takers {
         if let Some(error) = taker.failure {
             return Err(error);
         }
         taker.close();
-        taken.entries += taker.draft.entries;
-        taken.apparent_bytes += taker.draft.apparent_bytes;
+        taken.head.entries += taker.draft.head.entries;
+        taken.head.apparent_bytes += taker.draft.head.apparent_bytes;
         taken.allocated_bytes += taker.draft.allocated_bytes;
         taken.body.append(&mut taker.draft.body);
     }
@@ -286,7 +269,7 @@ impl Taker<'_> {
         }
         let recent = self.moment.may_hide_in(&stat);
         if kind == FileType::RegularFile && stat.st_size > 0 {
-            self.draft.apparent_bytes += sys::size(&stat) / links(&stat);
+            self.draft.head.apparent_bytes += sys::size(&stat) / links(&stat);
             self.wait_for_writer(folder, name, &stat)?;
         }
         // Once for a file with several names.
@@ -332,8 +315,8 @@ impl Walker for Taker<'_> {
         if device(&stat) != self.source.identity().0 {
             self.fail(folder.path.to_path_buf(), Ok(OTHER_FILE_SYSTEM));
         }
-        let RecordDraft { body, entries, .. } = &mut self.draft;
-        *entries += 1;
+        let RecordDraft { head, body, .. } = &mut self.draft;
+        head.entries += 1;
         self.block = Some(body.len());
         body.extend_from_slice(&[0; 4]);
         body.extend_from_slice(folder.path.as_os_str().as_bytes());
@@ -360,7 +343,7 @@ impl Walker for Taker<'_> {
             _ => self.record(folder, name),
         };
         match obstacle {
-            Ok(None) => self.draft.entries += 1,
+            Ok(None) => self.draft.head.entries += 1,
             why => self.fail(folder.node.path_of(name), why.map(Option::unwrap_or_default)),
         }
         Descent::No
@@ -440,18 +423,6 @@ impl<'b> Block<'b> {
             Some(RecordedEntry { name, known })
         })
     }
-}
-
-pub(crate) fn names_of(blocks: &[Block<'_>], inodes: &HashSet<u64>) -> Vec<(PathBuf, std::ffi::CString)> {
-    let mut found = Vec::new();
-    for block in blocks {
-        for entry in block.entries() {
-            if entry.known.is_some_and(|(identity, _)| inodes.contains(&identity.inode)) {
-                found.push((block.path.to_path_buf(), entry.name.to_owned()));
-            }
-        }
-    }
-    found
 }
 
 struct Bytes<'b>(&'b [u8]);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::check::{DirectoryChanges, SpareDifferences};
+use super::check::{EntryChange, SpareDifferences};
 use super::order::Subtrees;
 use super::record::{Block, blocks};
 use crate::options::Decision;
@@ -37,7 +37,7 @@ fn directory(block: &Block<'_>, exclude: &Exclusions, differences: &mut SpareDif
     let decide = exclude.inside(block.path);
     for entry in block.entries() {
         let is_directory = entry.known.is_none();
-        let now = touched.map_or(EntryChange::Same, |touched| now(touched, entry.name));
+        let now = touched.map_or(EntryChange::Same, |touched| touched.change_of(entry.name));
         path.truncate(above);
         path.extend_from_slice(entry.name.to_bytes());
         let path = Path::new(OsStr::from_bytes(&path));
@@ -64,21 +64,4 @@ fn directory(block: &Block<'_>, exclude: &Exclusions, differences: &mut SpareDif
         touched.made.retain(|(_, name)| !out.contains(&name.as_c_str()));
         touched.gone.extend(out.into_iter().map(CStr::to_owned));
     }
-}
-
-#[derive(PartialEq, Eq)]
-pub(crate) enum EntryChange {
-    /// It has not changed in a way that matters for the selection.
-    Same,
-    /// It is made again.
-    Other(FileType),
-    Gone,
-}
-
-pub(crate) fn now(touched: &DirectoryChanges, name: &CStr) -> EntryChange {
-    if touched.gone.iter().any(|gone| gone.as_c_str() == name) {
-        return EntryChange::Gone;
-    }
-    let made = touched.made.iter().find(|(_, made)| made.as_c_str() == name);
-    made.map_or(EntryChange::Same, |(kind, _)| EntryChange::Other(*kind))
 }

@@ -252,11 +252,7 @@ impl Home {
         self.take(".waiting", FlockOperation::NonBlockingLockExclusive)
     }
 
-    pub(crate) fn has(&self, definition: &Definition) -> Result<bool, Error> {
-        Ok(self.find(definition)?.is_some())
-    }
-
-    fn find(&self, definition: &Definition) -> Result<Option<Set>, Error> {
+    pub(crate) fn find(&self, definition: &Definition) -> Result<Option<Set>, Error> {
         let is_same =
             |set: &Set| set.definition.parent == definition.parent && set.definition.shape == definition.shape;
         Ok(self.sets(Some(&definition.source))?.into_iter().find(is_same))
@@ -336,16 +332,12 @@ impl Set {
     }
 
     pub(crate) fn pause(&self, paused: bool) -> Result<(), Error> {
-        self.say(PAUSED, paused)
+        if paused { self.records.write(PAUSED, b"") } else { self.records.remove(PAUSED).map(drop) }
     }
 
-    /// Says whether clones start the watcher.
-    pub(crate) fn keep_watched(&self, watched: bool) -> Result<(), Error> {
-        self.say(WATCHED, watched)
-    }
-
-    fn say(&self, record: &str, is_so: bool) -> Result<(), Error> {
-        if is_so { self.records.write(record, b"") } else { self.records.remove(record).map(drop) }
+    /// Has clones start the watcher.
+    pub(crate) fn keep_watched(&self) -> Result<(), Error> {
+        self.records.write(WATCHED, b"")
     }
 
     pub(crate) fn is_defined(&self) -> bool {

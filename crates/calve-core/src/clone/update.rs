@@ -52,7 +52,7 @@ impl RecordedDirectory {
         let exclude = Exclusions::default();
         let (threads, cancel) = (thread_count(options.threads), &options.cancel);
         let work = CheckRequest { source: now, exclude: &exclude, only: None, threads, cancel };
-        match check(&work, &self.record.body, self.record.entries) {
+        match check(&work, &self.record.body, self.record.head.entries) {
             Ok(differences) if differences.with_links.is_empty() => Ok(Some(differences)),
             Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => Ok(None),
             Err(CheckFailure::Error(error)) => Err(error),

@@ -20,17 +20,10 @@ pub use template::TemplateError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{operation} `{}`: {source}", ShownPath(.path))]
-    Io {
-        operation: Operation,
-        /// The path it was done to.
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// The destination is there already, and replacing was not asked for.
+    Io { operation: Operation, path: PathBuf, source: io::Error },
+    /// Replacing was not asked for.
     #[error("`{}` already exists", ShownPath(.0))]
     DestinationExists(PathBuf),
-    /// An empty directory is at the destination, and cannot be removed to make room.
     #[error("cannot replace the empty directory `{}`: {reason}", ShownPath(.path))]
     NotReplaceable { path: PathBuf, reason: &'static str },
     #[error("`{}` does not exist", ShownPath(.0))]
@@ -40,19 +33,14 @@ pub enum Error {
     ParentMissing(PathBuf),
     #[error("`{}` and `{}` are the same", ShownPath(.src), ShownPath(.dst))]
     Same { src: PathBuf, dst: PathBuf },
-    /// The destination lies inside the source: the clone would contain itself.
+    /// The clone would contain itself.
     #[error("the destination `{}` is inside the source `{}`", ShownPath(.dst), ShownPath(.src))]
     DestinationInsideSource { src: PathBuf, dst: PathBuf },
-    /// The source lies inside the destination that should be replaced.
     #[error("the source `{}` is inside the destination `{}`", ShownPath(.src), ShownPath(.dst))]
     SourceInsideDestination { src: PathBuf, dst: PathBuf },
     /// A socket or another kind of file of which no copy can exist.
     #[error("cannot clone `{}`: it is a {kind}", ShownPath(.path))]
-    NotClonable {
-        path: PathBuf,
-        /// "socket", or what it is.
-        kind: &'static str,
-    },
+    NotClonable { path: PathBuf, kind: &'static str },
     /// The data does not fit, found out before writing it.
     #[error("`{}` needs {}, and only {} are free", ShownPath(.path), amount(*.needed, *unit), amount(*.available, *unit))]
     NoRoom { path: PathBuf, needed: u64, available: u64, unit: RoomUnit },
@@ -67,11 +55,7 @@ pub enum Error {
     },
     /// Removing was refused, to protect something.
     #[error("refusing to remove `{}`: {reason}", ShownPath(.path))]
-    Protected {
-        /// The entry that should have been removed.
-        path: PathBuf,
-        reason: Protection,
-    },
+    Protected { path: PathBuf, reason: Protection },
     /// The path is a symlink with a trailing slash, which means the directory behind it. Calve never removes a directory through a link.
     #[error("`{}` is a symlink, and the slash at its end means the directory behind it", ShownPath(.0))]
     LinkWithSlash(PathBuf),
@@ -81,27 +65,16 @@ pub enum Error {
     /// The clone differs from its source (asked for with verification).
     #[error("the clone differs from `{}`: {first} ({count} differences)", ShownPath(.path))]
     VerifyFailed { path: PathBuf, count: usize, first: String },
-    /// The file system cannot let files share blocks after the fact.
     #[error("files on `{}` ({file_system}) cannot share their contents", ShownPath(.path))]
     NoDedupe { path: PathBuf, file_system: String },
     #[error("the pattern `{}` is not valid: {reason}", ShownPath(.pattern))]
     Pattern { pattern: String, reason: String },
-    /// A path that would be written outside of the root that was given, or could be.
+    /// A path that would be written outside of the root that was given, or could be: as given, or the part of it that is in the way.
     #[error("refusing to write `{}`: {reason}", ShownPath(.path))]
-    OutsideRoot {
-        /// As given, or the part of it that is in the way.
-        path: PathBuf,
-        reason: &'static str,
-    },
+    OutsideRoot { path: PathBuf, reason: &'static str },
     /// Only the contents of regular files are written and read.
     #[error("cannot {operation} `{}`: it is a {kind}", ShownPath(.path))]
-    NotAFile {
-        operation: Operation,
-        /// The entry that was found there.
-        path: PathBuf,
-        /// "symlink", or what it is.
-        kind: &'static str,
-    },
+    NotAFile { operation: Operation, path: PathBuf, kind: &'static str },
     /// Another process took the staged tree away or exchanged it while it was being made.
     #[error("`{}` was moved or replaced by another process while the clone was being made", ShownPath(.0))]
     StagingLost(PathBuf),
@@ -111,31 +84,23 @@ pub enum Error {
     /// A command cannot be run in a private copy of a directory.
     #[error(transparent)]
     Private(#[from] PrivateError),
+    /// The path is the source, or the entry of it that is in the way.
     #[error("no spare can be made of `{}`: {reason}", ShownPath(.path))]
-    NoSpare {
-        /// The source, or the entry of it that is in the way.
-        path: PathBuf,
-        reason: &'static str,
-    },
-    /// The file system that spares are on is not mounted.
+    NoSpare { path: PathBuf, reason: &'static str },
+    /// The file `record` says that the file system was mounted at `path`.
     #[error("the spares of `{}` are on a file system that is not mounted: `{}`", ShownPath(.source_path), ShownPath(.path))]
-    SparesNotMounted {
-        source_path: PathBuf,
-        /// Where the file system was mounted.
-        path: PathBuf,
-        /// The file that says so.
-        record: PathBuf,
-    },
+    SparesNotMounted { source_path: PathBuf, path: PathBuf, record: PathBuf },
     /// The caller cancelled. What had been made is gone.
     #[error("interrupted")]
     Interrupted,
 }
 
 /// The strategy that the caller insisted on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StatedRequirement {
-    /// A property of the clone.
+    #[error("the requirement `{0}` cannot be met here")]
     Property(Requirement),
+    #[error("the strategy `{0}` cannot be used here")]
     Strategy(crate::vocabulary::strategy::Strategy),
 }
 
@@ -275,25 +240,14 @@ fn moved_to(path: &Option<PathBuf>) -> String {
 /// Returns whether a path ends in no name: `/`, `.`, `..` and paths whose last part is `.` or `..`. It is not an entry of a directory, so
 /// nothing can take its place.
 fn ends_in_no_name(path: &Path) -> bool {
-    let bytes = path.as_os_str().as_encoded_bytes();
-    let is_separator = |byte: &u8| std::path::is_separator(char::from(*byte));
-    let mut parts = bytes.split(is_separator).rev().filter(|part| !part.is_empty());
+    let mut parts = path.as_os_str().as_encoded_bytes().rsplit(|byte| *byte == b'/').filter(|part| !part.is_empty());
     parts.next().is_none_or(|last| last == b"." || last == b"..")
 }
 
 fn required(requirement: &StatedRequirement, refused: &[Refusal], detail: &Option<String>) -> String {
-    let mut text = match requirement {
-        StatedRequirement::Property(property) => format!("the requirement `{property}` cannot be met here"),
-        StatedRequirement::Strategy(strategy) => format!("the strategy `{strategy}` cannot be used here"),
-    };
-    if let Some(detail) = detail {
-        text.push_str(": ");
-        text.push_str(detail);
-    }
-    for refusal in refused {
-        text.push_str(&format!("\n  {}: {}", refusal.strategy, refusal.reason));
-    }
-    text
+    let detail = detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    let refused = refused.iter().map(|refusal| format!("\n  {}: {}", refusal.strategy, refusal.reason));
+    format!("{requirement}{detail}{}", refused.collect::<String>())
 }
 
 /// A path as it may be printed: control characters and undecodable bytes escaped, so that a hostile name cannot

@@ -10,7 +10,6 @@ use crate::vocabulary::remedy::Remedy;
 /// Why a command does not run in a private copy of a directory. It has not been started.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
-    /// Something is mounted in the directory, which an overlay would hide.
     #[error("something is mounted at `{}`, which the command would not see", ShownPath(.0))]
     MountBelow(PathBuf),
     #[error("the changes would be kept in the directory itself, in `{}`", ShownPath(.0))]
@@ -18,11 +17,7 @@ pub enum PrivateError {
     #[error("this user may not create namespaces: {0}")]
     NoNamespaces(#[source] io::Error),
     #[error("cannot mount an overlay of `{}`: {source}", ShownPath(.tree))]
-    NoOverlay {
-        tree: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    NoOverlay { tree: PathBuf, source: io::Error },
     /// An entry that the command has changed was changed in the directory too. Nothing was made there.
     #[error("`{}` was changed while the command ran; nothing was applied", ShownPath(.0))]
     ChangedMeanwhile(PathBuf),
@@ -32,30 +27,13 @@ pub enum PrivateError {
     /// A process that the command left behind has changed the copy since its changes were listed. Nothing was made in the directory.
     #[error("the copy of `{}` has changed since the changes were listed; nothing was applied", ShownPath(.0))]
     ChangedSinceShown(PathBuf),
-    /// The directory does not take the changes. Nothing was made there.
     #[error("cannot apply the change of `{}`: {source}; nothing was applied", ShownPath(.path))]
-    NotApplied {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// The directory took some of the changes, and could not be put back.
+    NotApplied { path: PathBuf, source: io::Error },
+    /// The directory took some of the changes, and could not be put back. `kept` has the entries that were moved out, and those not yet moved in.
     #[error("some changes were applied and others were not: cannot undo the change to `{}`: {source}", ShownPath(.path))]
-    HalfApplied {
-        /// An entry that could not be put back.
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-        /// The directory with the entries that were moved out, and those not yet moved in.
-        kept: PathBuf,
-    },
+    HalfApplied { path: PathBuf, source: io::Error, kept: PathBuf },
     #[error("cannot run `{}`: {source}", ShownPath(Path::new(.program)))]
-    NotStarted {
-        /// The first word of the command.
-        program: OsString,
-        #[source]
-        source: io::Error,
-    },
+    NotStarted { program: OsString, source: io::Error },
 }
 
 impl PrivateError {

@@ -10,7 +10,6 @@ use crate::vocabulary::remedy::Remedy;
 pub enum TemplateError {
     #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", ShownPath(.name))]
     BadName { name: String, longest: usize },
-    /// There is no directory to keep templates in, for this reason.
     #[error("no directory for templates: {0}")]
     NoHome(&'static str),
     #[error("there is no template `{0}`")]
@@ -20,54 +19,26 @@ pub enum TemplateError {
     #[error("`{}` is not a directory", ShownPath(.0))]
     NotADirectory(PathBuf),
     #[error("templates are kept in `{}`, which is inside `{}`", ShownPath(.directory), ShownPath(.source_path))]
-    DirectoryInsideSource {
-        /// Where templates are kept.
-        directory: PathBuf,
-        source_path: PathBuf,
-    },
+    DirectoryInsideSource { directory: PathBuf, source_path: PathBuf },
     /// A directory of templates that another user could write to.
     #[error("`{}` belongs to another user, or others can write to it", ShownPath(.0))]
     NotOwn(PathBuf),
-    /// Its files are gone.
     #[error("the template `{name}` has no files: `{}` is not there", ShownPath(.path))]
-    Gone {
-        name: String,
-        /// Where its files should be.
-        path: PathBuf,
-    },
-    /// The file system that its files are on is not mounted.
+    Gone { name: String, path: PathBuf },
+    /// The template's `record` says that the file system was mounted at `path`.
     #[error("the files of the template `{name}` are on a file system that is not mounted: `{}`", ShownPath(.path))]
-    NotMounted {
-        name: String,
-        /// Where the file system was mounted.
-        path: PathBuf,
-        /// The template's record.
-        record: PathBuf,
-    },
+    NotMounted { name: String, path: PathBuf, record: PathBuf },
+    /// The path is the first entry that was found to be changed.
     #[error("the template `{name}` was changed after it was made: `{}`", ShownPath(.path))]
-    Changed {
-        name: String,
-        /// The first entry that was found to be changed.
-        path: PathBuf,
-    },
-    /// Its record or its manifest cannot be used.
+    Changed { name: String, path: PathBuf },
     #[error("the template `{name}` is damaged: `{}` {what}", ShownPath(.path))]
     Damaged { name: String, path: PathBuf, what: &'static str },
-    /// It has something that does not travel to other machines.
+    /// It has something that does not travel to other machines. The path is the first entry in the way.
     #[error("the template `{name}` cannot be pushed: `{}` {what}", ShownPath(.path))]
-    NotPortable {
-        name: String,
-        /// The first entry in the way.
-        path: PathBuf,
-        what: &'static str,
-    },
-    /// The tree that came from another machine differs from its manifest.
+    NotPortable { name: String, path: PathBuf, what: &'static str },
+    /// The tree that came from another machine differs from its manifest. The path is the first entry that differs.
     #[error("the template `{name}` is not as its manifest says: `{}` differs", ShownPath(.path))]
-    NotAsSent {
-        name: String,
-        /// The first entry that differs.
-        path: PathBuf,
-    },
+    NotAsSent { name: String, path: PathBuf },
     #[error("the template `{0}` was refreshed or removed by another process meanwhile")]
     Superseded(String),
 }

@@ -73,24 +73,21 @@ struct ApplyPlan {
     timed: BTreeSet<PathBuf>,
 }
 
-struct Stage {
+/// The hidden place in one of a plan's places, with its contents.
+struct Stage<'p> {
+    staging: Staging<'p>,
     new: OwnedFd,
     old: OwnedFd,
 }
 
-/// The hidden place in each place of a plan, with its contents.
-type Stages<'p> = [(Staging<'p>, Stage)];
-
 impl ApplyRequest<'_> {
-    /// Makes the changes in the tree, or none of them. Each comes with whether more than times differs. What takes long is done before the first
-    /// entry is moved.
-    pub(super) fn apply(&self, changes: &[(Change, bool)]) -> Result<(), Error> {
-        let is_of_times = |change: &Change| [change.before, change.after] == [Some(EntryKind::Directory); 2];
+    /// Makes the changes in the tree, or none of them. What takes long is done before the first entry is moved.
+    pub(super) fn apply(&self, changes: &[Change]) -> Result<(), Error> {
+        let is_directory = |change: &Change| [change.before, change.after] == [Some(EntryKind::Directory); 2];
         let (timed, changes): (Vec<_>, Vec<_>) =
-            changes.iter().cloned().partition(|(change, is_different)| !is_different && is_of_times(change));
-        let changes: Vec<_> = changes.into_iter().map(|(change, _)| change).collect();
+            changes.iter().cloned().partition(|change| !change.is_different && is_directory(change));
         let mut plan = self.plan(&changes)?;
-        let timed = std::mem::take(&mut plan.timed).into_iter().chain(timed.into_iter().map(|(change, _)| change.path));
+        let timed = std::mem::take(&mut plan.timed).into_iter().chain(timed.into_iter().map(|change| change.path));
         let mut tree = Directories::new(self.lower);
         plan.timed = timed.filter(|path| tree.entry(path).is_ok_and(|stat| !self.is_new(&stat))).collect();
         if changes.is_empty() {
@@ -139,13 +136,12 @@ impl ApplyRequest<'_> {
     }
 
     /// Makes all new entries in the tree, under a hidden name. `locations`: an entry of each place, of which only the directory counts.
-    fn prepare<'p>(&self, plan: &ApplyPlan, locations: &'p [Location]) -> Result<Vec<(Staging<'p>, Stage)>, Error> {
+    fn prepare<'p>(&self, plan: &ApplyPlan, locations: &'p [Location]) -> Result<Vec<Stage<'p>>, Error> {
         let prepare = |(place, location): (usize, &'p Location)| {
             sweep_hidden(location.parent(), self.tree, Purpose::Staging)?;
             let mut staging = Staging::reserve(location)?;
             staging.make_root(RootKind::Closed)?;
-            let stage = self.stage(&staging, plan.moves.iter().filter(|one| one.place == place), &plan.taken)?;
-            Ok((staging, stage))
+            self.stage(staging, plan.moves.iter().filter(|one| one.place == place), &plan.taken)
         };
         locations.iter().enumerate().map(prepare).collect()
     }
@@ -171,7 +167,7 @@ impl ApplyRequest<'_> {
         &self,
         changes: &[Change],
         plan: &ApplyPlan,
-        stages: &Stages<'_>,
+        stages: &[Stage<'_>],
     ) -> Result<Vec<(PathBuf, Seal)>, Error> {
         // While it was made, time has passed. The places have got the hidden ones since.
         let (mut tree, mut copy) = (Directories::new(self.lower), Directories::new(self.upper.directory));
@@ -189,14 +185,14 @@ impl ApplyRequest<'_> {
         let path = self.tree.join(path);
         let Some((left, errno)) = left else {
             return Err(match why {
-                FailureReason::Changed => PrivateError::ChangedMeanwhile(path),
-                FailureReason::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
+                None => PrivateError::ChangedMeanwhile(path),
+                Some(errno) => PrivateError::NotApplied { path, source: errno.into() },
             }
             .into());
         };
         let place = plan.moves.iter().find(|one| one.path == left).map_or(0, |one| one.place);
         let left = self.tree.join(left);
-        let rescued = stages.iter().map(|(staging, _)| self.rescue(staging)).collect::<sys::Result<Vec<_>>>();
+        let rescued = stages.iter().map(|stage| self.rescue(&stage.staging)).collect::<sys::Result<Vec<_>>>();
         let rescued = rescued.io(Operation::ExchangeBack, &left)?;
         let kept = rescued.into_iter().nth(place).unwrap_or_default();
         Err(PrivateError::HalfApplied { path: left, source: errno.into(), kept }.into())
@@ -204,9 +200,9 @@ impl ApplyRequest<'_> {
 
     /// Fails if the tree has changed.
     fn plan(&self, changes: &[Change]) -> Result<ApplyPlan, Error> {
-        let (mut moves, mut taken, mut sealed, mut timed) = (Vec::new(), HashSet::new(), Vec::new(), BTreeSet::new());
+        let (mut taken, mut sealed, mut timed) = (HashSet::new(), Vec::new(), BTreeSet::new());
+        let mut moves: Vec<Move> = Vec::new();
         let mut places = vec![PathBuf::new()];
-        let mut last_above: Option<(PathBuf, usize)> = None;
         let mut tree = Directories::new(self.lower);
         for change in changes {
             let old = self.check(change, &mut tree)?;
@@ -214,7 +210,7 @@ impl ApplyRequest<'_> {
             if old.is_none() && change.after.is_some() && self.may_be_removed(&change.path)? {
                 return Err(self.changed(change));
             }
-            let is_inside = moves.last().is_some_and(|last: &Move| change.path.starts_with(&last.path));
+            let is_inside = moves.last().is_some_and(|last| change.path.starts_with(&last.path));
             if (change.before, change.after) == (Some(EntryKind::Directory), Some(EntryKind::Directory)) {
                 sealed.push(change.path.clone());
                 timed.insert(change.path.clone());
@@ -225,8 +221,8 @@ impl ApplyRequest<'_> {
             }
             if !is_inside {
                 let above = change.path.parent().unwrap_or(Path::new(""));
-                let place = match last_above.take().filter(|(last, _)| last == above) {
-                    Some((_, place)) => place,
+                let place = match moves.last().filter(|last| last.path.parent() == change.path.parent()) {
+                    Some(last) => last.place,
                     None => {
                         let root = self.place_of(above)?;
                         places.iter().position(|place| *place == root).unwrap_or_else(|| {
@@ -236,7 +232,6 @@ impl ApplyRequest<'_> {
                     }
                 };
                 timed.insert(above.to_path_buf());
-                last_above = Some((above.to_path_buf(), place));
                 moves.push(Move { path: change.path.clone(), old, has_new: change.after.is_some(), place });
             }
         }
@@ -298,19 +293,20 @@ impl ApplyRequest<'_> {
     }
 
     /// Makes everything new in the hidden place, in directories like those of the tree.
-    fn stage<'m>(
+    fn stage<'m, 'p>(
         &self,
-        staging: &Staging<'_>,
+        staging: Staging<'p>,
         moves: impl Iterator<Item = &'m Move> + Clone,
         taken: &Arc<HashSet<PathBuf>>,
-    ) -> Result<Stage, Error> {
+    ) -> Result<Stage<'p>, Error> {
         let failed = |errno| Error::io(Operation::CreateStaging, self.tree, errno);
         let root = staging.root().ok_or_else(|| failed(Errno::NOENT))?;
         let make = |name| {
             rustix::fs::mkdirat(root, name, Mode::RWXU)?;
             sys::open_at(root, name, DIRECTORY)
         };
-        let stage = Stage { new: make(c"new").map_err(failed)?, old: make(c"old").map_err(failed)? };
+        let (new, old) = (make(c"new").map_err(failed)?, make(c"old").map_err(failed)?);
+        let stage = Stage { staging, new, old };
         let mut copy = Directories::new(self.upper.directory);
         let mut parts: BTreeMap<PathBuf, FillPart> = BTreeMap::new();
         for entry in moves.clone().filter(|entry| entry.has_new) {
@@ -329,7 +325,7 @@ impl ApplyRequest<'_> {
             }
         }
         let made: Vec<_> = parts.keys().cloned().collect();
-        self.fill(staging, &stage, parts.into_values().collect(), taken)?;
+        self.fill(&stage, parts.into_values().collect(), taken)?;
         let is_here = |path: &Path| taken.contains(path) && moves.clone().any(|one| path.starts_with(&one.path));
         self.upper.closed.close(stage.new.as_fd(), is_here).map_err(failed)?;
         // They have the modes of those in the tree, out of which nothing might be moved. Those above come first.
@@ -340,13 +336,7 @@ impl ApplyRequest<'_> {
         Ok(stage)
     }
 
-    fn fill(
-        &self,
-        staging: &Staging<'_>,
-        stage: &Stage,
-        parts: Vec<FillPart>,
-        taken: &Arc<HashSet<PathBuf>>,
-    ) -> Result<(), Error> {
+    fn fill(&self, stage: &Stage<'_>, parts: Vec<FillPart>, taken: &Arc<HashSet<PathBuf>>) -> Result<(), Error> {
         let taken = Arc::clone(taken);
         // Placeholders of deleted entries are not taken.
         let select = Selection::new(move |path, _| match taken.contains(path) {
@@ -360,30 +350,30 @@ impl ApplyRequest<'_> {
         let work = Fill {
             is_upper: true,
             keeps_nocow: sys::magic(self.lower) == Ok(sys::BTRFS_MAGIC),
-            ..Fill::new(upper, new, contents, &exclude, created_in(staging)?, (&notes, &options))
+            ..Fill::new(upper, new, contents, &exclude, created_in(&stage.staging)?, (&notes, &options))
         };
         fill(&work, Scope::Parts(parts)).map(|_| ())
     }
 
     /// Moves all entries, the new ones first, and seals the directories. If that fails, takes everything back.
-    fn carry_out(&self, plan: &ApplyPlan, stages: &Stages<'_>) -> Result<Vec<(PathBuf, Seal)>, ApplyFailure> {
+    fn carry_out(&self, plan: &ApplyPlan, stages: &[Stage<'_>]) -> Result<Vec<(PathBuf, Seal)>, ApplyFailure> {
         let ApplyPlan { moves, sealed, timed, .. } = plan;
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
         let order: Vec<_> = new.into_iter().chain(gone).collect();
         let (mut done, mut seals) = (0, Vec::new());
-        let mut make = || -> Result<(), (PathBuf, FailureReason)> {
+        let mut make = || -> Result<(), (PathBuf, Obstacle)> {
             for (number, one) in &order {
-                let (_, stage) = &stages[one.place];
+                let stage = &stages[one.place];
                 let moved = self.move_entry(stage, *number, one, Way::There);
                 done += usize::from(moved.is_ok());
                 let checked = moved.and_then(|()| self.check_moved(stage, *number, one));
                 checked.map_err(|why| (one.path.clone(), why))?;
             }
             // Before the directories above them are closed.
-            self.set_times(timed).map_err(|(path, errno)| (path, FailureReason::System(errno)))?;
+            self.set_times(timed).map_err(|(path, errno)| (path, Some(errno)))?;
             // The deepest first: the others may be closed then.
             for path in sealed.iter().rev() {
-                let seal = self.seal(path).map_err(|errno| (path.clone(), FailureReason::System(errno)))?;
+                let seal = self.seal(path).map_err(|errno| (path.clone(), Some(errno)))?;
                 seals.push((path.clone(), seal));
             }
             Ok(())
@@ -396,8 +386,8 @@ impl ApplyRequest<'_> {
             }
         }
         for (number, one) in order[..done].iter().rev() {
-            if let Err(why) = self.move_entry(&stages[one.place].1, *number, one, Way::Back) {
-                left = Some((one.path.clone(), why.errno()));
+            if let Err(why) = self.move_entry(&stages[one.place], *number, one, Way::Back) {
+                left = Some((one.path.clone(), why.unwrap_or(Errno::BUSY)));
             }
         }
         Err(ApplyFailure { path, why, left })
@@ -430,48 +420,39 @@ impl ApplyRequest<'_> {
         seal.set_times().map_err(|errno| self.no_times(&root, errno))
     }
 
-    fn move_entry(&self, stage: &Stage, number: usize, one: &Move, way: Way) -> Result<(), FailureReason> {
+    fn move_entry(&self, stage: &Stage<'_>, number: usize, one: &Move, way: Way) -> Result<(), Obstacle> {
         let Some((directory, name)) = above(&one.path) else { return Ok(()) };
-        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(FailureReason::System)?;
+        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(Some)?;
         let hidden_name = CString::new(number.to_string()).unwrap_or_default();
         let (hidden, hidden_name) = match one.has_new {
-            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(FailureReason::System)?, &name),
-            false => (sys::open_at(&stage.old, c".", DIRECTORY).map_err(FailureReason::System)?, &hidden_name),
+            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(Some)?, &name),
+            false => (sys::open_at(&stage.old, c".", DIRECTORY).map_err(Some)?, &hidden_name),
         };
         let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
-        let moved = match (one.has_new, one.old.is_some(), way) {
-            (true, true, _) => {
-                with_writable([here, hidden], || sys::rename_exchange(hidden.0, hidden.1, here.0, here.1))
-            }
-            (true, false, Way::There) | (false, _, Way::Back) => {
-                with_writable([hidden, here], || sys::rename_no_replace(hidden.0, hidden.1, here.0, here.1))
-            }
-            (true, false, Way::Back) | (false, _, Way::There) => {
-                with_writable([here, hidden], || sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1))
-            }
-        };
+        let comes_in = one.has_new == (way == Way::There);
+        let moved = with_writable([here, hidden], || match one.has_new && one.old.is_some() {
+            true => sys::rename_exchange(hidden.0, hidden.1, here.0, here.1),
+            false if comes_in => sys::rename_no_replace(hidden.0, hidden.1, here.0, here.1),
+            false => sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1),
+        });
         moved.map_err(|errno| match errno {
-            Errno::EXIST | Errno::NOENT if way == Way::There => FailureReason::Changed,
-            errno => FailureReason::System(errno),
+            Errno::EXIST | Errno::NOENT if way == Way::There => None,
+            errno => Some(errno),
         })
     }
 
     /// Checks that the entry that was moved out is the one that was checked.
-    fn check_moved(&self, stage: &Stage, number: usize, one: &Move) -> Result<(), FailureReason> {
+    fn check_moved(&self, stage: &Stage<'_>, number: usize, one: &Move) -> Result<(), Obstacle> {
         let Some(old) = &one.old else { return Ok(()) };
         let moved = match one.has_new {
             true => entry(stage.new.as_fd(), &one.path),
             false => entry(stage.old.as_fd(), Path::new(&number.to_string())),
         };
-        let moved = moved.map_err(FailureReason::System)?;
+        let moved = moved.map_err(Some)?;
         let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         let is_one = identity(&moved) == identity(old) && moved.st_mode == old.st_mode;
         // XFS gives a directory a new time for the new `..`.
-        if is_one && (sys::is_directory(old) || version(&moved) == version(old)) {
-            Ok(())
-        } else {
-            Err(FailureReason::Changed)
-        }
+        if is_one && (sys::is_directory(old) || version(&moved) == version(old)) { Ok(()) } else { Err(None) }
     }
 
     /// Gives a directory of the tree the owner, mode and extended attributes that it got. Returns what it had.
@@ -519,23 +500,12 @@ enum Way {
     Back,
 }
 
-enum FailureReason {
-    Changed,
-    System(Errno),
-}
-
-impl FailureReason {
-    fn errno(&self) -> Errno {
-        match self {
-            Self::Changed => Errno::BUSY,
-            Self::System(errno) => *errno,
-        }
-    }
-}
+/// Why an entry is not moved: an error, or another process has changed it.
+type Obstacle = Option<Errno>;
 
 struct ApplyFailure {
     path: PathBuf,
-    why: FailureReason,
+    why: Obstacle,
     /// The entry that could not be taken back, and the reason.
     left: Option<(PathBuf, Errno)>,
 }

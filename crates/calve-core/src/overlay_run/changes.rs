@@ -35,6 +35,9 @@ pub struct Change {
     pub before: Option<EntryKind>,
     /// The entry now. Null if it is deleted.
     pub after: Option<EntryKind>,
+    /// More than times differs.
+    #[serde(skip)]
+    pub(super) is_different: bool,
 }
 
 /// A regular file or a symlink, as it is in one of the two trees.
@@ -80,13 +83,13 @@ pub(super) enum ListingScope {
     All,
 }
 
-/// Lists what a command has changed in the tree `path`, in the order of the paths, each with whether more than times differs.
+/// Lists what a command has changed in the tree `path`, in the order of the paths.
 pub(super) fn changes(
     upper: &Layer<'_>,
     lower: BorrowedFd<'_>,
     path: &Path,
     listed: ListingScope,
-) -> Result<Vec<(Change, bool)>, Error> {
+) -> Result<Vec<Change>, Error> {
     let Layer { directory: upper, began, closed } = *upper;
     let mut reading = ChangeReader {
         upper,
@@ -97,7 +100,7 @@ pub(super) fn changes(
         found: Vec::new(),
         next: Vec::new(),
     };
-    reading.next.push((Node::root(), Layers::Both, Lower::Shown));
+    reading.next.push((Node::root(), [true, true], false));
     let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
     let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
@@ -105,10 +108,10 @@ pub(super) fn changes(
     if is_changed || listed == ListingScope::All || began.has_other_time(&after) {
         reading.add(PathBuf::new(), Some(&before), Some(&after), is_changed);
     }
-    while let Some((node, layers, hides)) = reading.next.pop() {
-        reading.directory(&node, layers, hides).map_err(failed(path.join(node.path())))?;
+    while let Some((node, layers, is_hidden)) = reading.next.pop() {
+        reading.directory(&node, layers, is_hidden).map_err(failed(path.join(node.path())))?;
     }
-    reading.found.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
+    reading.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(reading.found)
 }
 
@@ -133,20 +136,6 @@ pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Since) -> sys::Result<b
     Ok(true)
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Layers {
-    Both,
-    Upper,
-    Lower,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Lower {
-    Shown,
-    /// The directory, or one above it, was made again. The kernel marks only the topmost of them.
-    Hidden,
-}
-
 struct ChangeReader<'a> {
     upper: BorrowedFd<'a>,
     closed: &'a ClosedEntries,
@@ -154,23 +143,26 @@ struct ChangeReader<'a> {
     listed: ListingScope,
     /// The attribute of a directory that hides the one below it.
     opaque: &'static CStr,
-    found: Vec<(Change, bool)>,
-    next: Vec<(Arc<Node>, Layers, Lower)>,
+    found: Vec<Change>,
+    /// Directories with the layers that they are in, the lower and the upper one, and whether the lower one is hidden: then the directory, or one
+    /// above it, was made again. The kernel marks only the topmost of them.
+    next: Vec<(Arc<Node>, [bool; 2], bool)>,
 }
 
 impl ChangeReader<'_> {
-    fn directory(&mut self, node: &Arc<Node>, layers: Layers, above: Lower) -> sys::Result<()> {
-        let upper = (layers != Layers::Lower).then(|| sys::unless_gone(node.open(self.upper, OFlags::RDONLY)));
+    fn directory(&mut self, node: &Arc<Node>, layers: [bool; 2], is_above_hidden: bool) -> sys::Result<()> {
+        let [in_lower, in_upper] = layers;
+        let upper = in_upper.then(|| sys::unless_gone(node.open(self.upper, OFlags::RDONLY)));
         let upper = upper.transpose()?.flatten();
-        let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
-        let is_hidden = upper.as_ref().map_or(Ok(true), |upper| sys::is_opaque(upper.as_fd(), self.opaque))?;
-        let shown = if is_hidden { Lower::Hidden } else { above };
+        let lower = in_lower.then(|| node.open_source(self.lower)).transpose()?;
+        let is_opaque = upper.as_ref().map_or(Ok(true), |upper| sys::is_opaque(upper.as_fd(), self.opaque))?;
+        let is_hidden = is_opaque || is_above_hidden;
         let mut names = BTreeSet::new();
-        for directory in upper.iter().chain(lower.iter().filter(|_| shown == Lower::Hidden)) {
+        for directory in upper.iter().chain(lower.iter().filter(|_| is_hidden)) {
             names.extend(sys::list(directory.as_fd())?.into_iter().map(|(name, _)| name));
         }
         let [upper, lower] = [&upper, &lower].map(|directory| directory.as_ref().map(AsFd::as_fd));
-        names.iter().try_for_each(|name| self.entry(node, name, upper, lower, shown))
+        names.iter().try_for_each(|name| self.entry(node, name, upper, lower, is_hidden))
     }
 
     fn entry(
@@ -179,7 +171,7 @@ impl ChangeReader<'_> {
         name: &CStr,
         upper: Option<BorrowedFd<'_>>,
         lower: Option<BorrowedFd<'_>>,
-        shown: Lower,
+        is_hidden: bool,
     ) -> sys::Result<()> {
         // Trash of a `calve` that the command ran is no work of the command's. Templates and spares are, and cannot be applied.
         if is_passing(name.to_bytes()) {
@@ -192,7 +184,7 @@ impl ChangeReader<'_> {
             let has_names = || !sys::is_directory(after) && after.st_nlink > 1;
             let is_touched = || modified(before) != modified(after) || has_names();
             let is_different = self.listed == ListingScope::All
-                || !has_same_metadata(before, after)
+                || (before.st_mode, before.st_uid, before.st_gid) != (after.st_mode, after.st_uid, after.st_gid)
                 || !has_same_xattrs(lower, upper, name)?
                 || !has_same_data(lower, upper, name, before, after)?;
             if is_different || is_touched() {
@@ -201,13 +193,10 @@ impl ChangeReader<'_> {
         } else {
             self.add(node.path_of(name), before.as_ref(), after.as_ref(), true);
         }
-        let layers = match [&before, &after].map(|stat| stat.as_ref().is_some_and(sys::is_directory)) {
-            [true, true] => Layers::Both,
-            [true, false] => Layers::Lower,
-            [false, true] => Layers::Upper,
-            [false, false] => return Ok(()),
-        };
-        self.next.push((Node::child(node, name), layers, shown));
+        let layers = [&before, &after].map(|stat| stat.as_ref().is_some_and(sys::is_directory));
+        if layers.contains(&true) {
+            self.next.push((Node::child(node, name), layers, is_hidden));
+        }
         Ok(())
     }
 
@@ -215,7 +204,7 @@ impl ChangeReader<'_> {
         let [before, after] = [before, after].map(|stat| stat.map(|stat| EntryKind::from(sys::kind(stat))));
         // A whiteout of an entry that never existed is left by a file that came and went.
         if before.is_some() || after.is_some() {
-            self.found.push((Change { path, before, after }, is_different));
+            self.found.push(Change { path, before, after, is_different });
         }
     }
 }
@@ -228,10 +217,6 @@ fn there(layer: Option<BorrowedFd<'_>>, name: &CStr) -> sys::Result<Option<Stat>
         kind => kind == FileType::Socket,
     };
     Ok(sys::find_at(layer, name)?.filter(|stat| !is_nothing(stat)))
-}
-
-fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
-    before.st_mode == after.st_mode && (before.st_uid, before.st_gid) == (after.st_uid, after.st_gid)
 }
 
 fn has_same_xattrs(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
@@ -253,7 +238,6 @@ fn has_same_data(
     match sys::unless_gone(same_data(lower, upper, name, (before, after), || false)) {
         // It cannot be decided: listed rather than left out.
         Ok(None) | Err(Errno::ACCESS | Errno::PERM) => Ok(false),
-        Ok(Some(told)) => Ok(told),
-        Err(errno) => Err(errno),
+        told => told.map(Option::unwrap_or_default),
     }
 }

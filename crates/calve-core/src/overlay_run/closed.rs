@@ -15,12 +15,7 @@ const PERMISSIONS: RawMode = 0o7777;
 
 /// The modes that the command gave to entries which are open meanwhile.
 #[derive(Default)]
-pub(super) struct ClosedEntries(BTreeMap<PathBuf, Modes>);
-
-struct Modes {
-    closed: RawMode,
-    open: RawMode,
-}
+pub(super) struct ClosedEntries(BTreeMap<PathBuf, RawMode>);
 
 impl ClosedEntries {
     /// Opens closed entries in the directory `name` and below, and that directory too.
@@ -45,30 +40,25 @@ impl ClosedEntries {
     /// Opens one entry, if it is closed. Returns whether it is a directory. A process that the command left behind may have removed it.
     fn open_entry(&mut self, above: BorrowedFd<'_>, name: &CStr, path: impl FnOnce() -> PathBuf) -> sys::Result<bool> {
         let Some(stat) = sys::unless_gone(sys::stat_at(above, name))? else { return Ok(false) };
-        let needed = match sys::kind(stat) {
-            FileType::Directory => 0o500,
-            FileType::RegularFile => 0o400,
-            _ => return Ok(false),
-        };
         let closed = stat.st_mode as RawMode & PERMISSIONS;
-        let open = closed | needed;
+        let Some(open) = opened(closed, &stat) else { return Ok(false) };
         if closed != open && stat.st_uid == rustix::process::geteuid().as_raw() {
             let set = sys::set_mode_of_name(above, name, Mode::from_raw_mode(open));
             if sys::unless_gone(set)?.is_none() {
                 return Ok(false);
             }
-            self.0.insert(path(), Modes { closed, open });
+            self.0.insert(path(), closed);
         }
-        Ok(needed == 0o500)
+        Ok(sys::is_directory(stat))
     }
 
     /// Returns the entry as the command left it.
     pub(super) fn as_left(&self, path: impl FnOnce() -> PathBuf, mut stat: Stat) -> Stat {
         if !self.0.is_empty()
-            && let Some(modes) = self.0.get(&path())
-            && modes.are_of(&stat)
+            && let Some(closed) = self.0.get(&path())
+            && is_opened(*closed, &stat)
         {
-            stat.st_mode = (stat.st_mode & !0o7777) | modes.closed;
+            stat.st_mode = (stat.st_mode & !0o7777) | closed;
         }
         stat
     }
@@ -77,28 +67,35 @@ impl ClosedEntries {
     pub(super) fn close(&self, root: BorrowedFd<'_>, chosen: impl Fn(&Path) -> bool) -> sys::Result<()> {
         let mut closed = Ok(());
         // The deepest first: nothing is reached through a closed directory.
-        for (path, modes) in self.0.iter().rev().filter(|(path, _)| chosen(path)) {
-            closed = closed.and(sys::unless_gone(modes.close(root, path)).map(drop));
+        for (path, mode) in self.0.iter().rev().filter(|(path, _)| chosen(path)) {
+            closed = closed.and(sys::unless_gone(close(root, path, *mode)).map(drop));
         }
         closed
     }
 }
 
-impl Modes {
-    /// Returns whether the entry is as it was opened. Else a process that the command left behind has changed it since, or made it anew.
-    fn are_of(&self, stat: &Stat) -> bool {
-        stat.st_mode as RawMode & PERMISSIONS == self.open
+/// Returns the mode of an entry that has this one and is opened. `None` for one that need not be read.
+fn opened(closed: RawMode, stat: &Stat) -> Option<RawMode> {
+    match sys::kind(stat) {
+        FileType::Directory => Some(closed | 0o500),
+        FileType::RegularFile => Some(closed | 0o400),
+        _ => None,
     }
+}
 
-    fn close(&self, root: BorrowedFd<'_>, path: &Path) -> sys::Result<()> {
-        if path.as_os_str().is_empty() {
-            return Ok(());
-        }
-        let (above, name) = open_above(root, path, sys::PATH_ONLY)?;
-        match self.are_of(&sys::stat_at(&above, &*name)?) {
-            true => sys::set_mode_of_name(above.as_fd(), &name, Mode::from_raw_mode(self.closed)),
-            false => Ok(()),
-        }
+/// Returns whether the entry is as it was opened. Else a process that the command left behind has changed it since, or made it anew.
+fn is_opened(closed: RawMode, stat: &Stat) -> bool {
+    opened(closed, stat) == Some(stat.st_mode as RawMode & PERMISSIONS)
+}
+
+fn close(root: BorrowedFd<'_>, path: &Path, mode: RawMode) -> sys::Result<()> {
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let (above, name) = open_above(root, path, sys::PATH_ONLY)?;
+    match is_opened(mode, &sys::stat_at(&above, &*name)?) {
+        true => sys::set_mode_of_name(above.as_fd(), &name, Mode::from_raw_mode(mode)),
+        false => Ok(()),
     }
 }
 
@@ -143,9 +140,8 @@ mod tests {
         }
         fs_err::write(upper.join("file"), "file").unwrap();
         fs_err::os::unix::fs::symlink("z", upper.join("link")).unwrap();
-        let modes = || Modes { closed: 0o200, open: 0o700 };
         for name in ["", "a", "a/b", "a/gone", "again", "file/in", "gone/in", "link", "link/in", "z"] {
-            overlay.closed.0.insert(name.into(), modes());
+            overlay.closed.0.insert(name.into(), 0o200);
         }
         chmod(&upper, 0o700);
         let dst = changes.join("aside");

@@ -52,8 +52,8 @@ pub struct PrivateOverlay {
 #[derive(Default)]
 pub struct Changes {
     different: Vec<Change>,
-    /// Those, and entries with a new time only, each with whether more than times differs.
-    touched: Vec<(Change, bool)>,
+    /// Those, and entries with a new time only.
+    touched: Vec<Change>,
     /// Just before they were listed.
     since: Option<Since>,
 }
@@ -147,13 +147,11 @@ impl PrivateOverlay {
         self.closed.open(state.as_fd(), c"upper").io(Operation::Compare, &self.tree)?;
         let since = (use_of_them == ChangesUse::Apply).then(Since::now);
         let touched = self.list(&self.layers()?, ListingScope::Touched)?;
-        let different = touched.iter().filter(|(_, is_different)| *is_different).map(|(change, _)| change.clone());
-        let different = different.collect();
+        let different = touched.iter().filter(|change| change.is_different).cloned().collect();
         Ok(Changes { different, touched, since })
     }
 
-    /// Lists changes, each with whether more than times differs.
-    fn list(&self, [lower, upper]: &[OwnedFd; 2], scope: ListingScope) -> Result<Vec<(Change, bool)>, Error> {
+    fn list(&self, [lower, upper]: &[OwnedFd; 2], scope: ListingScope) -> Result<Vec<Change>, Error> {
         changes::changes(&self.layer(upper.as_fd()), lower.as_fd(), &self.tree, scope)
     }
 
@@ -162,7 +160,7 @@ impl PrivateOverlay {
     }
 
     /// Returns the changes if they are still those that were `shown`.
-    fn unchanged(&self, layers: &[OwnedFd; 2], shown: &Changes) -> Result<Vec<(Change, bool)>, Error> {
+    fn unchanged(&self, layers: &[OwnedFd; 2], shown: &Changes) -> Result<Vec<Change>, Error> {
         // Reading all contents again takes longer than looking at the times. An entry that cannot be looked at is for the list to tell.
         if shown.since.is_some_and(|since| changes::is_quiet(layers[1].as_fd(), since).unwrap_or(false)) {
             return Ok(shown.touched.clone());
@@ -170,7 +168,7 @@ impl PrivateOverlay {
         let now = self.list(layers, ListingScope::Touched)?;
         let mut pairs = (0..now.len().max(shown.touched.len())).map(|at| [now.get(at), shown.touched.get(at)]);
         let other = pairs.find(|[now, shown]| now != shown);
-        match other.and_then(|pair| pair.into_iter().flatten().map(|(change, _)| &change.path).min()) {
+        match other.and_then(|pair| pair.into_iter().flatten().map(|change| &change.path).min()) {
             Some(path) => Err(PrivateError::ChangedSinceShown(self.tree.join(path)).into()),
             None => Ok(now),
         }
@@ -220,8 +218,8 @@ impl PrivateOverlay {
         let layers = self.layers()?;
         let changes = self.list(&layers, ListingScope::All)?;
         // The clone gets the metadata of the tree's root when it gets its name: the command's come after that.
-        let below = changes.into_iter().filter(|(change, _)| !change.path.as_os_str().is_empty());
-        let below: Vec<_> = below.map(|(change, _)| (change, true)).collect();
+        let below = changes.into_iter().filter(|change| !change.path.as_os_str().is_empty());
+        let below: Vec<_> = below.map(|change| Change { is_different: true, ..change }).collect();
         let (upper, cancel) = (self.layer(layers[1].as_fd()), &options.cancel);
         let (tree, since, shown) = (dst, None, None);
         let report = clone_and_change(&self.tree, dst, options, |staged| {

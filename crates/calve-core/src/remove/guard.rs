@@ -1,6 +1,5 @@
 //! Refuses to move away or delete protected places, however they are spelled.
 
-use std::ffi::CStr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -12,32 +11,12 @@ use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 use crate::vocabulary::operation::Operation;
 
-/// Directories that no system does without (hier(7), and those of macOS).
-const OF_THE_SYSTEM: [&CStr; 23] = [
-    c"/bin",
-    c"/boot",
-    c"/dev",
-    c"/etc",
-    c"/home",
-    c"/lib",
-    c"/lib64",
-    c"/opt",
-    c"/private",
-    c"/proc",
-    c"/root",
-    c"/run",
-    c"/sbin",
-    c"/srv",
-    c"/sys",
-    c"/tmp",
-    c"/usr",
-    c"/var",
-    c"/Applications",
-    c"/Library",
-    c"/System",
-    c"/Users",
-    c"/Volumes",
+/// Directories that no system does without (hier(7)).
+const OF_THE_SYSTEM: [&str; 17] = [
+    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv",
+    "/sys", "/tmp", "/usr", "/var",
 ];
+const OF_MACOS: [&str; 6] = ["/private", "/Applications", "/Library", "/System", "/Users", "/Volumes"];
 
 /// Refuses the root, system directories, mount points, trees with mounts below, protected places, what contains one, and ancestors of the current
 /// directory. Goes by identity, not by spelling.
@@ -52,10 +31,10 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
         location.open_at(sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW).io(Operation::OpenDirectory, path)?;
     let directory = directory.as_fd();
     let root = identity(&stat);
-    if is_at(c"/", root) {
+    if is_at("/", root) {
         return refuse(Protection::Root);
     }
-    if OF_THE_SYSTEM.iter().any(|path| is_at(path, root)) {
+    if OF_THE_SYSTEM.iter().chain(&OF_MACOS).any(|path| is_at(path, root)) {
         return refuse(Protection::System);
     }
     if sys::is_mount_point(directory).io(Operation::FindMounts, path)? {
@@ -75,7 +54,7 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
     Ok(())
 }
 
-fn is_at(path: &CStr, directory: (u64, u64)) -> bool {
+fn is_at(path: &str, directory: (u64, u64)) -> bool {
     rustix::fs::statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| identity(&stat) == directory)
 }
 

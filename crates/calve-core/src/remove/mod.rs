@@ -107,8 +107,7 @@ pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error
     if !sys::is_directory(stat) {
         return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR));
     }
-    let deletion = Deletion::new(options.threads, &options.progress, &options.cancel);
-    let deletion = Deletion { opens_up: false, ..deletion };
+    let deletion = Deletion { opens_up: false, ..Deletion::new(options.threads, &options.progress, &options.cancel) };
     delete_directory(location.parent(), location.name(), path, identity(&stat), &deletion).map(|_| ())
 }
 
@@ -237,10 +236,7 @@ pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
         return Ok(Vec::new());
     };
     let swept = sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &Deletion::uncancelled())?;
-    match swept.failure {
-        Some(error) => Err(error),
-        None => Ok(swept.removed),
-    }
+    swept.failure.map_or(Ok(swept.removed), Err)
 }
 
 /// A removed tree that has not been deleted yet.

@@ -1,7 +1,6 @@
 //! The space that trees take up on the disk, the space that deleting them would free, and sharing of data that are stored more than once.
 
 mod dedupe;
-mod measure;
 mod usage;
 mod volumes;
 mod walk;

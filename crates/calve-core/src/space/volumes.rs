@@ -1,7 +1,7 @@
 //! The file systems that a walk meets. Device numbers do not tell them apart: each subvolume of a btrfs has its own.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{OFlags, Stat};
@@ -25,22 +25,12 @@ pub(super) struct Volume {
     pub(super) subvolume: Option<u64>,
     /// The first directory of it that was met.
     directory: OwnedFd,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Volume {
     pub(super) fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the bytes that are free now, for everybody or for root alone.
-    pub(super) fn free_bytes(&self) -> Option<u64> {
-        let status = rustix::fs::fstatvfs(&self.directory).ok()?;
-        Some(status.f_bfree.saturating_mul(status.f_frsize))
     }
 }
 

@@ -77,10 +77,6 @@ impl Walk<'_> {
         }
         Ok(workers.into_iter().map(|worker| worker.visitor).collect())
     }
-
-    pub(super) fn full_path(&self, root: usize, below: &Path) -> PathBuf {
-        full_path(&self.roots[root], below)
-    }
 }
 
 /// Returns the path to show for something below a root.
@@ -128,7 +124,7 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
 
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
         let stat = rustix::fs::fstat(folder.directory)?;
-        let path = || self.walk.full_path(folder.tree, folder.path);
+        let path = || full_path(&self.walk.roots[folder.tree], folder.path);
         let volume = self.walk.volumes.find(folder.directory, &stat, path)?;
         self.visitor.directory(folder, &volume, &stat);
         self.volume = Some(volume);
@@ -155,7 +151,7 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     }
 
     fn failed(&mut self, tree: usize, path: PathBuf, errno: Errno) {
-        self.walk.troubles.add(self.walk.full_path(tree, &path), reason(errno));
+        self.walk.troubles.add(full_path(&self.walk.roots[tree], &path), reason(errno));
     }
 }
 

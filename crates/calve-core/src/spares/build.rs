@@ -13,6 +13,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::set::SpareOrigin;
+use crate::claim::hand_over::fitness;
 use crate::claim::record::{self, Writers};
 use crate::claim::store::{Set, SpareDirectory, new_spare_name};
 use crate::clone::stage::StagedTree;
@@ -90,9 +91,10 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
     refuse(&source, &destination, set.definition.shape.staged)?;
     let exclude = Exclusions::new(&options.exclude)?;
     let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?.moment;
-    let taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
+    let mut taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;
-    let mut head = taken.head(&source, built_ns).io(Operation::Stat, src)?;
+    taken.head.mount = sys::mount_identity(source.directory()).io(Operation::Stat, src)?;
+    taken.head.built_ns = built_ns;
     let notes = Notes::default();
     let kind = if set.definition.shape.staged { RootKind::Subvolume } else { RootKind::Closed };
     let mut staged = StagedTree::reserve(&destination, kind, options)?;
@@ -102,9 +104,10 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
         return Err(Error::NoSpare { path: src.to_path_buf(), reason });
     }
     staged.publish(&notes)?;
-    head.written_bytes = run.outcome.bytes.unwrap_or_default().written;
-    head.cow = meets(run.strategy, Requirement::Cow) && summary.fell_back.is_empty() && head.written_bytes == 0;
-    taken.write(found.directory.as_fd(), found.path(), head)
+    let written = run.outcome.bytes.unwrap_or_default().written;
+    taken.head.written_bytes = written;
+    taken.head.cow = meets(run.strategy, Requirement::Cow) && summary.fell_back.is_empty() && written == 0;
+    taken.write(found.directory.as_fd(), found.path())
 }
 
 /// Refuses sources of which no spare can be kept there.
@@ -169,11 +172,8 @@ pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion) -> 
     let mut removed = 0;
     for found in set.spares()? {
         let Some(_lock) = found.lock()? else { continue };
-        let fit = match (found.head()?, source) {
-            (Some(head), Some(source)) => crate::claim::hand_over::fitness(&head, source).is_ok(),
-            _ => false,
-        };
-        if !fit {
+        let pair = found.head()?.zip(source);
+        if pair.is_none_or(|(head, source)| fitness(&head, source).is_err()) {
             delete(found.parent.as_fd(), &found.name, found.path(), deletion)?;
             removed += 1;
         }

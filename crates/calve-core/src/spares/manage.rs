@@ -7,9 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::io::Errno;
 
 use super::build;
-use super::set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares, WatcherStart};
+use super::set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares};
 use super::watch;
-use crate::claim::ask::{Answer, ask};
+use crate::claim::ask::ask;
 use crate::claim::store::{Definition, Home, Set, Shape, SpareSource};
 use crate::claim::{hand_over, record};
 use crate::error::{Error, IoContext};
@@ -49,14 +49,14 @@ impl Spares {
             SpareOrigin::Template(template) => SpareSource::Template(template.name.clone()),
             SpareOrigin::Directory(_) => SpareSource::Directory(real),
         };
-        if options.watcher == Some(WatcherStart::AfterClones) {
+        if options.watched {
             watch::possible(&self.home)?;
         }
         let definition = Definition { source: of, parent, count: options.count.unwrap_or(1).max(1), shape };
         let parent = definition.parent.as_ref();
         let inside = parent.map_or_else(|| self.home.join("set"), |parent| parent.join(".calve-spares"));
         build::refuse(&source, &Location::of_destination(&inside)?, options.staged)?;
-        let is_new = !home.has(&definition)?;
+        let is_new = home.find(&definition)?.is_none();
         let mut set = home.define(&definition)?;
         if let Err(error) = set.create_directory() {
             if is_new {
@@ -65,9 +65,9 @@ impl Spares {
             return Err(error);
         }
         set.pause(false)?;
-        if let Some(watcher) = options.watcher {
-            set.keep_watched(watcher == WatcherStart::AfterClones)?;
-            set.watched = watcher == WatcherStart::AfterClones;
+        if options.watched {
+            set.keep_watched()?;
+            set.watched = true;
         }
         set.paused = false;
         // A watcher that runs learns of it.
@@ -125,7 +125,7 @@ impl Spares {
     pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
         for set in Home::sets_at(&self.home, Some(source))? {
             for found in set.spares()? {
-                if ask(&self.home, &found.id(&set)) != Answer::Unknown {
+                if ask(&self.home, &found.id(&set)).is_some() {
                     return Ok(true);
                 }
             }
@@ -145,7 +145,7 @@ impl Spares {
             let origin = resolve(&set.definition.source);
             let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
             let mut described = self.describe(&set, source.as_ref())?;
-            let usable = described.spares.iter().filter(|spare| !matches!(spare.standing, Readiness::Stale(_))).count();
+            let usable = described.spares.iter().filter(|spare| spare.state != Readiness::Stale).count();
             if let Some(origin) = origin.filter(|_| (usable as u64) < described.count) {
                 described.next_bytes = build::cost(&set, &origin).ok();
             }
@@ -173,18 +173,18 @@ impl Spares {
             let busy = found.lock()?.is_none();
             let head = found.head()?;
             let head = head.as_ref();
-            let standing = match (head, source) {
-                _ if busy => Readiness::Building,
-                (None, _) if found.has_tree() => Readiness::Stale("it did not fit its source any more"),
-                (None, _) => Readiness::Stale("it was not finished"),
-                (Some(_), None) => Readiness::Stale("the source is missing"),
-                (Some(head), Some(source)) => {
-                    hand_over::fitness(head, source).map_or_else(Readiness::Stale, |()| Readiness::Ready)
-                }
+            let reason = match (head, source) {
+                _ if busy => None,
+                (None, _) if found.has_tree() => Some("it did not fit its source any more"),
+                (None, _) => Some("it was not finished"),
+                (Some(_), None) => Some("the source is missing"),
+                (Some(head), Some(source)) => hand_over::fitness(head, source).err(),
             };
+            let fit = if busy { Readiness::Building } else { Readiness::Ready };
             described.spares.push(SpareState {
                 id,
-                standing,
+                state: if reason.is_some() { Readiness::Stale } else { fit },
+                reason,
                 built: head.map(|head| UNIX_EPOCH + Duration::from_nanos(head.built_ns)),
                 entries: head.map(|head| head.entries),
                 apparent_bytes: head.map(|head| head.apparent_bytes),

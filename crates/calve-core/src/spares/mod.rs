@@ -9,5 +9,5 @@ pub(crate) mod watched_listing;
 
 pub use crate::claim::store::SpareSource;
 pub use refill::{RefillOptions, RefillReport};
-pub use set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares, WatcherStart};
+pub use set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares};
 pub use watch::{UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome};

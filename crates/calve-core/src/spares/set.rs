@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Serialize;
+use strum::{Display, VariantNames};
 
 use crate::claim::store::SpareSource;
-use crate::json::{As, FromReport, ReceiptPath, Seconds};
+use crate::json::{As, ReceiptPath, Seconds, Text};
 use crate::options::CloneOptions;
 use crate::template::HeldTemplate;
 
@@ -24,23 +25,14 @@ pub struct SpareOptions {
     /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
     /// and else the source's parent. They serve destinations on the same file system.
     pub at: Option<PathBuf>,
-    /// The starter of the watcher. By default it stays as it was, or else only the user starts it.
-    pub watcher: Option<WatcherStart>,
+    /// The process that refills the spares after a clone is to start the watcher ([`Spares::watch`]), if none runs: see
+    /// [`Spares::want_watcher`]. By default that stays as it was, or else only the user starts it.
+    pub watched: bool,
     /// They are for roots of trees that [`crate::internal::stage_in`] assembles ([`SpareUse::made_without`]), which on btrfs are subvolumes. Required if the
     /// source is a subvolume, of which any other clone is a snapshot.
     pub staged: bool,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
     pub like: CloneOptions,
-}
-
-/// The starter of the watcher ([`Spares::watch`]) of the source of spares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WatcherStart {
-    /// The user.
-    #[default]
-    ByHand,
-    /// The process that refills the spares after a clone, if none runs: see [`Spares::want_watcher`].
-    AfterClones,
 }
 
 /// A source and its spares.
@@ -83,9 +75,12 @@ pub struct SpareSet {
 pub struct SpareState {
     /// Its name.
     pub id: String,
-    /// Its readiness.
-    #[serde(flatten, with = "As::<ReadinessFields>")]
-    pub standing: Readiness,
+    /// `building`: it is being built or handed over. `ready`: it can be handed over, after a check. `stale`: it cannot be used any more.
+    #[serde(with = "As::<Text>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = Readiness::VARIANTS)))]
+    pub state: Readiness,
+    /// Why it is stale. Null if it is not.
+    pub reason: Option<&'static str>,
     /// When it was built, in seconds since 1970. Null if it is not complete.
     #[serde(rename = "built_at", with = "As::<Option<Seconds>>")]
     pub built: Option<SystemTime>,
@@ -98,36 +93,15 @@ pub struct SpareState {
 }
 
 /// The use that a spare is fit for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Readiness {
     /// It is being built, or being handed over.
     Building,
     /// It can be handed over, after a check.
     Ready,
-    /// It cannot be used any more, for this reason.
-    Stale(&'static str),
-}
-
-/// A [`Readiness`] in a document.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct ReadinessFields {
-    /// `building`: it is being built or handed over. `ready`: it can be handed over, after a check. `stale`: it cannot be used any more.
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["building", "ready", "stale"])))]
-    state: &'static str,
-    /// Why it is stale. Null if it is not.
-    reason: Option<&'static str>,
-}
-
-impl FromReport<Readiness> for ReadinessFields {
-    fn from_report(readiness: &Readiness) -> Self {
-        let (state, reason) = match *readiness {
-            Readiness::Building => ("building", None),
-            Readiness::Ready => ("ready", None),
-            Readiness::Stale(reason) => ("stale", Some(reason)),
-        };
-        Self { state, reason }
-    }
+    /// It cannot be used any more.
+    Stale,
 }
 
 /// The directory of a source.

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use super::set::Spares;
-use crate::claim::ask::{Answer, ask};
-use crate::claim::check::{CheckRequest, DirectoryChanges, check};
+use crate::claim::ask::ask;
+use crate::claim::check::{CheckRequest, DirectoryChanges, EntryChange, check};
 use crate::claim::hand_over::{directories, fitness};
 use crate::claim::order::Subtrees;
 use crate::claim::record::{Block, RecordedState, blocks};
-use crate::claim::select::{EntryChange, now};
 use crate::claim::store::{Home, Shape, SpareSource};
 use crate::error::Error;
 use crate::options::{RecordBody, SpareUse};
@@ -66,11 +65,7 @@ impl Spares {
                 let Some(record) = found.record()?.filter(|record| fitness(&record.head, &source).is_ok()) else {
                     continue;
                 };
-                let changed = match ask(&self.home, &found.id(&set)) {
-                    Answer::Unknown => continue,
-                    Answer::Unchanged => Vec::new(),
-                    Answer::Changed(paths) => paths,
-                };
+                let Some(changed) = ask(&self.home, &found.id(&set)) else { continue };
                 let Some(body) = record.body(None) else { continue };
                 let exclude = Exclusions::new(made_without)?;
                 let only = directories(changed);
@@ -129,7 +124,7 @@ impl WatchedListing {
         let touched = self.touched.get(block.path);
         for found in block.entries() {
             let kind = found.kind();
-            let is_touched = touched.is_some_and(|touched| now(touched, found.name) != EntryChange::Same);
+            let is_touched = touched.is_some_and(|touched| touched.change_of(found.name) != EntryChange::Same);
             let known = match found.known {
                 _ if is_touched => ListedEntry::Unsure,
                 None => ListedEntry::Directory,

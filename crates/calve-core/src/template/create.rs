@@ -9,11 +9,10 @@ use std::time::SystemTime;
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 
-use super::frozen::{frozen_state, persist_change_time};
 use super::manifest::{Manifest, key};
 use super::read::KnownContents;
 use super::record::{MANIFEST, TREE, Template};
-use super::store::{self, ReservedVersion, SweptTemplates, open_tree};
+use super::store::{self, ReservedVersion, SweptTemplates, frozen_state, open_tree, persist_change_time};
 use super::templates::Templates;
 use super::{name, read};
 use crate::clone::stage::stage_in;
@@ -152,11 +151,11 @@ impl Templates {
         let path = self.store.record_path(&template.name);
         match old {
             None if store::stat_of(&path)?.is_some() => Err(TemplateError::Exists(template.name.clone()))?,
-            Some(old) if self.find(&old.name).is_ok_and(|now| now.version == old.version) => {}
-            None => {}
-            Some(old) => Err(TemplateError::Superseded(old.name.clone()))?,
+            Some(old) if !self.find(&old.name).is_ok_and(|now| now.version == old.version) => {
+                Err(TemplateError::Superseded(old.name.clone()))?
+            }
+            _ => records.write(template),
         }
-        records.write(template)
     }
 
     /// Returns the directory for versions, which need not exist.
@@ -215,21 +214,15 @@ fn fill(
     // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
     let (clone, _) = stage_in(None, &tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
     persist_change_time(open_tree(&tree)?.as_fd(), &tree)?;
-    let made = TreeOrigin { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
-    let (template, _) = freeze(reserved, made, None, options)?;
+    let (template, _) = freeze(reserved, (source, &options.exclude, clone.strategy), None, options)?;
     Ok((template, clone))
 }
 
-pub(super) struct TreeOrigin {
-    pub(super) source: PathBuf,
-    pub(super) exclude: Vec<String>,
-    pub(super) strategy: Strategy,
-}
-
-/// Reads the tree of a version, except for known contents, and writes and returns its manifest.
+/// Reads the tree of a version, except for known contents, and writes and returns its manifest. The tree was made of `source` without what `exclude`
+/// matches, by `strategy`.
 pub(super) fn freeze(
     reserved: &ReservedVersion,
-    made: TreeOrigin,
+    (source, exclude, strategy): (&Path, &[String], Strategy),
     known: Option<KnownContents<'_>>,
     options: &TemplateOptions,
 ) -> Result<(Template, Manifest), Error> {
@@ -254,15 +247,16 @@ pub(super) fn freeze(
     let template = Template {
         name: reserved.name.clone(),
         key: key(manifest.text.as_bytes()),
-        source: made.source,
-        exclude: made.exclude,
+        source: source.to_path_buf(),
+        exclude: exclude.to_vec(),
         at: options.at.as_deref().map(canonical).transpose()?,
         frozen: frozen_state(&tree, &manifest_path, latest)?,
         tree,
+        manifest: manifest_path,
         entries: manifest.entries,
         bytes: manifest.bytes,
         created: SystemTime::now(),
-        strategy: made.strategy,
+        strategy,
         version: reserved.version.clone(),
     };
     Ok((template, manifest))

@@ -3,7 +3,6 @@
 mod arrivals;
 mod create;
 pub(crate) mod delta;
-mod frozen;
 mod manifest;
 pub(crate) mod name;
 pub(crate) mod portable;

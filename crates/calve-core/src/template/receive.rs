@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::Stat;
 
-use super::create::{TemplateOptions, TreeOrigin, freeze};
+use super::create::{TemplateOptions, freeze};
 use super::manifest::{Manifest, shown};
 use super::name;
 use super::portable::{PortabilityObstacle, PortableKind, PortableTemplate, portable_lines};
@@ -32,14 +32,8 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// Files whose contents were verified while they were written, so that they need not be read again.
 #[derive(Debug, Default)]
 pub struct CheckedFiles {
-    by_inode: Mutex<HashMap<u64, CheckedFile>>,
-}
-
-#[derive(Debug)]
-struct CheckedFile {
-    entry: usize,
-    /// A later change alters it, but for one within the same tick of the clock.
-    changed: Moment,
+    /// The number of the entry, and when the file was changed: a later change alters that, but for one within the same tick of the clock.
+    by_inode: Mutex<HashMap<u64, (usize, Moment)>>,
 }
 
 impl CheckedFiles {
@@ -49,7 +43,7 @@ impl CheckedFiles {
     /// Fails if the file cannot be looked at.
     pub fn add(&self, file: BorrowedFd<'_>, entry: usize) -> std::io::Result<()> {
         let stat = rustix::fs::fstat(file)?;
-        let checked = CheckedFile { entry, changed: Moment::of_change(&stat) };
+        let checked = (entry, Moment::of_change(&stat));
         self.by_inode.lock().unwrap_or_else(PoisonError::into_inner).insert(stat.st_ino, checked);
         Ok(())
     }
@@ -57,8 +51,8 @@ impl CheckedFiles {
     /// Returns the hash of a file's contents, if it is as it was then.
     fn hash(&self, stat: &Stat, sent: &PortableTemplate) -> Option<blake3::Hash> {
         let by_inode = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
-        let checked = by_inode.get(&stat.st_ino).filter(|checked| checked.changed == Moment::of_change(stat))?;
-        match sent.entries.get(checked.entry)?.kind {
+        let (entry, _) = by_inode.get(&stat.st_ino).filter(|(_, changed)| *changed == Moment::of_change(stat))?;
+        match sent.entries.get(*entry)?.kind {
             PortableKind::File { size, hash } if stat.st_size.unsigned_abs() == size => Some(hash.into()),
             _ => None,
         }
@@ -124,11 +118,10 @@ fn build<E: From<Error>>(
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted.into());
     }
-    let made = TreeOrigin { source: origin.to_path_buf(), exclude: Vec::new(), strategy: Strategy::Copy };
     let known = |stat: &Stat| checked.hash(stat, sent);
     let (synced, frozen) = std::thread::scope(|scope| {
         let synced = scope.spawn(sync);
-        let frozen = freeze(reserved, made, Some(&known), options);
+        let frozen = freeze(reserved, (origin, &[], Strategy::Copy), Some(&known), options);
         (joined(synced), frozen)
     });
     let (template, manifest) = frozen?;

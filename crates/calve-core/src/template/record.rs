@@ -9,7 +9,7 @@ use rustix::fs::Stat;
 use serde::Serialize;
 
 use crate::home::{from_home, in_home};
-use crate::json::{As, FromReport, ReceiptPath};
+use crate::json::{As, ReceiptPath};
 use crate::tree::stable::Moment;
 use crate::vocabulary::strategy::Strategy;
 
@@ -36,8 +36,11 @@ pub struct Template {
     #[serde(skip)]
     pub at: Option<PathBuf>,
     /// The frozen clone.
-    #[serde(flatten, with = "As::<TemplateFiles>")]
+    #[serde(with = "As::<ReceiptPath>")]
     pub tree: PathBuf,
+    /// The manifest.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub manifest: PathBuf,
     /// The number of entries, with the root.
     pub entries: u64,
     /// The sum of the files' sizes.
@@ -53,38 +56,6 @@ pub struct Template {
     /// The facts that must not have changed since.
     #[serde(skip)]
     pub(super) frozen: FrozenState,
-}
-
-/// The paths of a template in a document.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct TemplateFiles {
-    /// The frozen clone.
-    tree: ReceiptPath,
-    /// The manifest.
-    manifest: ReceiptPath,
-}
-
-impl FromReport<PathBuf> for TemplateFiles {
-    fn from_report(tree: &PathBuf) -> Self {
-        Self { tree: ReceiptPath::new(tree), manifest: ReceiptPath::new(&manifest_of(tree)) }
-    }
-}
-
-impl Template {
-    /// Returns the path of the manifest.
-    pub fn manifest(&self) -> PathBuf {
-        manifest_of(&self.tree)
-    }
-
-    /// Returns the directory that the directories of versions are in.
-    pub(super) fn versions_directory(&self) -> PathBuf {
-        self.tree.parent().and_then(|version| version.parent()).unwrap_or(&self.tree).to_path_buf()
-    }
-}
-
-fn manifest_of(tree: &Path) -> PathBuf {
-    tree.with_file_name(MANIFEST)
 }
 
 /// The facts that tell at little cost that nothing was changed.
@@ -112,6 +83,11 @@ impl Stamp {
 }
 
 impl Template {
+    /// Returns the directory that the directories of versions are in.
+    pub(super) fn versions_directory(&self) -> PathBuf {
+        self.tree.parent().and_then(|version| version.parent()).unwrap_or(&self.tree).to_path_buf()
+    }
+
     /// Encodes the record of a template. `own` is the directory for versions below `home`, CALVE_HOME.
     pub(super) fn encode(&self, own: &Path, home: &Path) -> Vec<u8> {
         let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
@@ -151,19 +127,23 @@ impl Template {
             || Some(Some(fields.path()?).filter(|path| !path.as_os_str().is_empty()).map(|path| in_home(&path, home)));
         let (at, directory) = (place()?, place()?.unwrap_or_else(|| own.to_path_buf()));
         let version = fields.text()?;
-        let strategy = fields.text()?.parse().ok()?;
-        let created = UNIX_EPOCH + Duration::from_nanos(fields.number()?);
-        let (entries, bytes) = (fields.number()?, fields.number()?);
-        let (root_inode, root_size) = (fields.number()?, fields.number()?);
-        let (manifest_inode, manifest_size) = (fields.number()?, fields.number()?);
-        let moment = fields.moment()?;
-        let root = Stamp { inode: root_inode, changed: fields.moment()?, size: root_size };
-        let manifest = Stamp { inode: manifest_inode, changed: fields.moment()?, size: manifest_size };
-        let frozen = FrozenState { moment, root, manifest };
-        let exclude = fields.0.map(|field| String::from_utf8(field.to_vec()).ok()).collect::<Option<_>>()?;
-        let tree = directory.join(&version).join(TREE);
-        let name = name.to_owned();
-        Some(Self { name, key, source, exclude, at, tree, entries, bytes, created, strategy, version, frozen })
+        let [tree, manifest] = [TREE, MANIFEST].map(|name| directory.join(&version).join(name));
+        // In the order in which they are written.
+        Some(Self {
+            name: name.to_owned(),
+            key,
+            source,
+            at,
+            tree,
+            manifest,
+            version,
+            strategy: fields.text()?.parse().ok()?,
+            created: UNIX_EPOCH + Duration::from_nanos(fields.number()?),
+            entries: fields.number()?,
+            bytes: fields.number()?,
+            frozen: fields.frozen()?,
+            exclude: fields.0.map(|field| String::from_utf8(field.to_vec()).ok()).collect::<Option<_>>()?,
+        })
     }
 }
 
@@ -191,6 +171,13 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Fields<I> {
         let (seconds, nanoseconds) = text.split_once(' ')?;
         Some(Moment { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok()? })
     }
+
+    fn frozen(&mut self) -> Option<FrozenState> {
+        let [root_inode, root_size, inode, size] = [self.number()?, self.number()?, self.number()?, self.number()?];
+        let moment = self.moment()?;
+        let root = Stamp { inode: root_inode, changed: self.moment()?, size: root_size };
+        Some(FrozenState { moment, root, manifest: Stamp { inode, changed: self.moment()?, size } })
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +194,7 @@ mod tests {
             exclude: vec!["*.log".into(), "!x".into()],
             at: Some("/own/home".into()),
             tree: "/own/home/place/shop-1/tree".into(),
+            manifest: "/own/home/place/shop-1/manifest".into(),
             entries: 3,
             bytes: 4,
             created: UNIX_EPOCH + Duration::from_nanos(12_345),

@@ -24,7 +24,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::manifest::key;
-use super::record::Template;
+use super::record::{FrozenState, Stamp, Template};
 use crate::error::{Error, IoContext, TemplateError};
 use crate::home::{from_home, in_home};
 use crate::options::RemoveOptions;
@@ -34,6 +34,7 @@ use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::{DIRECTORY, is_at, is_mounted};
 use crate::tree::own::{OwnDirectory, read_file};
+use crate::tree::stable::Moment;
 use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 
@@ -372,17 +373,38 @@ pub(super) fn take(path: &Path, flags: OFlags, operation: FlockOperation) -> sys
 
 /// Reads the manifest of a template. Fails with [`TemplateError::Damaged`] unless it is the one that was written.
 pub(super) fn read_manifest(template: &Template) -> Result<String, Error> {
-    let path = template.manifest();
-    let text = read_file(CWD, &path, &path)?.filter(|text| key(text) == template.key);
+    let path = &template.manifest;
+    let text = read_file(CWD, path, path)?.filter(|text| key(text) == template.key);
     text.and_then(|text| String::from_utf8(text).ok()).ok_or_else(|| other_manifest(template))
 }
 
 pub(super) fn other_manifest(template: &Template) -> Error {
-    let (name, path) = (template.name.clone(), template.manifest());
+    let (name, path) = (template.name.clone(), template.manifest.clone());
     TemplateError::Damaged { name, path, what: "is not the manifest that was written" }.into()
 }
 
 pub(super) fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {
     let opened = sys::open_at(CWD, tree, DIRECTORY);
     opened.io(Operation::OpenDirectory, tree)
+}
+
+/// Returns the facts that tell that nothing in a version has changed since `moment`.
+pub(super) fn frozen_state(tree: &Path, manifest: &Path, moment: Moment) -> Result<FrozenState, Error> {
+    let stamp = |path: &Path| -> Result<Stamp, Error> {
+        let found = stat_of(path)?.ok_or_else(|| Error::Missing(path.to_path_buf()))?;
+        Ok(Stamp::new(&found))
+    };
+    Ok(FrozenState { moment, root: stamp(tree)?, manifest: stamp(manifest)? })
+}
+
+/// Makes the change time of a subvolume's root durable: a rename sets it in memory only (`btrfs_rename2`). Read again, the inode has the earlier time,
+/// which looks like a change.
+pub(super) fn persist_change_time(root: BorrowedFd<'_>, tree: &Path) -> Result<(), Error> {
+    let stat = stat(root, tree)?;
+    if sys::is_subvolume(root, &stat).io(Operation::Stat, tree)? {
+        let mode = Mode::from_raw_mode(stat.st_mode);
+        rustix::fs::fchmod(root, mode).io(Operation::SetMode, tree)?;
+        sys::sync_file(root).io(Operation::Sync, tree)?;
+    }
+    Ok(())
 }

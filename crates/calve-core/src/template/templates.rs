@@ -4,8 +4,8 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use super::name::{self, template_name};
-use super::record::Template;
-use super::store::{Store, SweptTemplates, stat_of};
+use super::record::{Stamp, Template};
+use super::store::{Store, SweptTemplates, open_own, stat_of};
 use crate::error::{Error, TemplateError};
 use crate::options::CloneOptions;
 use crate::options::internal::FrozenSince;
@@ -102,6 +102,26 @@ impl Templates {
     /// Returns every template with its name, sorted. One whose record cannot be read is an error.
     pub fn list(&self) -> Result<Vec<ListedTemplate>, Error> {
         Ok(self.store.names()?.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
+    }
+
+    /// Finds at little cost whether a template can be cloned: its files are there, its root and its manifest are as they were.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Gone`], [`TemplateError::NotMounted`], [`TemplateError::Changed`] or [`TemplateError::NotOwn`].
+    pub fn check(&self, template: &Template) -> Result<(), Error> {
+        let gone = || self.store.missing(template);
+        let changed = |path: &Path| TemplateError::Changed { name: template.name.clone(), path: path.to_path_buf() };
+        open_own(&template.versions_directory())?.ok_or_else(gone)?;
+        let directory = template.tree.parent().unwrap_or(&template.tree);
+        open_own(directory)?.ok_or_else(gone)?;
+        let root = stat_of(&template.tree)?.ok_or_else(gone)?;
+        if Stamp::new(&root) != template.frozen.root {
+            return Err(changed(&template.tree).into());
+        }
+        match stat_of(&template.manifest)? {
+            Some(stat) if Stamp::new(&stat) == template.frozen.manifest => Ok(()),
+            _ => Err(changed(&template.manifest).into()),
+        }
     }
 
     /// Removes a template. Its name is free on return.

@@ -6,16 +6,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use strum::{IntoStaticStr, VariantNames};
+use strum::{Display, VariantNames};
 
-use super::frozen::{frozen_state, persist_change_time};
 use super::manifest::{HEAD, Line, Manifest, lines_after, shown};
 use super::record::{Stamp, Template};
-use super::store::open_tree;
+use super::store::{frozen_state, open_tree, persist_change_time};
 use super::templates::Templates;
 use super::{read, store};
 use crate::error::Error;
-use crate::json::{As, FromReport, ReceiptPath};
+use crate::json::{As, ReceiptPath, Text};
 use crate::progress::CancelToken;
 use crate::tree::stable::Moment;
 use crate::tree::walk::reason;
@@ -23,10 +22,8 @@ use crate::tree::walk::reason;
 /// The result of [`Templates::verify`].
 #[derive(Debug)]
 pub struct Verification {
-    /// The template.
+    /// The template, with the number of entries that it should have.
     pub template: Template,
-    /// How many entries it should have.
-    pub entries: u64,
     /// The differences from the manifest, by path.
     pub differences: Vec<Difference>,
 }
@@ -39,50 +36,33 @@ pub struct Difference {
     /// The path below the root.
     #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
-    /// The kind of difference.
-    #[serde(flatten, with = "As::<DifferenceFields>")]
-    pub what: DifferenceKind,
-}
-
-/// A [`DifferenceKind`] in a document.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct DifferenceFields {
     /// How it differs.
+    #[serde(with = "As::<Text>")]
     #[cfg_attr(feature = "schema", schemars(extend("enum" = DifferenceKind::VARIANTS)))]
-    code: &'static str,
+    pub code: DifferenceKind,
     /// The keywords of the manifest whose values differ, if it was changed.
-    keywords: Vec<String>,
+    pub keywords: Vec<String>,
     /// Why it cannot be read. Null if it can.
-    reason: Option<&'static str>,
+    pub reason: Option<&'static str>,
 }
 
-impl FromReport<DifferenceKind> for DifferenceFields {
-    fn from_report(kind: &DifferenceKind) -> Self {
-        let keywords = if let DifferenceKind::Changed(keywords) = kind { keywords.clone() } else { Vec::new() };
-        let reason = if let DifferenceKind::Unreadable(reason) = kind { Some(*reason) } else { None };
-        Self { code: kind.code(), keywords, reason }
-    }
-}
-
-/// How an entry differs from the manifest.
-#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
+/// How an entry differs from the manifest. Displayed, it is its stable name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum DifferenceKind {
     /// It is not there.
     Missing,
     /// It was not there.
     Added,
-    /// It cannot be read, for this reason.
-    Unreadable(&'static str),
-    /// These keywords of the manifest have another value.
-    Changed(Vec<String>),
+    /// It cannot be read.
+    Unreadable,
+    /// Some keywords of the manifest have another value.
+    Changed,
 }
 
-impl DifferenceKind {
-    /// Returns the stable name.
-    pub fn code(&self) -> &'static str {
-        self.into()
+impl Difference {
+    fn new(path: &[u8], code: DifferenceKind) -> Self {
+        Self { path: shown(path), code, keywords: Vec::new(), reason: None }
     }
 }
 
@@ -114,21 +94,21 @@ impl Templates {
             differences = compare(&written, &now.text).ok_or_else(|| store::other_manifest(&template))?;
         }
         for (path, errno) in found.unreadable {
-            let path = shown(path.as_os_str().as_bytes());
-            differences.retain(|difference| difference.path != path);
-            differences.push(Difference { path, what: DifferenceKind::Unreadable(reason(errno).text()) });
+            let unreadable = Difference::new(path.as_os_str().as_bytes(), DifferenceKind::Unreadable);
+            differences.retain(|difference| difference.path != unreadable.path);
+            differences.push(Difference { reason: Some(reason(errno).text()), ..unreadable });
         }
         differences.sort_by(|a, b| a.path.cmp(&b.path));
         if differences.is_empty() {
             let latest = found.latest.map_or(moment, |latest| latest.max(moment));
             self.freeze_again(&template, latest)?;
         }
-        Ok(Verification { entries: template.entries, template, differences })
+        Ok(Verification { template, differences })
     }
 
     /// Writes down that nothing has changed until `moment`, as was found by reading everything.
     fn freeze_again(&self, template: &Template, moment: Moment) -> Result<(), Error> {
-        let frozen = frozen_state(&template.tree, &template.manifest(), moment)?;
+        let frozen = frozen_state(&template.tree, &template.manifest, moment)?;
         let records = self.store.lock()?;
         if self.find(&template.name)?.version == template.version {
             records.write(&Template { frozen, ..template.clone() })?;
@@ -144,14 +124,16 @@ fn compare(written: &str, now: &str) -> Option<Vec<Difference>> {
     let mut differences = Vec::new();
     for line in lines_after(HEAD, written)? {
         let Line { path, keywords } = line?;
-        let what = match now.remove(&path) {
-            None => DifferenceKind::Missing,
-            Some(found) if found == keywords => continue,
-            Some(found) => DifferenceKind::Changed(changed(keywords, found)),
-        };
-        differences.push(Difference { path: shown(&path), what });
+        match now.remove(&path) {
+            None => differences.push(Difference::new(&path, DifferenceKind::Missing)),
+            Some(found) if found == keywords => {}
+            Some(found) => differences.push(Difference {
+                keywords: changed(keywords, found),
+                ..Difference::new(&path, DifferenceKind::Changed)
+            }),
+        }
     }
-    differences.extend(now.keys().map(|path| Difference { path: shown(path), what: DifferenceKind::Added }));
+    differences.extend(now.keys().map(|path| Difference::new(path, DifferenceKind::Added)));
     Some(differences)
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use strum::{Display, IntoStaticStr, VariantNames};
+use strum::{Display, VariantNames};
 
 /// Which warning it is. Its code is its name in snake case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum WarningCode {
     /// macOS: the flags of a file could not be set.
@@ -52,11 +52,6 @@ impl WarningCode {
     /// The codes of all warnings, in alphabetical order.
     pub const CODES: &[&str] = Self::VARIANTS;
 
-    /// Returns the stable word for programs, as in receipts.
-    pub fn code(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns whether a clone lacks something of its source.
     pub fn is_loss(self) -> bool {
         use WarningCode::{AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, TimesNotKept, XattrNotKept};
@@ -64,14 +59,8 @@ impl WarningCode {
     }
 }
 
-impl fmt::Display for LeftReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
-    }
-}
-
 /// Why a file shares nothing after the fact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display)]
 pub enum LeftReason {
     #[strum(serialize = "on a file system that cannot share blocks after the fact")]
     FileSystem,
@@ -96,17 +85,8 @@ pub enum LeftReason {
     #[strum(serialize = "refused by the file system")]
     Refused,
     /// It could not be read, or changed meanwhile.
+    #[strum(transparent)]
     Skipped(SkipReason),
-}
-
-impl LeftReason {
-    /// Returns the reason in a few words, as in receipts.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Skipped(reason) => reason.text(),
-            own => own.into(),
-        }
-    }
 }
 
 /// Why an entry was left out, or could not be looked at.

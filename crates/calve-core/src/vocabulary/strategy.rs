@@ -54,7 +54,7 @@ pub enum Choice {
 }
 
 /// A property without which the clone must not be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = no_requirement)]
 pub enum Requirement {
     /// The cost does not grow with the tree.
@@ -66,16 +66,6 @@ pub enum Requirement {
     /// seconds (ext3, FAT) hide a change within the first second. On Linux the source must be on ext4, XFS or btrfs: elsewhere a store
     /// through a shared mapping may leave no trace.
     Stable,
-}
-
-impl Requirement {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Instant, Self::Cow, Self::Stable];
-
-    /// Returns the name that the command line and the packages use.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 fn no_requirement(_name: &str) -> String {

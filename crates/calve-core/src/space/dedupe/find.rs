@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
-use super::apply::Sharing;
 use super::cache::KnownContent;
 use super::catalog::Opener;
 use super::content::{Content, Reader};
@@ -34,24 +33,22 @@ struct HashWorker<'a> {
     opener: Opener<'a>,
     reader: Reader,
     found: Vec<(u32, KnownContent)>,
-    left: Vec<(u32, LeftReason)>,
-    hashed: (u64, u64),
 }
 
 impl Finder<'_> {
-    pub(super) fn find_and_share(&mut self, sharing: &mut Sharing) {
+    pub(super) fn find_and_share(&mut self) {
         let classes = self.classes();
         let mut leaders = HashMap::new();
         let mut to_hash = Vec::new();
         for class in &classes {
             self.plan(class.clone(), &mut leaders, &mut to_hash);
         }
-        self.hash(to_hash, sharing);
+        self.hash(to_hash);
         let groups = self.groups(&classes, &leaders);
-        sharing.run(self, groups);
-        let differing = sharing.take_differing();
+        self.share(groups);
+        let differing = std::mem::take(&mut self.sharing().differing);
         if !differing.is_empty() {
-            self.second_round(&classes, differing, sharing);
+            self.second_round(&classes, differing);
         }
     }
 
@@ -103,12 +100,12 @@ impl Finder<'_> {
     }
 
     /// Reads and hashes files, in the order in which they lie in their directories.
-    fn hash(&mut self, mut wanted: Vec<u32>, sharing: &mut Sharing) {
+    fn hash(&mut self, mut wanted: Vec<u32>) {
         let catalog = self.catalog;
         wanted.sort_unstable_by_key(|&index| catalog.items[index as usize].directory);
         let (large, mut whole): (Vec<u32>, Vec<u32>) =
             wanted.into_iter().partition(|&index| catalog.items[index as usize].size > SMALL);
-        let beginnings = self.read(&large, sharing, true);
+        let beginnings = self.read(&large, true);
         let mut counts: HashMap<((u16, u64), Content), u32> = HashMap::new();
         for (index, known) in &beginnings {
             *counts.entry((class(&catalog.items[*index as usize]), known.content)).or_default() += 1;
@@ -123,27 +120,25 @@ impl Finder<'_> {
             let needed = counts[&(class, known.content)] > 1 || with_hash.get(&class) == Some(&true);
             needed.then_some(*index)
         }));
-        for (index, known) in self.read(&whole, sharing, false) {
+        for (index, known) in self.read(&whole, false) {
             self.known[index as usize] = known;
         }
     }
 
-    fn read(&self, wanted: &[u32], sharing: &mut Sharing, beginning: bool) -> Vec<(u32, KnownContent)> {
+    fn read(&self, wanted: &[u32], beginning: bool) -> Vec<(u32, KnownContent)> {
         let seen: Mutex<ContentByExtents> = Mutex::default();
         let state = || HashWorker {
             opener: Opener::new(self.catalog, self.roots, self.threads),
             reader: Reader::new(),
             found: Vec::new(),
-            left: Vec::new(),
-            hashed: (0, 0),
         };
         let work = |worker: &mut HashWorker<'_>, at: usize| {
             let index = wanted[at];
             let item = &self.catalog.items[index as usize];
             let file = match worker.opener.open(item) {
                 Ok(Some(file)) => file,
-                Ok(None) => return worker.left.push((index, CHANGED)),
-                Err(errno) => return worker.left.push((index, LeftReason::Skipped(reason(errno)))),
+                Ok(None) => return self.sharing().leave(index, CHANGED),
+                Err(errno) => return self.sharing().leave(index, LeftReason::Skipped(reason(errno))),
             };
             let btrfs = self.volumes[usize::from(item.device)].rules == SpaceRules::Btrfs;
             let mut lies = None;
@@ -175,27 +170,21 @@ impl Finder<'_> {
                 Ok(Some(content)) => {
                     worker.found.push((index, KnownContent { content, address: 0 }));
                     if !beginning {
-                        worker.hashed = (worker.hashed.0 + 1, worker.hashed.1 + item.size);
+                        self.sharing().report.hashed.files += 1;
+                        self.sharing().report.hashed.bytes += item.size;
                         self.options.progress.add(0, item.size);
                     }
                     if let Some(lies) = lies {
                         seen().insert(lies, content);
                     }
                 }
-                Ok(None) => worker.left.push((index, CHANGED)),
+                Ok(None) => self.sharing().leave(index, CHANGED),
                 Err(_) if self.stopped() => {}
-                Err(errno) => worker.left.push((index, LeftReason::Skipped(reason(errno)))),
+                Err(errno) => self.sharing().leave(index, LeftReason::Skipped(reason(errno))),
             }
         };
-        let mut found = Vec::new();
-        let turns = Turns::in_order(wanted.len());
-        for worker in for_each(self.threads, &turns, || self.stopped(), state, work) {
-            found.extend(worker.found);
-            sharing.leave(worker.left);
-            sharing.hashed.0 += worker.hashed.0;
-            sharing.hashed.1 += worker.hashed.1;
-        }
-        found
+        let workers = for_each(self.threads, &Turns::in_order(wanted.len()), || self.stopped(), state, work);
+        workers.into_iter().flat_map(|worker| worker.found).collect()
     }
 
     /// Puts together what holds the same.
@@ -223,7 +212,7 @@ impl Finder<'_> {
     }
 
     /// Hashes the files that did not hold the same as the file of the same path, and gives them another chance.
-    fn second_round(&mut self, classes: &[std::ops::Range<usize>], mut differing: Vec<u32>, sharing: &mut Sharing) {
+    fn second_round(&mut self, classes: &[std::ops::Range<usize>], mut differing: Vec<u32>) {
         differing.sort_unstable();
         let mut again = Vec::new();
         let mut to_hash = Vec::new();
@@ -241,16 +230,16 @@ impl Finder<'_> {
             again.push(range.clone());
         }
         let addresses: Vec<_> = to_hash.iter().map(|&index| (index, self.known[index as usize].address)).collect();
-        self.hash(to_hash, sharing);
+        self.hash(to_hash);
         for (index, address) in addresses {
             if self.known[index as usize].address == 0 {
                 self.known[index as usize].address = address;
             }
         }
         let groups = self.groups(&again, &HashMap::new());
-        sharing.run(self, groups);
+        self.share(groups);
         // They were compared a second time, and changed in between.
-        let left = sharing.take_differing().into_iter().map(|index| (index, CHANGED)).collect();
-        sharing.leave(left);
+        let differing = std::mem::take(&mut self.sharing().differing);
+        differing.into_iter().for_each(|index| self.sharing().leave(index, CHANGED));
     }
 }

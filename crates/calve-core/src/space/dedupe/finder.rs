@@ -1,12 +1,15 @@
-//! The files that may hold the same, in the order in which they are compared.
+//! The files that may hold the same, in the order in which they are compared, and the account of what came of them.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cache::KnownContent;
 use super::catalog::{Catalog, Item};
-use super::report::DedupeOptions;
+use super::report::{DedupeOptions, DedupeReport, LeftFiles};
+use super::share::INLINE;
 use crate::space::volumes::Volume;
 use crate::tree::source::Source;
+use crate::vocabulary::reason::LeftReason;
 
 pub(super) struct Finder<'a> {
     pub(super) catalog: &'a Catalog,
@@ -15,6 +18,51 @@ pub(super) struct Finder<'a> {
     pub(super) options: &'a DedupeOptions,
     pub(super) threads: usize,
     pub(super) known: Vec<KnownContent>,
+    pub(super) sharing: Mutex<Sharing>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Fate {
+    #[default]
+    Nothing,
+    Shared,
+    Already,
+}
+
+/// A file that holds the contents of `source`, and where it lies.
+pub(super) struct Note {
+    pub(super) index: u32,
+    pub(super) source: u32,
+    pub(super) address: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Sharing {
+    pub(super) report: DedupeReport,
+    fates: Vec<Fate>,
+    left: BTreeMap<LeftReason, (u64, u32)>,
+    pub(super) differing: Vec<u32>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Sharing {
+    pub(super) fn new(items: usize, report: DedupeReport) -> Mutex<Self> {
+        Mutex::new(Self { report, fates: vec![Fate::Nothing; items], ..Self::default() })
+    }
+
+    /// Counts the files of this fate.
+    pub(super) fn count(&self, fate: Fate) -> u64 {
+        self.fates.iter().filter(|&&one| one == fate).count() as u64
+    }
+
+    pub(super) fn decide(&mut self, index: u32, fate: Fate) {
+        let old = &mut self.fates[index as usize];
+        *old = if *old == Fate::Shared { Fate::Shared } else { fate };
+    }
+
+    pub(super) fn leave(&mut self, index: u32, reason: LeftReason) {
+        self.left.entry(reason).or_insert((0, index)).0 += 1;
+    }
 }
 
 /// Returns what only files that may hold the same have in common.
@@ -39,5 +87,28 @@ impl Finder<'_> {
     /// Returns whether a file's extents may be replaced, which is never so in the trees to share with.
     pub(super) fn may_change(&self, index: u32) -> bool {
         usize::from(self.catalog.items[index as usize].root) >= self.options.against.len()
+    }
+
+    pub(super) fn sharing(&self) -> MutexGuard<'_, Sharing> {
+        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn report(self) -> DedupeReport {
+        let mut sharing = self.sharing.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (index, _) in (0..).zip(&self.known).filter(|(_, known)| known.address == INLINE) {
+            sharing.leave(index, LeftReason::Inline);
+        }
+        let (shared, already) = (sharing.count(Fate::Shared), sharing.count(Fate::Already));
+        let mut report = sharing.report;
+        (report.shared.files, report.already_files) = (shared, already);
+        let path = |index: u32| self.catalog.path(&self.catalog.items[index as usize], self.roots);
+        let left = sharing.left.into_iter();
+        report.left_alone.extend(left.map(|(reason, (files, first))| LeftFiles {
+            reason,
+            files,
+            first_path: path(first),
+        }));
+        report.left_alone.sort_by_cached_key(|left| left.reason.to_string());
+        report
     }
 }

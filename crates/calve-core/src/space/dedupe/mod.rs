@@ -17,10 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::apply::Sharing;
 use self::cache::Cache;
 use self::catalog::{Catalog, Collector, can_share, left_elsewhere};
-use self::finder::Finder;
+use self::finder::{Fate, Finder, Sharing};
 pub use self::report::{DedupeMode, DedupeOptions, DedupeReport, HashedFiles, LeftFiles, SharedFiles};
 use super::volumes::{Volume, Volumes};
 use super::walk::{UnreadableEntries, Walk, nested};
@@ -37,14 +36,9 @@ use crate::vocabulary::reason::WarningCode;
 /// Contents, times, modes, attributes and owners stay as they are. btrfs and XFS can do this; elsewhere it fails with
 /// [`Error::NoDedupe`].
 pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<DedupeReport, Error> {
-    let against = options.against.iter().map(PathBuf::as_path);
-    let roots: Vec<&Path> = against.chain(paths.iter().map(AsRef::as_ref)).collect();
-    run(&roots, options)
-}
-
-fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> {
     let begin = Instant::now();
-    let mut roots = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let paths = options.against.iter().map(PathBuf::as_path).chain(paths.iter().map(AsRef::as_ref));
+    let mut roots = paths.map(Source::open).collect::<Result<Vec<_>, _>>()?;
     // No file is to count twice. The number of the others tells which they are.
     let asked = roots.split_off(options.against.len());
     let nested = nested(&asked, options.mounts)?;
@@ -85,20 +79,19 @@ fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> 
         }
     }
     let before: i64 = free(&used);
-    let mut finder = Finder { catalog: &catalog, roots: &roots, volumes: &all, options, threads, known };
-    let mut sharing = Sharing::new(catalog.items.len());
-    finder.find_and_share(&mut sharing);
-    save_caches(&all, &caches, &finder, options, &mut report);
-    if options.mode == DedupeMode::Share && sharing.shared_files() > 0 {
+    let sharing = Sharing::new(catalog.items.len(), report);
+    let mut finder = Finder { catalog: &catalog, roots: &roots, volumes: &all, options, threads, known, sharing };
+    finder.find_and_share();
+    save_caches(&caches, &finder);
+    let shared_files = finder.sharing().count(Fate::Shared);
+    if options.mode == DedupeMode::Share && shared_files > 0 {
         for volume in used.iter().filter(|volume| volume.rules == sys::SpaceRules::Btrfs) {
             // Freed space counts as free only then.
             let _ = sys::sync_file_system(volume.directory());
         }
     }
-    if options.mode == DedupeMode::Share {
-        report.gained_bytes = Some(free(&used) - before);
-    }
-    sharing.tell(&finder, &mut report);
+    let mut report = finder.report();
+    report.gained_bytes = (options.mode == DedupeMode::Share).then(|| free(&used) - before);
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
@@ -107,8 +100,11 @@ fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> 
     Ok(report)
 }
 
+/// Returns the bytes that are free now, for everybody or for root alone. 0 if it is not known.
 fn free(volume: &Volume) -> i64 {
-    volume.free_bytes().and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(0)
+    let status = rustix::fs::fstatvfs(volume.directory());
+    let bytes = status.map_or(0, |status| status.f_bfree.saturating_mul(status.f_frsize));
+    bytes.try_into().unwrap_or(0)
 }
 
 fn refuse_where_impossible(root: &Source, volumes: &Volumes) -> Result<(), Error> {
@@ -137,15 +133,9 @@ fn load_caches(volumes: &[Arc<Volume>], options: &DedupeOptions, report: &mut De
     volumes.iter().map(|volume| load(volume).unwrap_or_default()).collect()
 }
 
-fn save_caches(
-    volumes: &[Arc<Volume>],
-    caches: &[Cache],
-    finder: &Finder<'_>,
-    options: &DedupeOptions,
-    report: &mut DedupeReport,
-) {
-    let Some(directory) = &options.cache else { return };
-    for (volume, cache) in volumes.iter().zip(caches).filter(|(volume, _)| can_share(volume)) {
+fn save_caches(caches: &[Cache], finder: &Finder<'_>) {
+    let Some(directory) = &finder.options.cache else { return };
+    for (volume, cache) in finder.volumes.iter().zip(caches).filter(|(volume, _)| can_share(volume)) {
         let (items, known) = (&finder.catalog.items, &finder.known);
         let record = |index: &u32| (cache::key(&items[*index as usize]), known[*index as usize]);
         let mine = |index: &u32| u32::from(items[*index as usize].device) == volume.device;
@@ -158,7 +148,8 @@ fn save_caches(
         let path = cache::file_name(directory, volume);
         if let Err(error) = cache.save(&path, now.iter().map(record)) {
             let message = format!("cannot keep hashes for the next run: {error}");
-            report.warnings.push(Warning { code: WarningCode::CacheNotWritten, path: Some(path), message });
+            let warning = Warning { code: WarningCode::CacheNotWritten, path: Some(path), message };
+            finder.sharing().report.warnings.push(warning);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::sys;
 use crate::vocabulary::operation::Operation;
 
 /// One file's use of one extent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Use {
     pub(super) file_system: u32,
     pub(super) start: u64,

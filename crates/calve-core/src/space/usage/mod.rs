@@ -2,6 +2,7 @@
 
 mod inodes;
 mod ledger;
+mod measure;
 mod report;
 mod sweep;
 mod tally;

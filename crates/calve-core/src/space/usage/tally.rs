@@ -1,6 +1,6 @@
 //! Adding up what a walk finds: per path, by each worker on its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -11,9 +11,9 @@ use rustix::io::Errno;
 
 use super::inodes::Inodes;
 use super::ledger::{Ledger, Use};
+use super::measure::{self, EntrySpace, Range};
 use super::report::Usage;
 use crate::error::Error;
-use crate::space::measure::{self, DiskPart, EntrySpace, Range};
 use crate::space::volumes::Volume;
 use crate::space::walk::{SpaceVisitor, UnreadableEntries, full_path, reason};
 use crate::sys::{self, SpaceRules, XattrTarget, allocated, size};
@@ -43,25 +43,28 @@ struct Link {
 #[derive(Default, Clone)]
 pub(super) struct Sum {
     pub(super) usage: Usage,
-    pub(super) data: Vec<Range>,
+    pub(super) by_file_system: BTreeMap<u32, FileSystemSum>,
     pub(super) other: Range,
-    /// Bytes of items in the trees of btrfs file systems, by file system.
-    pub(super) items: Vec<u64>,
     pub(super) inodes: Inodes,
 }
 
+#[derive(Default, Clone)]
+pub(super) struct FileSystemSum {
+    pub(super) data: Range,
+    /// Bytes of items in the trees, if it is a btrfs.
+    pub(super) items: u64,
+}
+
 impl Sum {
+    pub(super) fn account(&mut self, file_system: u32) -> &mut FileSystemSum {
+        self.by_file_system.entry(file_system).or_default()
+    }
+
     fn add(&mut self, volume: &Volume, measured: &EntrySpace) {
-        let slot = volume.file_system as usize;
-        if self.data.len() <= slot {
-            self.data.resize(slot + 1, Range::default());
-            self.items.resize(slot + 1, 0);
-        }
-        self.data[slot].add(measured.data);
+        let sum = self.account(volume.file_system);
+        sum.data.add(measured.data);
+        sum.items += measured.items;
         self.other.add(measured.other);
-        if volume.rules == SpaceRules::Btrfs {
-            self.items[slot] += measured.items;
-        }
         self.usage.exclusive += measured.exclusive;
         self.usage.inline += measured.inline;
         self.usage.shared_outside_max += measured.unknown;
@@ -79,10 +82,11 @@ impl Sum {
         a.inline += b.inline;
         a.shared_outside_min += b.shared_outside_min;
         a.shared_outside_max += b.shared_outside_max;
-        self.data.resize(self.data.len().max(other.data.len()), Range::default());
-        self.items.resize(self.data.len().max(other.items.len()), 0);
-        self.data.iter_mut().zip(&other.data).for_each(|(a, b)| a.add(*b));
-        self.items.iter_mut().zip(&other.items).for_each(|(a, b)| *a += b);
+        for (file_system, other) in &other.by_file_system {
+            let sum = self.account(*file_system);
+            sum.data.add(other.data);
+            sum.items += other.items;
+        }
         self.other.add(other.other);
         self.inodes.merge(&other.inodes);
     }
@@ -201,14 +205,11 @@ fn count(sum: &mut Sum, stat: &Stat) {
 fn measure_into(
     sum: &mut Sum,
     volume: &Volume,
-    (directory, name): (BorrowedFd<'_>, &CStr),
+    entry: (BorrowedFd<'_>, &CStr),
     stat: &Stat,
     (root, uses): (u32, &mut Vec<Use>),
 ) -> Result<(), Errno> {
-    let every = volume.subvolume.is_some();
-    let measured = measure::entry(directory, name, stat, volume, every, |part| {
-        uses.push(use_of(volume, root, &part));
-    });
+    let measured = measure::entry(entry, stat, volume, root, uses);
     if matches!(volume.rules, SpaceRules::Btrfs | SpaceRules::Xfs) {
         sum.inodes.insert(volume.device, stat.st_ino);
     }
@@ -296,10 +297,4 @@ impl SpaceVisitor for TallyVisitor<'_> {
             self.shared.add(&mut self.uses);
         }
     }
-}
-
-/// Converts a part to a use of an extent, as the ledger keeps it.
-fn use_of(volume: &Volume, root: u32, part: &DiskPart) -> Use {
-    let DiskPart { start, length, shared, encoded, family } = *part;
-    Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }
 }

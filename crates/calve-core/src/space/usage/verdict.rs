@@ -4,12 +4,12 @@ use std::sync::{Arc, PoisonError};
 
 use super::inodes::Inodes;
 use super::ledger::Use;
+use super::measure::Range;
 use super::report::Usage;
 use super::sweep::sweep;
 use super::tally::{SharedTally, Sum, Tally};
 use crate::error::{Error, IoContext};
 use crate::report::Warning;
-use crate::space::measure::Range;
 use crate::space::volumes::{Volume, Volumes};
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 use crate::vocabulary::operation::Operation;
@@ -56,17 +56,15 @@ pub(super) fn verdict(
             if all_seen && has_other_users(here, in_all, piece.family) {
                 scope.usage.shared_outside_min += piece.bytes;
             } else {
-                scope.data[piece.file_system as usize].max += piece.bytes;
+                scope.account(piece.file_system).data.max += piece.bytes;
             }
             scope.usage.shared_outside_max += piece.bytes;
         }
     })?;
-    for (number, by_extent) in extents.into_iter().enumerate() {
+    for (file_system, by_extent) in (0..).zip(extents) {
         let Some(by_extent) = by_extent else { continue };
         for (scope, (frees, outside)) in scopes.iter_mut().zip(by_extent.frees.iter().zip(&by_extent.outside)) {
-            if let Some(slot) = scope.data.get_mut(number) {
-                *slot = Range::exactly(*frees);
-            }
+            scope.account(file_system).data = Range::exactly(*frees);
             scope.usage.shared_outside_min += outside;
             scope.usage.shared_outside_max += outside;
         }
@@ -95,13 +93,7 @@ fn scopes(tally: &Tally, nested: &[bool]) -> Vec<Sum> {
         scope.merge(&tally.alone[root]);
         scopes.push(scope);
     }
-    // Each path has an account for each file system.
     scopes.push(all);
-    let slots = scopes.iter().map(|scope| scope.data.len()).max().unwrap_or(0);
-    for scope in &mut scopes {
-        scope.data.resize(slots, Range::default());
-        scope.items.resize(slots, 0);
-    }
     scopes
 }
 
@@ -140,7 +132,7 @@ impl<'a> ExtentLookup<'a> {
         let end = if one.encoded { one.start + 1 } else { one.end };
         let mut address = one.start.max(self.done);
         while address < end {
-            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, self.volume.path())? else {
+            let Some(extent) = self.extents.at(address).io(Operation::ReadExtents, &self.volume.path)? else {
                 return Ok(());
             };
             if extent.start >= end {
@@ -169,7 +161,7 @@ impl<'a> ExtentLookup<'a> {
 fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
     let mut usage = sum.usage;
     let mut all = Range::default();
-    sum.data.iter().for_each(|range| all.add(*range));
+    sum.by_file_system.values().for_each(|sum| all.add(sum.data));
     usage.frees_data = (all.min == all.max).then_some(all.min);
     all.add(sum.other);
     for volume in volumes {
@@ -189,7 +181,7 @@ fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
                 // checksums and of free space.
                 let copies = sys::btrfs_metadata_copies(volume.directory()).unwrap_or(4);
                 let leaf = sys::btrfs_node_bytes(volume.directory()).unwrap_or(65536);
-                let items = sum.items.get(volume.file_system as usize).copied().unwrap_or(0);
+                let items = sum.by_file_system.get(&volume.file_system).map_or(0, |sum| sum.items);
                 let trees = 3 + volumes.iter().filter(|other| other.file_system == volume.file_system).count() as u64;
                 let leaves = if items > 0 { trees * leaf } else { 0 };
                 all.add(Range { min: 0, max: (3 * items + leaves) * copies });
@@ -222,7 +214,7 @@ fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {
     let unknown = volumes.iter().find(|volume| volume.rules == SpaceRules::Unknown);
     let warning = unknown.map(|volume| Warning {
         code: WarningCode::SharingUnknown,
-        path: Some(volume.path().to_path_buf()),
+        path: Some(volume.path.clone()),
         message: format!(
             "{} does not tell what files share, so some figures are bounds",
             sys::file_system_name(volume.directory())

@@ -39,8 +39,10 @@ impl LoadSample {
         Self { at: Instant::now(), stalled: sys::stalled(), processors: sys::processor_ticks(), own }
     }
 
-    fn is_busy_since(&self, earlier: &Self) -> bool {
-        self.is_used_since(earlier) || self.is_stalled_since(earlier)
+    /// Returns whether the machine was busy since the sample was taken, and takes it anew.
+    fn was_busy(&mut self) -> bool {
+        let earlier = std::mem::replace(self, Self::now());
+        self.is_used_since(&earlier) || self.is_stalled_since(&earlier)
     }
 
     fn is_used_since(&self, earlier: &Self) -> bool {
@@ -62,9 +64,7 @@ pub(super) fn stand_still(last: &mut LoadSample, longest: Duration, may_go_on: i
     let end = Instant::now() + longest;
     loop {
         std::thread::sleep(STEP);
-        let now = LoadSample::now();
-        let is_busy = now.is_busy_since(last);
-        *last = now;
+        let is_busy = last.was_busy();
         if !may_go_on() || (is_busy && last.at > end) {
             return false;
         }
@@ -123,13 +123,11 @@ impl Pace for RefillPace {
         if state.is_over || Instant::now() < state.due {
             return !state.is_over;
         }
-        let now = LoadSample::now();
-        let is_busy = now.is_busy_since(&state.last);
-        state.last = now;
         // Perhaps only with this. That shows while it stands still, and then it goes on for longer.
+        let is_busy = state.last.was_busy();
         let may_go_on = || self.may_go_on();
-        state.is_over =
-            if is_busy { !stand_still(&mut state.last, self.longest, may_go_on) } else { !self.may_go_on() };
+        let goes_on = if is_busy { stand_still(&mut state.last, self.longest, may_go_on) } else { may_go_on() };
+        state.is_over = !goes_on;
         state.due = state.last.at + if is_busy { 4 * STEP } else { STEP };
         !state.is_over
     }

@@ -17,7 +17,7 @@ use self::serve::QuestionSocket;
 pub use self::tracker::UntrackedReason;
 use self::tracker::{Tracker, WatchBudget};
 use super::set::Spares;
-use crate::claim::ask::Answer;
+use crate::claim::ask::KnownChanges;
 use crate::claim::check::{CheckFailure, CheckRequest, check};
 use crate::claim::hand_over::fitness;
 use crate::claim::store::{Home, Set, SpareDirectory, SpareSource, spares_in};
@@ -45,7 +45,7 @@ pub enum WatchEnd {
     /// It does not.
     #[default]
     Never,
-    /// When there are no spares any more that were asked for with [`WatcherStart::AfterClones`](super::WatcherStart::AfterClones).
+    /// When there are no spares any more that were asked for with [`SpareOptions::watched`](super::SpareOptions::watched).
     Unwanted,
 }
 
@@ -164,7 +164,7 @@ impl Watcher {
         if let Some(question) = asked {
             let answer = self.answer(&question.spare);
             let is_new = answer.is_none();
-            question.answer(&answer.unwrap_or(Answer::Unknown));
+            question.answer(&answer.flatten());
             if is_new {
                 self.look_for_sources(options)?;
             }
@@ -181,22 +181,18 @@ impl Watcher {
     }
 
     /// Returns the known changes of a spare. `None` if the spare is.
-    fn answer(&mut self, spare: &str) -> Option<Answer> {
+    fn answer(&mut self, spare: &str) -> Option<KnownChanges> {
         let source = self.sources.get_mut(spare.split('/').next()?)?;
         let base = source.bases.get(spare)?;
-        let Ok(tracker) = &mut source.tracker else { return Some(Answer::Unknown) };
         // If it has lost count, the next round takes care of that.
-        if tracker.catch_up().is_err() {
-            return Some(Answer::Unknown);
-        }
+        let Some(tracker) = source.tracker.as_mut().ok().and_then(|one| one.catch_up().is_ok().then_some(one)) else {
+            return Some(None);
+        };
         let mut changed: HashSet<&Path> = tracker.changed_since(base.moment).collect();
         changed.extend(base.directories.iter().map(PathBuf::as_path));
-        Some(match changed.len() {
-            0 => Answer::Unchanged,
-            // As fast as asking.
-            many if many > tracker.watched() / 2 && many > 64 => Answer::Unknown,
-            _ => Answer::Changed(changed.into_iter().map(Path::to_path_buf).collect()),
-        })
+        // As fast as asking.
+        let are_most = changed.len() > (tracker.watched() / 2).max(64);
+        Some((!are_most).then(|| changed.into_iter().map(Path::to_path_buf).collect()))
     }
 
     /// Finds sets and spares that are new, and forgets those that are gone.
@@ -239,10 +235,9 @@ impl WatchedSource {
                     (options.notify)(WatchNote::Knows { spare: &id });
                     self.bases.insert(id, base);
                 }
-                Ok(None) => {}
                 Err(CheckFailure::Error(Error::Interrupted)) => return Err(Error::Interrupted),
                 // The claim finds out.
-                Err(_) => {}
+                Ok(None) | Err(_) => {}
             }
         }
         Ok(())

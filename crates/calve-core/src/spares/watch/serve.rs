@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FlockOperation};
 use rustix::io::Errno;
 
-use crate::claim::ask::{Answer, SOCKET, socket_path};
+use crate::claim::ask::{KnownChanges, SOCKET, encode, socket_path};
 use crate::claim::store::Home;
 use crate::error::{Error, IoContext};
 use crate::sys;
@@ -57,15 +57,10 @@ impl QuestionSocket {
         let happened = waiting.iter().skip(1).any(|one| !one.revents().is_empty());
         match self.listener.accept() {
             Ok((stream, _)) => Ok((Question::read(stream), happened)),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::WouldBlock | ErrorKind::ConnectionAborted | ErrorKind::Interrupted
-                ) =>
-            {
-                Ok((None, happened))
-            }
-            Err(error) => Err(failed(error)),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::ConnectionAborted | ErrorKind::Interrupted => Ok((None, happened)),
+                _ => Err(failed(error)),
+            },
         }
     }
 }
@@ -96,7 +91,7 @@ impl Question {
     }
 
     /// Answers. The process that asked may be gone.
-    pub(super) fn answer(mut self, answer: &Answer) {
-        let _ = self.stream.write_all(&answer.encode());
+    pub(super) fn answer(mut self, changes: &KnownChanges) {
+        let _ = self.stream.write_all(&encode(changes));
     }
 }

@@ -405,21 +405,21 @@ impl Tracker {
         let Some(known) = self.directories.get_mut(&watch) else { return };
         let suspects: Vec<(CString, Suspicion)> = std::mem::take(&mut known.suspects).into_iter().collect();
         for batch in suspects.chunks(BATCH) {
-            let leased: Vec<Lease> = batch.iter().map(|(name, _)| Lease::take(directory, name)).collect();
+            let leased: Vec<_> = batch.iter().map(|(name, _)| lease(directory, name)).collect();
             self.drain();
             let Some(known) = self.directories.get_mut(&watch) else { return };
             for ((name, suspicion), lease) in batch.iter().zip(&leased) {
                 match lease {
-                    Lease::Written => {
+                    Err(Errno::AGAIN) => {
                         known.suspects.insert(name.clone(), Suspicion::ByAnyName);
                         continue;
                     }
-                    Lease::Impossible => known.is_open_ended = true,
-                    Lease::Held(_) | Lease::NoFile if *suspicion == Suspicion::ByAnyName => {
+                    Err(_) => known.is_open_ended = true,
+                    Ok(_) if *suspicion == Suspicion::ByAnyName => {
                         self.sequence += 1;
                         known.changed = self.sequence;
                     }
-                    Lease::Held(_) | Lease::NoFile => {}
+                    Ok(_) => {}
                 }
                 // Opened by the call above, or by one that is over or reads.
                 if known.suspects.get(name) == Some(&Suspicion::ByThisName) {
@@ -430,36 +430,20 @@ impl Tracker {
     }
 }
 
-/// The result of checking a file for writers.
-enum Lease {
-    /// It has none until this is dropped.
-    Held(#[allow(dead_code, reason = "it ends with the descriptor")] OwnedFd),
-    /// It is gone, or is no file whose contents can be written.
-    NoFile,
-    Written,
-    Impossible,
-}
-
-impl Lease {
-    fn take(directory: BorrowedFd<'_>, name: &CStr) -> Self {
-        let is_file = sys::stat_at(directory, name).map(|stat| sys::kind(stat) == FileType::RegularFile);
-        match is_file {
-            Ok(true) => {}
-            Ok(false) | Err(Errno::NOENT) => return Self::NoFile,
-            Err(_) => return Self::Impossible,
+/// Leases a file, until the descriptor is dropped: it cannot be written to meanwhile. Returns `None` if it is gone, or is no file whose contents can be
+/// written. Fails with EAGAIN if it is open for writing, or if another program holds a lease for that.
+fn lease(directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
+    let leased = || {
+        if sys::kind(sys::stat_at(directory, name)?) != FileType::RegularFile {
+            return Ok(None);
         }
-        let file = match open_source(directory, name, sys::FILE) {
-            Ok(file) => file,
-            Err(Errno::NOENT | Errno::LOOP) => return Self::NoFile,
-            // Another program holds a lease for writing.
-            Err(Errno::AGAIN) => return Self::Written,
-            Err(_) => return Self::Impossible,
-        };
-        match sys::lease(file.as_fd()) {
-            Ok(()) => Self::Held(file),
-            Err(Errno::AGAIN) => Self::Written,
-            Err(_) => Self::Impossible,
-        }
+        let file = open_source(directory, name, sys::FILE)?;
+        sys::lease(file.as_fd())?;
+        Ok(Some(file))
+    };
+    match leased() {
+        Err(Errno::NOENT | Errno::LOOP) => Ok(None),
+        leased => leased,
     }
 }
 

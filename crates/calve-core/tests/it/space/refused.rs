@@ -13,7 +13,7 @@ use crate::cloning::run;
 
 #[track_caller]
 fn left_alone(report: &DedupeReport, words: &str) {
-    assert!(report.left_alone.iter().any(|left| left.reason.text().contains(words)), "no {words:?} in {report:?}");
+    assert!(report.left_alone.iter().any(|left| left.reason.to_string().contains(words)), "no {words:?} in {report:?}");
 }
 
 /// Swaps to a file for as long as it lives.

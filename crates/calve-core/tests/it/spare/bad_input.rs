@@ -52,7 +52,7 @@ impl SpareFixture {
 fn a_spare_from_before_the_last_boot_is_not_used() {
     let Some(fixture) = with_spares(1) else { return };
     fixture.change_record(8, b"otherone");
-    assert_eq!(fixture.standing(), [Readiness::Stale("it was built before the system was started")]);
+    assert_eq!(fixture.standing(), [(Readiness::Stale, Some("it was built before the system was started"))]);
     assert_eq!(fixture.refusal("dst"), "it was built before the system was started");
     assert_eq!(fixture.refill(), (1, 1));
     fixture.claim("again");
@@ -103,11 +103,11 @@ fn a_source_that_was_moved_or_replaced_gets_no_spare_of_another() {
     assert_same(fixture.path("moved"), fixture.path("place/behind"));
     assert_eq!(
         fixture.standing(),
-        [Readiness::Stale("the source is another directory than the one it was built from")]
+        [(Readiness::Stale, Some("the source is another directory than the one it was built from"))]
     );
     // Gone.
     fs::remove_file(fixture.src()).unwrap();
-    assert_eq!(fixture.standing(), [Readiness::Stale("the source is missing")]);
+    assert_eq!(fixture.standing(), [(Readiness::Stale, Some("the source is missing"))]);
     let report = fixture.spares.refill(&foreground()).unwrap();
     assert_eq!((report.built, report.removed), (0, 1));
     assert!(matches!(report.failures[0].1, Error::Missing(_)), "{:?}", report.failures);

@@ -89,9 +89,9 @@ impl SpareFixture {
         refused.map(|refusal| refusal.reason).unwrap_or_default()
     }
 
-    fn standing(&self) -> Vec<Readiness> {
+    fn standing(&self) -> Vec<(Readiness, Option<&'static str>)> {
         let sets = self.spares.list(directory).unwrap();
-        sets.iter().flat_map(|set| set.spares.iter().map(|spare| spare.standing)).collect()
+        sets.iter().flat_map(|set| set.spares.iter().map(|spare| (spare.state, spare.reason))).collect()
     }
 }
 
@@ -123,7 +123,7 @@ fn a_spare_is_everything_that_its_source_is() {
         remove_sockets(&fixture.src());
         let before = fingerprint(fixture.src());
         fixture.add(2);
-        assert_eq!(fixture.standing(), [Readiness::Ready; 2]);
+        assert_eq!(fixture.standing(), [(Readiness::Ready, None); 2]);
         let report = fixture.claim("one");
         let spare = report.spare.unwrap();
         assert_eq!((spare.checked, spare.entries_updated), (SpareCheck::Walked, 0), "{file_system:?}");

@@ -120,8 +120,8 @@ fn a_damaged_manifest_or_record_is_told_and_refreshing_repairs_a_manifest() {
     let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
     Tree::new(fixture.path("source")).file("a", "1");
     let template = fixture.create("shop", "source").template;
-    fs::set_permissions(template.manifest(), Permissions::from_mode(0o600)).unwrap();
-    fs::write(template.manifest(), "#mtree\n").unwrap();
+    fs::set_permissions(&template.manifest, Permissions::from_mode(0o600)).unwrap();
+    fs::write(&template.manifest, "#mtree\n").unwrap();
     assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::Changed { .. }));
     let verified = fixture.templates().verify("shop", &CancelToken::default());
     assert!(matches!(template_error(verified), TemplateError::Damaged { .. }));

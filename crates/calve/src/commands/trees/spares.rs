@@ -6,7 +6,7 @@ use calve_core::internal::ShownPath;
 use calve_core::options::{Background, SpareUse};
 use calve_core::spares::{
     Readiness, RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares,
-    UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome, WatcherStart,
+    UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome,
 };
 use calve_core::template::{Templates, template_name};
 use calve_core::{CancelToken, Mounts, Progress};
@@ -84,7 +84,7 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = SpareOptions::default();
     options.count = Some(arguments.count.get());
     options.at.clone_from(&arguments.at);
-    options.watcher = arguments.watch.then_some(WatcherStart::AfterClones);
+    options.watched = arguments.watch;
     options.like.exclude.clone_from(&arguments.exclude);
     options.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     let store = store()?;
@@ -216,7 +216,7 @@ fn json(report: &RefillReport, sets: &[SpareSet]) -> Result<(), Failure> {
 }
 
 fn sentence(set: &SpareSet) -> String {
-    let ready = set.spares.iter().filter(|spare| spare.standing == Readiness::Ready).count();
+    let ready = set.spares.iter().filter(|spare| spare.state == Readiness::Ready).count();
     let paused = if set.is_paused { ", paused" } else { "" };
     let watched = if set.is_watched { ", watched" } else { "" };
     let left_out = set.exclude.iter().map(|pattern| match pattern.strip_prefix('!') {
@@ -239,11 +239,8 @@ fn sentence(set: &SpareSet) -> String {
 }
 
 fn sentence_of(spare: &SpareState) -> String {
-    let standing = match spare.standing {
-        Readiness::Building => "building".into(),
-        Readiness::Ready => "ready".into(),
-        Readiness::Stale(reason) => format!("stale ({reason})"),
-    };
+    let reason = spare.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    let standing = format!("{}{reason}", spare.state);
     let (Some(built), Some(number), Some(apparent), Some(written)) =
         (spare.built, spare.entries, spare.apparent_bytes, spare.written_bytes)
     else {

@@ -126,7 +126,7 @@ fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
     line("bytes", size(template.bytes));
     line("strategy", template.strategy.to_string());
     line("tree", ShownPath(&template.tree).to_string());
-    line("manifest", ShownPath(template.manifest()).to_string());
+    line("manifest", ShownPath(&template.manifest).to_string());
     output::result(&text)
 }
 
@@ -138,14 +138,14 @@ fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -
         output::json(&TemplateVerifyReceipt {
             name: &verification.template.name,
             key: &verification.template.key,
-            entries: verification.entries,
+            entries: verification.template.entries,
             differences: &verification.differences,
             elapsed_ms: elapsed.into(),
         })?;
     } else {
         output::result(&verification.differences.iter().map(difference_line).collect::<String>())?;
     }
-    let number = entries(verification.entries);
+    let number = entries(verification.template.entries);
     if verification.differences.is_empty() {
         output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
         return Ok(());
@@ -156,12 +156,12 @@ fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -
 }
 
 fn difference_line(difference: &Difference) -> String {
-    let detail = match &difference.what {
-        DifferenceKind::Changed(keywords) => format!(" ({})", keywords.join(", ")),
-        DifferenceKind::Unreadable(reason) => format!(" ({reason})"),
+    let detail = match difference.code {
+        DifferenceKind::Changed => format!(" ({})", difference.keywords.join(", ")),
+        DifferenceKind::Unreadable => format!(" ({})", difference.reason.unwrap_or_default()),
         _ => String::new(),
     };
-    format!("{:<10} {}{detail}\n", difference.what.code(), ShownPath(&difference.path))
+    format!("{:<10} {}{detail}\n", difference.code, ShownPath(&difference.path))
 }
 
 fn remove(templates: &Templates, names: &[String], json: bool, cancel: &CancelToken) -> Result<(), Failure> {

@@ -6,19 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::volumes::Volume;
+use super::ledger::Use;
+use crate::space::volumes::Volume;
 use crate::sys::{self, CloneFamily, Extent, SpaceRules, XattrTarget, allocated, size};
 use crate::tree::node::open_source;
-
-/// A part of a file on the disk: a run of blocks, or blocks that it has in common with its clones.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct DiskPart {
-    pub(super) start: u64,
-    pub(super) length: u64,
-    pub(super) shared: bool,
-    pub(super) encoded: bool,
-    pub(super) family: u32,
-}
 
 /// A range that a figure is known to lie in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -96,15 +87,16 @@ pub(super) fn freed_by_ext(inode: XattrTarget<'_>, stat: &Stat) -> Range {
     Range { min: blocks.saturating_sub(block), max: blocks }
 }
 
-/// Measures an entry that is not a directory. `each` gets what it uses of shared extents, or of all, with `every`.
+/// Measures an entry of the path `root` that is not a directory. `uses` gets what it uses of shared extents, or of all, where their users can be found
+/// out.
 pub(super) fn entry(
-    directory: BorrowedFd<'_>,
-    name: &CStr,
+    (directory, name): (BorrowedFd<'_>, &CStr),
     stat: &Stat,
     volume: &Volume,
-    every: bool,
-    mut each: impl FnMut(DiskPart),
+    root: u32,
+    uses: &mut Vec<Use>,
 ) -> Result<EntrySpace, Errno> {
+    let one = Use { file_system: volume.file_system, root, ..Use::default() };
     let mut measured = EntrySpace::default();
     let inode = XattrTarget::Named(directory, name);
     let blocks = allocated(stat);
@@ -134,7 +126,7 @@ pub(super) fn entry(
         }
         _ if blocks == 0 => return Ok(measured),
         SpaceRules::Apfs => {
-            each_of_family(&mut measured, blocks, &sys::clone_family(directory, name)?, each);
+            uses.extend(use_by_family(&mut measured, blocks, &sys::clone_family(directory, name)?, one));
             return Ok(measured);
         }
         _ => {}
@@ -161,9 +153,9 @@ pub(super) fn entry(
             let least = if extent.encoded { 4096 } else { extent.length };
             measured.data.add(Range { min: least, max: extent.length });
         }
-        if extent.shared || every {
+        if extent.shared || volume.subvolume.is_some() {
             let &Extent { physical: start, length, shared, encoded, .. } = extent;
-            each(DiskPart { start, length, shared, encoded, family: 0 });
+            uses.push(Use { start, end: start.saturating_add(length), shared, encoded, ..one });
         }
         true
     })?;
@@ -176,15 +168,14 @@ pub(super) fn entry(
 
 /// Measures a file that tells how many clones it has. What it shares is counted once for the family. Clones that were written to have left the
 /// family, and may share some of it: nothing tells.
-fn each_of_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, mut each: impl FnMut(DiskPart)) {
+fn use_by_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, one: Use) -> Option<Use> {
     let private = family.private.min(blocks);
     measured.exclusive = private;
     measured.data = Range::exactly(private);
-    if private < blocks {
-        // One that was written to since is reported as alone.
-        let (start, length, members) = (family.number, blocks - private, family.members.max(1));
-        each(DiskPart { start, length, shared: true, encoded: true, family: members });
-    }
+    // One that was written to since is reported as alone.
+    let (start, members) = (family.number, family.members.max(1));
+    let end = start.saturating_add(blocks - private);
+    (private < blocks).then_some(Use { start, end, shared: true, encoded: true, family: members, ..one })
 }
 
 #[cfg(test)]
@@ -193,11 +184,11 @@ mod tests {
 
     /// Returns the amounts that a file of 100 blocks adds: exclusive bytes, and shared ones with as many as are in its family.
     fn parts(private: u64, number: u64, members: u32) -> (u64, Vec<(u64, u64, u32)>) {
-        let (mut measured, mut parts) = (EntrySpace::default(), Vec::new());
+        let mut measured = EntrySpace::default();
         let family = CloneFamily { private, number, members };
-        each_of_family(&mut measured, 100, &family, |part| parts.push((part.start, part.length, part.family)));
+        let shared = use_by_family(&mut measured, 100, &family, Use::default());
         assert_eq!(measured.data, Range::exactly(measured.exclusive));
-        (measured.exclusive, parts)
+        (measured.exclusive, shared.map(|one| (one.start, one.end - one.start, one.family)).into_iter().collect())
     }
 
     #[test]
