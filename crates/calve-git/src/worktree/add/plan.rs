@@ -2,14 +2,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::stage_in;
-use calve_core::report::SkipReason;
+use calve_core::report::{SkipReason, SkippedEntry};
 use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::config::{Config, SHARED, ServiceConfig};
 use crate::directory::LARGEST_BYTES;
 use crate::error::{Result, failed};
 use crate::repository::Repository;
-use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
+use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddOptions, UncommittedChanges};
@@ -37,9 +37,9 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let mut untracked = survey.carried(&request.donor);
     let CarriedFiles { carried, left, dependencies, .. } = &mut untracked;
     let unreadable = carried.extract_if(.., |path| !may_read(&source(&request, dependencies, path)));
-    left.extend(unreadable.map(|path| LeftEntry { path, reason: LeftBehindReason::Engine(SkipReason::Unreadable) }));
+    left.extend(unreadable.map(|path| SkippedEntry { path, reason: SkipReason::Unreadable }));
     let shown = planned(&request, &survey, &untracked, &entry.directory)?;
-    let shown = shown.into_iter().map(|path| LeftEntry { path, reason: LeftBehindReason::NotIgnored });
+    let shown = shown.into_iter().map(|path| SkippedEntry { path, reason: left_behind::NOT_IGNORED });
     untracked.left.extend(shown);
     untracked.settle();
     let secrets = survey.roots.iter().filter(|root| is_secret(&root.path, root.is_directory));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use calve_core::report::SkippedEntry;
 use calve_core::{CloneReport, RemovalWait, RemoveOptions, remove_tree};
 use tempfile::TempDir;
 
@@ -12,7 +13,6 @@ use crate::error::Result;
 use crate::escape::AuditReport;
 use crate::trust::Provenance;
 use crate::worktree::add::ignored::dependencies::Dependency;
-use crate::worktree::add::ignored::left_behind::LeftEntry;
 use crate::worktree::add::options::AddWarning;
 use crate::worktree::add::post_checkout::HookRun;
 use crate::worktree::add::target::AddTarget;
@@ -36,7 +36,7 @@ pub struct CarriedFiles {
     pub carried: Vec<PathBuf>,
     /// The files of variables that Calve made for the donor, whose ports and databases are in them: they are not carried.
     pub env_files: Vec<PathBuf>,
-    pub left: Vec<LeftEntry>,
+    pub left: Vec<SkippedEntry>,
     pub dependencies: Vec<Dependency>,
 }
 

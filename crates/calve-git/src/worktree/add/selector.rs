@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use calve_core::Selection;
 use calve_core::options::{Decision, EntryDecider, EntrySelector};
 
-use crate::worktree::add::ignored::left_behind::LeftBehindReason;
+use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::status::{GitPath, UntrackedEntry, split};
 
@@ -100,7 +100,7 @@ impl Selector {
                 Decision::Leave
             }
             NameDecision::Whole if is_directory && !self.nested.is_empty() && self.nested.contains(path) => {
-                LeftBehindReason::NestedWorktree.decision()
+                Decision::LeaveBecause(left_behind::NESTED_WORKTREE)
             }
             NameDecision::Whole => self.by_rules(path, is_directory),
         }
@@ -110,10 +110,10 @@ impl Selector {
         match self.rules.leave(path, is_directory) {
             None => Decision::Take,
             Some(reason) => {
-                if reason == LeftBehindReason::Pointer {
+                if reason == left_behind::POINTER {
                     self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
                 }
-                reason.decision()
+                Decision::LeaveBecause(reason)
             }
         }
     }
@@ -150,7 +150,7 @@ pub(crate) fn rules_below(plan: &Arc<Selector>, at: &Path) -> Selection {
 pub(crate) fn rules_elsewhere(plan: &Arc<Selector>, at: &Path) -> Selection {
     let (plan, at) = (Arc::clone(plan), at.to_path_buf());
     Selection::new(move |path, is_directory| {
-        plan.rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftBehindReason::decision)
+        plan.rules.leave(&at.join(path), is_directory).map_or(Decision::Take, Decision::LeaveBecause)
     })
 }
 

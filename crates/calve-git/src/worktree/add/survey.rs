@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use calve_core::internal::ShownPath;
 use calve_core::options::SpareUse;
+use calve_core::report::SkippedEntry;
 
 use crate::config::Secrets;
 use crate::environment::is_own_env_file;
@@ -18,7 +19,7 @@ use crate::threads::joined;
 use crate::trust::programs::refused_filters;
 use crate::worktree::add::ignored::dependencies::{Choice, Dependency};
 use crate::worktree::add::ignored::dependency_names::dependency;
-use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
+use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::ignored::{self, CarriedEntries};
@@ -202,7 +203,7 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
 }
 
 /// Returns the tracked files that differ from the donor's commit, but for secrets that stay. Fails where the new commit has them otherwise too.
-fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<LeftEntry>) -> Result<HashSet<GitPath>> {
+fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<SkippedEntry>) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
         return Err(Error::refused(
             "a merge with conflicts is not finished here, and an unfinished merge cannot be carried",
@@ -213,7 +214,7 @@ fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<Left
     if request.secrets() == Secrets::Leave {
         // As it is committed, it is none.
         let secret = changed.extract_if(|path| is_secret(&path_of(path), false));
-        left.extend(secret.map(|path| LeftEntry { path: path_of(&path), reason: LeftBehindReason::Secret }));
+        left.extend(secret.map(|path| SkippedEntry { path: path_of(&path), reason: left_behind::SECRET }));
     }
     let oid = &request.target.oid;
     let differ = git.run(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", "HEAD", oid])?;
@@ -253,7 +254,7 @@ fn replaced(donor: &Path, dependencies: &[Dependency], entries: &mut CarriedEntr
         };
         if foreign.iter().any(governed) {
             replaced.insert(dependency.to_path_buf());
-            left.push(LeftEntry { path: dependency.to_path_buf(), reason: LeftBehindReason::OtherDonor });
+            left.push(SkippedEntry { path: dependency.to_path_buf(), reason: left_behind::OTHER_DONOR });
         }
     }
     roots.retain(|root| !root.path.ancestors().any(|above| replaced.contains(above)));
