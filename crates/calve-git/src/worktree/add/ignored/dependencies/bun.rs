@@ -6,7 +6,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fit::{Fit, Judge};
+use super::fit::{Fit, Judge, listed};
 use crate::directory::Directory;
 
 /// The place of the linker that keeps packages apart and links them.
@@ -133,7 +133,7 @@ fn needs(about: &Value, key: &str, keys: &HashMap<&str, usize>) -> Vec<Need> {
         let inside = (1..=above.len()).rev().map(|count| format!("{}/{name}", above[..count].join("/")));
         inside.chain([name.to_owned()]).find_map(|key| keys.get(&*key).copied())
     };
-    let optional_peers: Vec<&Value> = about["optionalPeers"].as_array().into_iter().flatten().collect();
+    let optional_peers: Vec<&Value> = listed(about, "optionalPeers").collect();
     let kinds = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"];
     let named = kinds.iter().flat_map(|kind| {
         let names = about[*kind].as_object().into_iter().flat_map(|all| all.keys());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::fit::{Fit, Judge};
+use super::fit::{Fit, Judge, listed};
 use crate::directory::{Directory, Time};
 use crate::paths::plain;
 
@@ -62,10 +62,6 @@ pub(super) fn composer<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
 /// Reads a document with a list of packages.
 fn document(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|document: &Value| document["packages"].is_array())
-}
-
-fn listed<'v>(document: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
-    document[key].as_array().into_iter().flatten()
 }
 
 fn identity(package: &Value) -> [Option<&str>; 4] {

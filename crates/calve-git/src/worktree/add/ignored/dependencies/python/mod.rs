@@ -1,6 +1,5 @@
 //! Python: the `*.dist-info` directories of a virtual environment, which have names and versions, against a lockfile of any tool.
 
-mod locked;
 pub(super) mod lockfiles;
 mod marker;
 mod requirements;
@@ -10,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
-use locked::{Locked, MAIN, normalised};
+use lockfiles::{Locked, MAIN, normalised};
 use marker::Interpreter;
 
 pub(super) fn requirements<'t>(files: &[&'t str]) -> Judge<'t> {
