@@ -54,14 +54,12 @@ impl CarriedFiles {
 
 #[derive(Debug)]
 pub struct AddedFiles {
-    /// The engine's report of the donor's part.
+    /// The engine's report of the donor's part. `spares_wanted` is for all parts.
     pub clone: CloneReport,
     pub tracked: TrackedCounts,
     pub untracked: CarriedFiles,
     /// Directories that are spares, each as a clone of its own, by its path in the worktree.
     pub spares: Vec<CloneReport>,
-    /// There is room for another spare: work for [`calve_core::spares::Spares::refill`].
-    pub spares_wanted: bool,
     /// How many changed and untracked files stay in the donor; 0 with [`UncommittedChanges::Carry`](super::UncommittedChanges).
     pub uncommitted: u64,
     pub audit: AuditReport,

@@ -75,7 +75,6 @@ fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut S
     let foreign = untracked.dependencies.iter().filter(|dependency| dependency.from != *donor);
     let foreign: Vec<_> = foreign.map(|one| (one.from.join(&one.path), one.path.clone())).collect();
     let mut files = AddedFiles {
-        spares_wanted: report.spares_wanted,
         clone: report,
         tracked: TrackedCounts::default(),
         untracked,
@@ -92,11 +91,11 @@ fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut S
         let src = donor.join(root);
         if let Some(mut spare) = spares::claim(staged, &src, root, &survey.plan, &options.clone) {
             files.clone.changed.extend(take_notes(&mut spare, root, &mut files.untracked.left));
-            files.spares_wanted |= spare.spares_wanted;
+            files.clone.spares_wanted |= spare.spares_wanted;
             files.spares.push(CloneReport { dst: root.clone(), ..spare });
         } else {
             clone_part(staged, &src, root, rules_below(&survey.plan, root), &clone, &mut files)?;
-            files.spares_wanted = true;
+            files.clone.spares_wanted = true;
         }
     }
     Ok(files)

@@ -93,7 +93,7 @@ impl AddSteps for Steps<'_> {
         }
         // The next spare takes both processors and the disk from whoever waits for this worktree.
         let proposed = spares::keep_requested(added);
-        if added.files.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
+        if added.files.clone.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
             reaper::start_background(reaper::REFILL);
         }
         added.elapsed = self.started.elapsed();
