@@ -15,12 +15,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
-use rustix::fs::{Access, AtFlags, CWD, FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Result};
 use crate::file_lock::{lock, lock_directory};
 use crate::git::Git;
-use crate::paths::{if_there, is_missing, numbered, path_of, write_at_once};
+use crate::paths::{check_writable, if_there, is_missing, numbered, path_of, write_at_once};
 use crate::remedy::{Remedy, UnfinishedOperation};
 use crate::repository;
 use crate::repository::Repository;
@@ -472,8 +472,7 @@ pub(crate) fn check_removable(directory: &Path) -> Result<()> {
         let text = format!("git's entry `{}` of the worktree cannot be removed: {error}", ShownPath(directory));
         io::Error::new(error.kind(), text)
     };
-    rustix::fs::accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-        .map_err(|errno| failed(errno.into()))?;
+    check_writable(directory).map_err(failed)?;
     calve_core::internal::check_renamable(directory).map_err(|error| match error {
         calve_core::Error::Io { source, .. } => failed(source).into(),
         error => error.into(),
