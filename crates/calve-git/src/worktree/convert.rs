@@ -50,10 +50,8 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     check_idle(&path)?;
     let make = |staged: &mut StagedTree<'_>| {
         if !staged.make_root()? {
-            return Err(Error::refused(
-                format!("`{}` is not on btrfs, and only btrfs has subvolumes", ShownPath(&path)),
-                Remedy::AddWithoutConversion,
-            ));
+            let text = format!("`{}` is not on btrfs, and only btrfs has subvolumes", ShownPath(&path));
+            return Err(Error::refused(text, Remedy::AddWithoutConversion));
         }
         let mut clone = options.clone();
         clone.verify = CloneVerification::Contents;
@@ -68,13 +66,10 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
 
 /// Refuses if the engine has left something out, such as a socket: it would be gone with the old directory.
 fn check_complete(report: &CloneReport) -> Result<()> {
-    match report.skipped.iter().find(|skipped| skipped.reason != SkipReason::CalvesOwn) {
-        None => Ok(()),
-        Some(SkippedEntry { path, reason }) => Err(Error::refused(
-            format!("`{}` would be missing in the subvolume ({})", ShownPath(path), reason.text()),
-            Remedy::MoveAwayUncloned,
-        )),
-    }
+    let lacking = report.skipped.iter().find(|skipped| skipped.reason != SkipReason::CalvesOwn);
+    let Some(SkippedEntry { path, reason }) = lacking else { return Ok(()) };
+    let text = format!("`{}` would be missing in the subvolume ({})", ShownPath(path), reason.text());
+    Err(Error::refused(text, Remedy::MoveAwayUncloned))
 }
 
 /// Replaces the engine's error about a requirement that the user did not state.

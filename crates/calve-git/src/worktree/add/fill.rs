@@ -184,10 +184,9 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
         return Ok(());
     }
     let Some(entry) = trust::entry_of(here)? else {
-        return Err(Error::refused(
-            format!("`{}` is not trusted, so nothing of it goes into the main worktree", ShownPath(&request.donor)),
-            Remedy::NameSource,
-        ));
+        let donor = ShownPath(&request.donor);
+        let text = format!("`{donor}` is not trusted, so nothing of it goes into the main worktree");
+        return Err(Error::refused(text, Remedy::NameSource));
     };
     trust::mark(&entry, request.foreign_part(), Some(&request.target.oid))
 }

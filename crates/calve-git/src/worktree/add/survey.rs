@@ -205,10 +205,8 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
 /// Returns the tracked files that differ from the donor's commit, but for secrets that stay. Fails where the new commit has them otherwise too.
 fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<SkippedEntry>) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
-        return Err(Error::refused(
-            "a merge with conflicts is not finished here, and an unfinished merge cannot be carried",
-            Remedy::FinishMergeOrLeaveChanges,
-        ));
+        let text = "a merge with conflicts is not finished here, and an unfinished merge cannot be carried";
+        return Err(Error::refused(text, Remedy::FinishMergeOrLeaveChanges));
     }
     let mut changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
     if request.secrets() == Secrets::Leave {
@@ -218,16 +216,10 @@ fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<Skip
     }
     let oid = &request.target.oid;
     let differ = git.run(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", "HEAD", oid])?;
-    match differ.split(|&byte| byte == 0).find(|path| changed.contains(*path)) {
-        None => Ok(changed),
-        Some(path) => Err(Error::refused(
-            format!(
-                "`{}` is changed here, and the new worktree's commit has another version of it",
-                ShownPath(path_of(path))
-            ),
-            Remedy::CommitOrLeaveChanges,
-        )),
-    }
+    let Some(path) = differ.split(|&byte| byte == 0).find(|path| changed.contains(*path)) else { return Ok(changed) };
+    let path = ShownPath(path_of(path));
+    let text = format!("`{path}` is changed here, and the new worktree's commit has another version of it");
+    Err(Error::refused(text, Remedy::CommitOrLeaveChanges))
 }
 
 /// Returns the roots of worktrees inside the donor, the new one among them.

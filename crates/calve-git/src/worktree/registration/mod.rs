@@ -300,21 +300,15 @@ fn check_branch(repository: &Repository, branch: Option<&str>) -> Result<()> {
     let Some(branch) = branch else { return Ok(()) };
     let (common, names) = (&repository.common, repository.references.names_of(branch));
     if is_being_added(common, &names)? {
-        return Err(Error::refused(
-            format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
-            Remedy::WaitOrChooseAnotherBranch,
-        ));
+        let text = format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch));
+        return Err(Error::refused(text, Remedy::WaitOrChooseAnotherBranch));
     }
     // Both detach HEAD, and come back to their branch. git, too, keeps it for them.
     let mut all = entries::all(common)?.into_iter().chain([common.clone()]);
-    match all.find_map(|directory| holding(&directory, &names)) {
-        None => Ok(()),
-        Some(operation) => {
-            let work = if operation == UnfinishedOperation::Bisect { "bisected" } else { "rebased" };
-            let text = format!("the branch `{}` is being {work} in another worktree", ShownPath(branch));
-            Err(Error::refused(text, Remedy::FinishElsewhere(operation)))
-        }
-    }
+    let Some(operation) = all.find_map(|directory| holding(&directory, &names)) else { return Ok(()) };
+    let work = if operation == UnfinishedOperation::Bisect { "bisected" } else { "rebased" };
+    let text = format!("the branch `{}` is being {work} in another worktree", ShownPath(branch));
+    Err(Error::refused(text, Remedy::FinishElsewhere(operation)))
 }
 
 /// Returns whether there may be a branch of this name: references are kept as files, each in its own or all in one.
