@@ -81,14 +81,9 @@ impl Selector {
     /// Decides about an entry of the directory `known`; `None` stands for one of which all entries are taken that the rules allow. Below a
     /// directory that is left out the engine asks nothing.
     fn decide(&self, known: Option<&Directory>, path: &Path, name: &[u8], is_directory: bool) -> Decision {
-        let take = match known {
-            None => NameDecision::Whole,
-            Some(known) => match known.names.get(name) {
-                Some(take) => *take,
-                None if known.rest => NameDecision::Whole,
-                None => return Decision::Leave,
-            },
-        };
+        let listed = known.and_then(|known| known.names.get(name)).copied();
+        let is_in_whole = known.is_none_or(|known| known.rest);
+        let Some(take) = listed.or(is_in_whole.then_some(NameDecision::Whole)) else { return Decision::Leave };
         match take {
             NameDecision::File if is_directory => Decision::Leave,
             NameDecision::Inside if !is_directory => Decision::Leave,
@@ -96,10 +91,8 @@ impl Selector {
                 Some(only) if !only.may_have(path, is_directory) => Decision::Leave,
                 _ => Decision::Take,
             },
-            NameDecision::Whole if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) => {
-                Decision::Leave
-            }
-            NameDecision::Whole if is_directory && !self.nested.is_empty() && self.nested.contains(path) => {
+            NameDecision::Whole if is_directory && self.replaced.contains(path) => Decision::Leave,
+            NameDecision::Whole if is_directory && self.nested.contains(path) => {
                 Decision::LeaveBecause(left_behind::NESTED_WORKTREE)
             }
             NameDecision::Whole => self.by_rules(path, is_directory),
@@ -107,15 +100,11 @@ impl Selector {
     }
 
     fn by_rules(&self, path: &Path, is_directory: bool) -> Decision {
-        match self.rules.leave(path, is_directory) {
-            None => Decision::Take,
-            Some(reason) => {
-                if reason == left_behind::POINTER {
-                    self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
-                }
-                Decision::LeaveBecause(reason)
-            }
+        let Some(reason) = self.rules.leave(path, is_directory) else { return Decision::Take };
+        if reason == left_behind::POINTER {
+            self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
         }
+        Decision::LeaveBecause(reason)
     }
 
     /// Returns the `.git` files that were left out: each is in a worktree, or a submodule, of another repository.
