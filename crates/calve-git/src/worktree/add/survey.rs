@@ -83,10 +83,8 @@ pub(crate) fn survey(
     let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;
     let mut warnings: Vec<_> = tracked.has_submodules.then_some(AddWarning::EmptySubmodules).into_iter().collect();
     let mut left = Vec::new();
-    let changed = match options.changes {
-        UncommittedChanges::Carry => changes(request, &at_donor, &status, &mut left)?,
-        UncommittedChanges::Leave => HashSet::new(),
-    };
+    let carries = options.changes == UncommittedChanges::Carry;
+    let changed = if carries { changes(request, &at_donor, &status, &mut left)? } else { HashSet::new() };
     tracked.leave_changed(|path| changed.contains(path));
     if let Some(git) = git.filter(|_| request.provenance.is_untrusted()) {
         let names = tracked.index.entries.iter().flat_map(|entry| [&entry.path[..], b"\0"].concat());
@@ -110,18 +108,14 @@ pub(crate) fn survey(
         dependencies = Choice { tracked, entries, worktrees, changed }.dependencies()?;
     }
     let replaced = replaced(donor, &dependencies, &mut entries);
-    if options.changes == UncommittedChanges::Carry {
+    if carries {
         status.untracked.iter().for_each(|entry| entries.add(entry.clone()));
     }
     let CarriedEntries { rules, nested, mut roots, left, .. } = entries;
     let own = roots.extract_if(.., |root| !root.is_directory && is_own_env_file(donor, &root.path));
     let env_files = own.map(|root| root.path).collect();
-    let uncommitted = match options.changes {
-        UncommittedChanges::Carry => 0,
-        UncommittedChanges::Leave => uncommitted(&status, &nested),
-    };
-    let may_show =
-        options.changes == UncommittedChanges::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
+    let uncommitted = if carries { 0 } else { uncommitted(&status, &nested) };
+    let may_show = !carries && (tracked.ignores_otherwise || hidden_in_untracked(&status));
     let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
     let mut plan = Selector::new(rules, nested, replaced);
     let tracks_below = |path: &Path| tracked.at_or_below(path.as_os_str().as_encoded_bytes()).next().is_some();
