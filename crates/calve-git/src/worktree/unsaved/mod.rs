@@ -6,7 +6,6 @@ mod ignored;
 mod kept;
 mod nested;
 pub(crate) mod reflog;
-mod submodules;
 mod unpushed;
 
 use std::path::{Path, PathBuf};
