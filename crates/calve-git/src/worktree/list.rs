@@ -13,7 +13,6 @@ use crate::worktree::registration::open_swept;
 #[non_exhaustive]
 pub struct WorktreeInfo {
     pub worktree: Worktree,
-    /// Whether it is the one that was asked from.
     pub is_here: bool,
     /// Whether something in it is not committed; none where that cannot be told.
     pub is_dirty: Option<bool>,

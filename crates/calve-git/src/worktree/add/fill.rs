@@ -34,13 +34,11 @@ use crate::worktree::tracked::index::Index;
 #[derive(Debug)]
 pub struct FillReport {
     pub path: PathBuf,
-    /// The worktree that the files came from.
     pub donor: PathBuf,
     /// Whose it is. It is a pull request's if the donor is.
     pub provenance: Provenance,
     /// The donor's entries. Files of variables may be those of this one, and of the directories of dependencies those that were carried count.
     pub untracked: CarriedFiles,
-    /// The entries that changed while they were carried.
     pub changed: Vec<PathBuf>,
     pub audit: AuditReport,
 }

@@ -18,7 +18,6 @@ use crate::worktree::add::post_checkout::HookRun;
 use crate::worktree::add::target::AddTarget;
 use crate::worktree::tracked::TrackedCounts;
 
-/// A worktree that is planned, or was made.
 #[derive(Debug)]
 pub struct NewWorktree {
     /// Absolute.

@@ -101,7 +101,6 @@ fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut S
     Ok(files)
 }
 
-/// Clones the selected parts of a directory into the staged tree.
 fn clone_part(
     staged: &mut StagedTree<'_>,
     src: &Path,

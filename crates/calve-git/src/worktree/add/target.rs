@@ -22,7 +22,6 @@ pub struct AddTarget {
     pub start: Option<BranchStart>,
     /// The branch that a new one follows: `origin/x`.
     pub upstream: Option<String>,
-    /// The number of the pull request whose head this is.
     pub pull_request: Option<u64>,
 }
 

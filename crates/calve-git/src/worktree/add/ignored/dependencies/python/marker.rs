@@ -12,7 +12,6 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    /// Reads it from the text of `pyvenv.cfg`.
     pub(super) fn parse(text: &str) -> Interpreter {
         let value = |names: &[&str]| {
             let pairs = text.lines().filter_map(|line| line.split_once('='));

@@ -90,7 +90,6 @@ fn site_packages(directory: &Directory) -> Option<Directory> {
         .find_map(|name| lib.directory(name)?.directory("site-packages"))
 }
 
-/// Returns when a package was last added to the environment or removed.
 pub(super) fn packages_changed(directory: &Directory) -> Option<Time> {
     site_packages(directory)?.changed(".")
 }
