@@ -7,7 +7,7 @@
 //!
 //! As long as its maker lives, the file `calve` in the entry is under flock(2). It names the new worktree, for the next run that cleans up.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -212,9 +212,8 @@ impl Drop for Registration<'_> {
         }
         if let Some((branch, oid)) = self.made_branch.take() {
             let common = &self.request.repository.common;
-            let turn = take_turn(common);
+            let _turn = take_turn(common);
             let _ = delete_branch(common, &branch, &oid);
-            drop(turn);
         }
         let _ = remove(&self.directory);
     }
@@ -333,12 +332,12 @@ fn check_unmoved(git: &Git, branch: &str, target: &AddTarget) -> Result<()> {
 }
 
 /// Finishes or removes what killed runs have left of entries. Says beside which places there may be more. The caller has the lock.
-fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
+fn clean_up(common: &Path) -> Result<BTreeSet<PathBuf>> {
     agent_turn::sweep(common)?;
     for directory in entries::all(common)?.iter().filter(|directory| was_left_before_its_journal(directory)) {
         remove(directory)?;
     }
-    let mut places = Vec::new();
+    let mut places = BTreeSet::new();
     for (directory, journal) in unfinished(common)? {
         let Some((text, _lock)) = journal else { continue };
         let worktree = worktree_in(&text);
@@ -359,8 +358,6 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
         }
         places.extend(worktree.parent().map(Path::to_path_buf));
     }
-    places.sort();
-    places.dedup();
     Ok(places)
 }
 
@@ -404,7 +401,7 @@ pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
 
 pub(crate) struct SweepReport {
     /// Where entries were finished or removed: the directories of their worktrees.
-    pub(crate) places: Vec<PathBuf>,
+    pub(crate) places: BTreeSet<PathBuf>,
     pub(crate) trees: Vec<PathBuf>,
 }
 
