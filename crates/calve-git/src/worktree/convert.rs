@@ -88,9 +88,6 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
     // A linked worktree's index is elsewhere, and is not cloned: git refreshes it by itself.
     let Ok(inside) = index.strip_prefix(old).map(Path::to_path_buf) else { return Ok(()) };
     let at = new.join(inside);
-    if fs_err::symlink_metadata(&at).is_err() {
-        return Ok(());
-    }
     let mut index = Index::read(&at, repository.hash_bytes())?;
     for entry in 0..index.entries.len() {
         let file = path_of(&index.entries[entry].path);
