@@ -84,10 +84,8 @@ fn has_recorded(site: &Directory, entry: &str) -> bool {
 
 fn site_packages(directory: &Directory) -> Option<Directory> {
     let lib = directory.directory("lib")?;
-    lib.names()
-        .iter()
-        .filter(|name| name.starts_with("python"))
-        .find_map(|name| lib.directory(name)?.directory("site-packages"))
+    let mut pythons = lib.names().into_iter().filter(|name| name.starts_with("python"));
+    pythons.find_map(|name| lib.directory(name)?.directory("site-packages"))
 }
 
 pub(super) fn packages_changed(directory: &Directory) -> Option<Time> {
