@@ -108,9 +108,8 @@ pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result
 pub(crate) fn previous(git: &Git) -> Result<String> {
     let printed = git.answer(&["rev-parse", "--verify", "--quiet", "--symbolic-full-name", "@{-1}"])?;
     let branch = printed.as_deref().and_then(|reference| reference.strip_prefix("refs/heads/"));
-    branch
-        .map(str::to_owned)
-        .ok_or_else(|| Error::refused("no branch was checked out before in this worktree", Remedy::NameBranch))
+    let none = || Error::refused("no branch was checked out before in this worktree", Remedy::NameBranch);
+    branch.map(str::to_owned).ok_or_else(none)
 }
 
 fn no_commit(revision: &str) -> Error {

@@ -106,11 +106,11 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
         _ => None,
     });
     let groups: HashSet<&str> = of_one_group.chain([MAIN]).collect();
+    let is_needed =
+        |one: &&Locked| holds(one) == Some(true) && one.groups.iter().any(|group| groups.contains(group.as_str()));
     by_name.values().all(|all| match venv.packages.get(&all[0].name) {
         Some(found) => found.is_whole && all.iter().any(|one| found.is(one)),
-        None => !all
-            .iter()
-            .any(|one| holds(one) == Some(true) && one.groups.iter().any(|group| groups.contains(group.as_str()))),
+        None => !all.iter().any(is_needed),
     })
 }
 
