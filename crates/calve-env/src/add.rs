@@ -197,12 +197,14 @@ fn finish(
 ) -> Result<()> {
     let AddedEnvironment { report: AddReport { worktree: added, .. }, own } = added;
     if let Some((text, main)) = hook {
-        let mut surroundings = HookEnvironment::new(&added.path);
-        surroundings.main = main;
-        surroundings.source = Some(added.donor.clone());
-        surroundings.branch = added.target.branch.clone().map(Into::into);
-        surroundings.commit = Some(added.target.oid.clone().into());
-        surroundings.variables = own.variables.clone().unwrap_or_default();
+        let surroundings = HookEnvironment {
+            worktree: added.path.clone(),
+            main,
+            source: Some(added.donor.clone()),
+            branch: added.target.branch.clone(),
+            commit: Some(added.target.oid.clone()),
+            variables: own.variables.clone().unwrap_or_default(),
+        };
         consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)?;
     }
     maker.map_or(Ok(()), |maker| Ok(worktree::finish_for_agent(&added.path, maker)?))

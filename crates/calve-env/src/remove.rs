@@ -105,12 +105,15 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
     if options.consent == Consent::Approved {
         consent::require(host, &repository_of(&worktree.path)?, Hook::PreRemove, &text, cancel)?;
     }
-    let mut surroundings = HookEnvironment::new(&worktree.path);
-    surroundings.main = worktrees_of(&worktree.path)?.main;
-    surroundings.branch = worktree.branch.clone().map(Into::into);
-    surroundings.commit = worktree.head.clone().map(Into::into);
-    // Faults of theirs must not keep a worktree.
-    surroundings.variables = variables(host, worktree).unwrap_or_default();
+    let surroundings = HookEnvironment {
+        worktree: worktree.path.clone(),
+        main: worktrees_of(&worktree.path)?.main,
+        source: None,
+        branch: worktree.branch.clone(),
+        commit: worktree.head.clone(),
+        // Faults of theirs must not keep a worktree.
+        variables: variables(host, worktree).unwrap_or_default(),
+    };
     consent::run(host, Hook::PreRemove, &text, &surroundings, cancel).map(|()| true)
 }
 

@@ -61,9 +61,8 @@ fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, 
         host.report(Event::Warning(text.into()));
         return Ok(());
     }
-    let mut surroundings = HookEnvironment::new(&filled.path);
-    surroundings.main = worktrees_of(&filled.path)?.main;
-    surroundings.source = Some(filled.donor.clone());
-    surroundings.variables = variables;
+    let (worktree, source) = (filled.path.clone(), Some(filled.donor.clone()));
+    let main = worktrees_of(&filled.path)?.main;
+    let surroundings = HookEnvironment { worktree, main, source, variables, ..HookEnvironment::default() };
     consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)
 }

@@ -160,7 +160,8 @@ fn fill(
     config: &ServiceConfig,
     server: &OwnedServer,
 ) -> calve_db::Result<Option<CommandEnd>> {
-    let mut command = hooks::command(Hook::Create, text, &HookEnvironment::new(root));
+    let surroundings = HookEnvironment { worktree: root.to_path_buf(), ..HookEnvironment::default() };
+    let mut command = hooks::command(Hook::Create, text, &surroundings);
     host.introduce(&server.record.server, &mut command)?;
     command.env(&config.variable, &server.record.server.address.url);
     server.tie(&mut command)?;

@@ -4,7 +4,7 @@
 //! user has approved that exact text for that repository; a hash of both is kept. The repository is known by a random word in git's
 //! own directory, so another one at the same path has to be approved anew, and a moved one has not.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -103,7 +103,7 @@ pub fn repository_of(path: &Path) -> Result<PathBuf> {
 }
 
 /// The facts that a hook gets, each as a variable of its environment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct HookEnvironment {
     /// `CALVE_WORKTREE`: the worktree that was added, or is to be removed. The hook runs there.
     pub worktree: PathBuf,
@@ -111,17 +111,10 @@ pub struct HookEnvironment {
     pub main: Option<PathBuf>,
     /// `CALVE_SOURCE`: the worktree that the new one was cloned from.
     pub source: Option<PathBuf>,
-    pub branch: Option<OsString>,
-    pub commit: Option<OsString>,
+    pub branch: Option<String>,
+    pub commit: Option<String>,
     /// The variables of the worktree's ports and services.
     pub variables: Vec<(String, String)>,
-}
-
-impl HookEnvironment {
-    /// Returns the environment of a hook in this worktree, without the optional facts, which the caller fills in.
-    pub fn new(worktree: impl Into<PathBuf>) -> Self {
-        Self { worktree: worktree.into(), main: None, source: None, branch: None, commit: None, variables: Vec::new() }
-    }
 }
 
 /// Returns the command that runs a hook: a shell in the worktree, with no input. The caller decides where its output goes.
@@ -129,7 +122,7 @@ pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Comman
     let HookEnvironment { worktree, main, source, branch, commit, variables } = surroundings;
     let mut command = Command::new("sh");
     command.arg("-c").arg(text).arg(hook.name()).current_dir(worktree).stdin(Stdio::null());
-    let roots = std::iter::once(worktree).chain(source).map(|path| path.as_path());
+    let roots = std::iter::once(worktree).chain(source).map(PathBuf::as_path);
     // The hook's git is to find the repository by where it runs. Nor does it inherit what leads to the services of the worktree that the user's
     // shell is for.
     for name in configured_variables(roots).iter().map(String::as_str).chain(OF_ONE_REPOSITORY.iter().copied()) {
@@ -138,10 +131,10 @@ pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Comman
     command.env("CALVE_HOOK", hook.name()).env("CALVE_WORKTREE", worktree);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     let optional = [
-        ("CALVE_MAIN_WORKTREE", main.as_ref().map(|path| path.as_os_str())),
-        ("CALVE_SOURCE", source.as_ref().map(|path| path.as_os_str())),
-        ("CALVE_BRANCH", branch.as_deref()),
-        ("CALVE_COMMIT", commit.as_deref()),
+        ("CALVE_MAIN_WORKTREE", main.as_deref().map(Path::as_os_str)),
+        ("CALVE_SOURCE", source.as_deref().map(Path::as_os_str)),
+        ("CALVE_BRANCH", branch.as_deref().map(OsStr::new)),
+        ("CALVE_COMMIT", commit.as_deref().map(OsStr::new)),
     ];
     for (name, value) in optional {
         match value {
@@ -183,8 +176,8 @@ mod tests {
     #[test]
     fn a_hook_runs_in_the_worktree_and_knows_where_it_is() {
         let folder = tempfile::tempdir().unwrap();
-        let mut surroundings = HookEnvironment::new(folder.path());
-        surroundings.branch = Some("a b".into());
+        let (worktree, branch) = (folder.path().to_path_buf(), Some("a b".to_owned()));
+        let surroundings = HookEnvironment { worktree, branch, ..HookEnvironment::default() };
         let text = "printf '%s|' \"$0\" \"$CALVE_HOOK\" \"$CALVE_WORKTREE\" \"$CALVE_BRANCH\" \"${CALVE_SOURCE-none}\"; pwd -P; exit 3";
         let output = command(Hook::PostAdd, text, &surroundings).output().unwrap();
         assert_eq!(output.status.code(), Some(3));

@@ -7,6 +7,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use crate::error::failed;
 
@@ -83,6 +84,11 @@ pub(crate) fn numbered<T>(mut make: impl FnMut(u64) -> io::Result<T>) -> io::Res
 pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| failed("failed to create directory", directory, error))
+}
+
+/// Fails if this user may not make, rename or remove entries of a directory.
+pub(crate) fn check_writable(directory: &Path) -> io::Result<()> {
+    Ok(accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
 
 /// Returns the path that a `.git` file names (gitrepository-layout(5)).

@@ -87,39 +87,6 @@ impl UnsavedItem {
         !matches!(self, Self::Ignored(files) if bytes(files) <= KEPT_BYTES)
     }
 
-    pub fn place(&self) -> Option<&Path> {
-        if let Self::Inside { path, .. } = self { Some(path) } else { None }
-    }
-
-    pub fn paths(&self) -> Vec<&Path> {
-        match self {
-            Self::Uncommitted(paths) | Self::Staged(paths) | Self::InSubmodule(paths) => {
-                paths.iter().map(PathBuf::as_path).collect()
-            }
-            Self::Hidden { path, .. } | Self::RepositoryOf(path) | Self::Orphaned(path) | Self::Misplaced(path) => {
-                vec![path]
-            }
-            Self::Ignored(files) => files.iter().map(|file| file.path.as_path()).collect(),
-            Self::Inside { item, .. } => item.paths(),
-            _ => Vec::new(),
-        }
-    }
-
-    pub fn commits(&self) -> Option<&LooseCommits> {
-        match self {
-            Self::Commits(commits)
-            | Self::Reflog(commits)
-            | Self::Reference { commits, .. }
-            | Self::Unpushed(commits) => Some(commits),
-            Self::Inside { item, .. } => item.commits(),
-            _ => None,
-        }
-    }
-
-    pub fn bytes(&self) -> Option<u64> {
-        if let Self::Ignored(files) = self { Some(bytes(files)) } else { None }
-    }
-
     pub(crate) fn inside(self, path: &Path) -> UnsavedItem {
         Self::Inside { path: path.to_path_buf(), item: Box::new(self) }
     }

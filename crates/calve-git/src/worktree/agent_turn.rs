@@ -63,9 +63,9 @@ impl AgentTurn {
 
 /// Lets everybody who may write to the repository's directory use the file, as in a repository with `core.sharedRepository`.
 fn share(path: &Path, file: &File) -> std::io::Result<()> {
-    let directory = fs_err::metadata(path.parent().unwrap_or(path))?.mode();
-    let writers = [(0o020, 0o060), (0o002, 0o006)].into_iter().filter(|(writes, _)| directory & writes != 0);
-    let mode = writers.fold(0o600, |mode, (_, all)| mode | all);
+    let writers = fs_err::metadata(path.parent().unwrap_or(path))?.mode() & 0o022;
+    // Writers read it, too.
+    let mode = 0o600 | writers | (writers << 1);
     // A file of another user has the mode already.
     if file.metadata()?.mode() & 0o777 != mode {
         let _ = file.set_permissions(Permissions::from_mode(mode));

@@ -39,10 +39,8 @@ pub struct ConvertReport {
 pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     let started = Instant::now();
     let repository = Repository::open(start)?;
-    let path = repository
-        .here
-        .clone()
-        .ok_or_else(|| Error::refused("there is no worktree here to convert", Remedy::EnterWorktree))?;
+    let outside = || Error::refused("there is no worktree here to convert", Remedy::EnterWorktree);
+    let path = repository.here.clone().ok_or_else(outside)?;
     repository.check_here()?;
     if calve_core::internal::is_subvolume(&path)? {
         return Ok(ConvertReport { path, was_one: true, trashed: None, kept: None, elapsed: started.elapsed() });
@@ -50,10 +48,8 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     check_idle(&path)?;
     let make = |staged: &mut StagedTree<'_>| {
         if !staged.make_root()? {
-            return Err(Error::refused(
-                format!("`{}` is not on btrfs, and only btrfs has subvolumes", ShownPath(&path)),
-                Remedy::AddWithoutConversion,
-            ));
+            let text = format!("`{}` is not on btrfs, and only btrfs has subvolumes", ShownPath(&path));
+            return Err(Error::refused(text, Remedy::AddWithoutConversion));
         }
         let mut clone = options.clone();
         clone.verify = CloneVerification::Contents;
@@ -68,13 +64,10 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
 
 /// Refuses if the engine has left something out, such as a socket: it would be gone with the old directory.
 fn check_complete(report: &CloneReport) -> Result<()> {
-    match report.skipped.iter().find(|skipped| skipped.reason != SkipReason::CalvesOwn) {
-        None => Ok(()),
-        Some(SkippedEntry { path, reason }) => Err(Error::refused(
-            format!("`{}` would be missing in the subvolume ({})", ShownPath(path), reason.text()),
-            Remedy::MoveAwayUncloned,
-        )),
-    }
+    let lacking = report.skipped.iter().find(|skipped| skipped.reason != SkipReason::CalvesOwn);
+    let Some(SkippedEntry { path, reason }) = lacking else { return Ok(()) };
+    let text = format!("`{}` would be missing in the subvolume ({})", ShownPath(path), reason.text());
+    Err(Error::refused(text, Remedy::MoveAwayUncloned))
 }
 
 /// Replaces the engine's error about a requirement that the user did not state.
@@ -93,9 +86,6 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
     // A linked worktree's index is elsewhere, and is not cloned: git refreshes it by itself.
     let Ok(inside) = index.strip_prefix(old).map(Path::to_path_buf) else { return Ok(()) };
     let at = new.join(inside);
-    if fs_err::symlink_metadata(&at).is_err() {
-        return Ok(());
-    }
     let mut index = Index::read(&at, repository.hash_bytes())?;
     for entry in 0..index.entries.len() {
         let file = path_of(&index.entries[entry].path);

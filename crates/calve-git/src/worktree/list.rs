@@ -13,7 +13,6 @@ use crate::worktree::registration::open_swept;
 #[non_exhaustive]
 pub struct WorktreeInfo {
     pub worktree: Worktree,
-    /// Whether it is the one that was asked from.
     pub is_here: bool,
     /// Whether something in it is not committed; none where that cannot be told.
     pub is_dirty: Option<bool>,
@@ -30,18 +29,12 @@ pub struct WorktreeInfo {
 }
 
 pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
-    let repository = open_swept(start)?;
-    let main = repository.worktrees.first().and_then(|main| main.branch.clone());
+    let repository = &open_swept(start)?;
+    let main = repository.worktrees.first().and_then(|main| main.branch.as_deref());
     // git looks at several worktrees at a time: each takes as long as a `git status`.
     std::thread::scope(|scope| {
-        let all: Vec<_> = repository
-            .worktrees
-            .iter()
-            .map(|worktree| {
-                let (repository, main) = (&repository, main.as_deref());
-                scope.spawn(move || look(repository, worktree, main))
-            })
-            .collect();
+        let begin = |worktree| scope.spawn(move || look(repository, worktree, main));
+        let all: Vec<_> = repository.worktrees.iter().map(begin).collect();
         all.into_iter().map(joined).collect()
     })
 }

@@ -17,7 +17,7 @@ mod unsaved;
 pub use add::add_after;
 pub use add::fill::{FillReport, fill};
 pub use add::ignored::dependencies::Dependency;
-pub use add::ignored::left_behind::{LeftBehindReason, LeftEntry};
+pub use add::ignored::left_behind;
 pub use add::options::{AddOptions, AddWarning, IgnoredEntries, Trust, UncommittedChanges};
 pub use add::plan::plan;
 pub use add::post_checkout::HookRun;

@@ -19,10 +19,9 @@ pub(super) fn check_idle(path: &Path) -> Result<()> {
     for process in all() {
         let directory = directory(process);
         if let Some(what) = inside(&directory, path).or_else(|| mapped(&directory, path)) {
-            return Err(Error::refused(
-                format!("the process {process} ({}) is inside: `{}`", ShownPath(&name(process)), ShownPath(&what)),
-                Remedy::LeaveDirectory,
-            ));
+            let (name, what) = (name(process), ShownPath(&what));
+            let text = format!("the process {process} ({}) is inside: `{what}`", ShownPath(&name));
+            return Err(Error::refused(text, Remedy::LeaveDirectory));
         }
     }
     Ok(())

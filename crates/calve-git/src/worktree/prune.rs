@@ -17,7 +17,7 @@ pub struct PruneReport {
     pub common: PathBuf,
     /// Worktrees whose directories are gone, and which git no longer lists.
     pub forgotten: Vec<PathBuf>,
-    /// The directories in the repository that git had for these.
+    /// The directories in the repository that git has for these. Only a plan has them.
     pub entries: Vec<PathBuf>,
     /// Worktrees that are not where git lists them, and that it goes on to list.
     pub kept: Vec<KeptEntry>,
@@ -71,12 +71,9 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
     // Later failures are only recorded: an error would hide from the user which worktrees were forgotten.
     // Deleting leftovers takes a while, in which a worktree may have come back.
     let repository = if pruned.swept.is_empty() { repository } else { Repository::open(start).unwrap_or(repository) };
-    pruned.find_gone(&repository);
-    let found = std::mem::take(&mut pruned.forgotten).into_iter().zip(std::mem::take(&mut pruned.entries));
-    for (path, entry) in found {
+    for (path, entry) in pruned.find_gone(&repository) {
         if pruned.may_go(path.clone(), registration::remove(&entry)) {
             pruned.forgotten.push(path);
-            pruned.entries.push(entry);
         }
     }
     Ok(pruned)
@@ -87,13 +84,14 @@ pub fn plan_prune(start: &Path) -> Result<PruneReport> {
     let repository = Repository::open(start)?;
     repository.check_references(Remedy::RemoveWithGit)?;
     let mut planned = PruneReport { common: repository.common.clone(), ..PruneReport::default() };
-    planned.find_gone(&repository);
+    (planned.forgotten, planned.entries) = planned.find_gone(&repository).into_iter().unzip();
     Ok(planned)
 }
 
 impl PruneReport {
-    /// Adds the worktrees that are not where git lists them.
-    fn find_gone(&mut self, repository: &Repository) {
+    /// Returns the worktrees that are not where git lists them, with their entries, and notes those that it goes on to list.
+    fn find_gone(&mut self, repository: &Repository) -> Vec<(PathBuf, PathBuf)> {
+        let mut gone = Vec::new();
         for worktree in repository.worktrees.iter().filter(|worktree| worktree.locked.is_none()) {
             let (Some(entry), Some(problem)) = (&worktree.entry, worktree.standing.problem(&worktree.path)) else {
                 continue;
@@ -106,10 +104,10 @@ impl PruneReport {
                 _ => Err(problem),
             };
             if self.may_go(worktree.path.clone(), forgettable) {
-                self.entries.push(entry.clone());
-                self.forgotten.push(worktree.path.clone());
+                gone.push((worktree.path.clone(), entry.clone()));
             }
         }
+        gone
     }
 
     fn may_go(&mut self, path: PathBuf, checked: Result<()>) -> bool {

@@ -330,10 +330,7 @@ impl<'r> Going<'r> {
             }
             _ => Ok(false),
         });
-        let (is_deleted, unfinished) = match deleted {
-            Ok(is_deleted) => (is_deleted, None),
-            Err(error) => (false, Some(error)),
-        };
+        let is_deleted = matches!(deleted, Ok(true));
         let (deleted_branch, staying_branch) = if is_deleted { (going_branch, None) } else { (None, going_branch) };
         let lost = unsaved.into_iter().filter(|item| item.needs_force() || kept.is_none()).collect();
         let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
@@ -347,7 +344,7 @@ impl<'r> Going<'r> {
             was_gone,
             kept,
             lost,
-            unfinished,
+            unfinished: deleted.err(),
             home,
             trashed,
             elapsed,

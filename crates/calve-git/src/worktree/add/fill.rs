@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::{FileSet, FileSetState, ShownPath};
+use calve_core::report::SkippedEntry;
 use calve_core::{UnreadableEntry, clone_tree};
 use fs_err::File;
 
@@ -19,8 +20,7 @@ use crate::repository::Repository;
 use crate::repository::entries::note_donor;
 use crate::repository::state::check_original;
 use crate::trust::{self, Provenance};
-use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
-use crate::worktree::add::notes::take_notes;
+use crate::worktree::add::ignored::left_behind::{self, take_notes};
 use crate::worktree::add::options::{AddOptions, Trust};
 use crate::worktree::add::report::CarriedFiles;
 use crate::worktree::add::request::{AddRequest, no_donor};
@@ -34,13 +34,11 @@ use crate::worktree::tracked::index::Index;
 #[derive(Debug)]
 pub struct FillReport {
     pub path: PathBuf,
-    /// The worktree that the files came from.
     pub donor: PathBuf,
     /// Whose it is. It is a pull request's if the donor is.
     pub provenance: Provenance,
     /// The donor's entries. Files of variables may be those of this one, and of the directories of dependencies those that were carried count.
     pub untracked: CarriedFiles,
-    /// The entries that changed while they were carried.
     pub changed: Vec<PathBuf>,
     pub audit: AuditReport,
 }
@@ -99,21 +97,19 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
     let sets = SingleSet::all(&parts);
     let is_there = |path: &Path| fs_err::symlink_metadata(here.join(path)).is_ok();
     let is_anothers = |path: &mut PathBuf| is_there(path) && !is_own_env_file(here, path);
-    left.extend(
-        env_files.extract_if(.., is_anothers).map(|path| LeftEntry { path, reason: LeftBehindReason::Collides }),
-    );
+    left.extend(env_files.extract_if(.., is_anothers).map(|path| SkippedEntry { path, reason: left_behind::COLLIDES }));
     for (from, path) in parts {
         if !leads_through_no_link(here, &path, false)? {
-            left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
+            left.push(SkippedEntry { path, reason: left_behind::BEHIND_LINK });
         } else if is_own_env_file(here, &path) {
             env_files.push(path);
         } else if is_there(&path) {
             audited.push(path.clone());
-            left.push(LeftEntry { path, reason: LeftBehindReason::Collides });
+            left.push(SkippedEntry { path, reason: left_behind::COLLIDES });
         } else if shown.iter().any(|shown| path.starts_with(shown) || shown.starts_with(&path)) {
-            left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
+            left.push(SkippedEntry { path, reason: left_behind::NOT_IGNORED });
         } else if !leads_through_no_link(here, &path, true)? {
-            left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
+            left.push(SkippedEntry { path, reason: left_behind::BEHIND_LINK });
         } else {
             let mut clone = request.options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;
@@ -186,10 +182,9 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
         return Ok(());
     }
     let Some(entry) = trust::entry_of(here)? else {
-        return Err(Error::refused(
-            format!("`{}` is not trusted, so nothing of it goes into the main worktree", ShownPath(&request.donor)),
-            Remedy::NameSource,
-        ));
+        let donor = ShownPath(&request.donor);
+        let text = format!("`{donor}` is not trusted, so nothing of it goes into the main worktree");
+        return Err(Error::refused(text, Remedy::NameSource));
     };
     trust::mark(&entry, request.foreign_part(), Some(&request.target.oid))
 }

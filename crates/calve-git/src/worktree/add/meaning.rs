@@ -177,10 +177,8 @@ pub(crate) fn check_name(git: &Git, name: &str) -> Result<()> {
     if is_plain && (is_simple(name) || git.succeeds(&["check-ref-format", &full])?) {
         return Ok(());
     }
-    Err(Error::refused(
-        format!("`{}` is not a name that a branch can have", ShownPath(name)),
-        Remedy::CorrectBranchName,
-    ))
+    let text = format!("`{}` is not a name that a branch can have", ShownPath(name));
+    Err(Error::refused(text, Remedy::CorrectBranchName))
 }
 
 /// Returns whether a name has nothing in it that git-check-ref-format(1) has a rule about.

@@ -4,7 +4,6 @@ pub(crate) mod fill;
 pub(crate) mod ignored;
 pub(crate) mod input_paths;
 pub(crate) mod meaning;
-pub(crate) mod notes;
 pub(crate) mod options;
 pub(crate) mod plan;
 pub(crate) mod post_checkout;

@@ -12,7 +12,6 @@ pub enum IgnoredEntries {
     Leave,
 }
 
-/// Whether uncommitted changes and untracked files are carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UncommittedChanges {
     #[default]
@@ -51,7 +50,6 @@ pub struct AddOptions {
     pub clone: CloneOptions,
 }
 
-/// Something that the user should know of and that is no error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddWarning {
     /// Submodules are empty, as after `git worktree add`.

@@ -2,14 +2,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::stage_in;
-use calve_core::report::SkipReason;
-use rustix::fs::{Access, AtFlags, CWD};
+use calve_core::report::{SkipReason, SkippedEntry};
 
 use crate::config::{Config, SHARED, ServiceConfig};
 use crate::directory::LARGEST_BYTES;
 use crate::error::{Result, failed};
+use crate::paths::check_writable;
 use crate::repository::Repository;
-use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
+use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddOptions, UncommittedChanges};
@@ -23,7 +23,7 @@ use crate::worktree::registration::Registration;
 /// Plans [`add_after`](super::add_after). Makes nothing that lasts, but for what fetching a pull request makes.
 pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let mut request = AddRequest::new(Repository::open(&options.start)?, options)?;
-    check_writable(&request)?;
+    check_places(&request)?;
     let intent = intent(&request);
     // None is handed over for a plan.
     request.options.clone.spares = None;
@@ -37,9 +37,9 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let mut untracked = survey.carried(&request.donor);
     let CarriedFiles { carried, left, dependencies, .. } = &mut untracked;
     let unreadable = carried.extract_if(.., |path| !may_read(&source(&request, dependencies, path)));
-    left.extend(unreadable.map(|path| LeftEntry { path, reason: LeftBehindReason::Engine(SkipReason::Unreadable) }));
+    left.extend(unreadable.map(|path| SkippedEntry { path, reason: SkipReason::Unreadable }));
     let shown = planned(&request, &survey, &untracked, &entry.directory)?;
-    let shown = shown.into_iter().map(|path| LeftEntry { path, reason: LeftBehindReason::NotIgnored });
+    let shown = shown.into_iter().map(|path| SkippedEntry { path, reason: left_behind::NOT_IGNORED });
     untracked.left.extend(shown);
     untracked.settle();
     let secrets = survey.roots.iter().filter(|root| is_secret(&root.path, root.is_directory));
@@ -55,12 +55,11 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
 }
 
 /// Fails if this user may make nothing in the repository, or where the worktree would be.
-fn check_writable(request: &AddRequest) -> Result<()> {
+fn check_places(request: &AddRequest) -> Result<()> {
     let path = request.place.path();
     let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("."));
     for directory in [&request.repository.common, above] {
-        rustix::fs::accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-            .map_err(|errno| failed("failed to create an entry in", directory, errno))?;
+        check_writable(directory).map_err(|error| failed("failed to create an entry in", directory, error))?;
     }
     Ok(())
 }

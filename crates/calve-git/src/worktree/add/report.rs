@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use calve_core::report::SkippedEntry;
 use calve_core::{CloneReport, RemovalWait, RemoveOptions, remove_tree};
 use tempfile::TempDir;
 
@@ -12,13 +13,11 @@ use crate::error::Result;
 use crate::escape::AuditReport;
 use crate::trust::Provenance;
 use crate::worktree::add::ignored::dependencies::Dependency;
-use crate::worktree::add::ignored::left_behind::LeftEntry;
 use crate::worktree::add::options::AddWarning;
 use crate::worktree::add::post_checkout::HookRun;
 use crate::worktree::add::target::AddTarget;
 use crate::worktree::tracked::TrackedCounts;
 
-/// A worktree that is planned, or was made.
 #[derive(Debug)]
 pub struct NewWorktree {
     /// Absolute.
@@ -36,7 +35,7 @@ pub struct CarriedFiles {
     pub carried: Vec<PathBuf>,
     /// The files of variables that Calve made for the donor, whose ports and databases are in them: they are not carried.
     pub env_files: Vec<PathBuf>,
-    pub left: Vec<LeftEntry>,
+    pub left: Vec<SkippedEntry>,
     pub dependencies: Vec<Dependency>,
 }
 
@@ -54,14 +53,12 @@ impl CarriedFiles {
 
 #[derive(Debug)]
 pub struct AddedFiles {
-    /// The engine's report of the donor's part.
+    /// The engine's report of the donor's part. `spares_wanted` is for all parts.
     pub clone: CloneReport,
     pub tracked: TrackedCounts,
     pub untracked: CarriedFiles,
     /// Directories that are spares, each as a clone of its own, by its path in the worktree.
     pub spares: Vec<CloneReport>,
-    /// There is room for another spare: work for [`calve_core::spares::Spares::refill`].
-    pub spares_wanted: bool,
     /// How many changed and untracked files stay in the donor; 0 with [`UncommittedChanges::Carry`](super::UncommittedChanges).
     pub uncommitted: u64,
     pub audit: AuditReport,

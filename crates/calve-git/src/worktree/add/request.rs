@@ -139,11 +139,7 @@ fn taken(repository: &Repository, path: PathBuf) -> Error {
     let there = real(&path);
     let worktree = repository.worktrees.iter().find(|worktree| worktree.path == there);
     let exists = calve_core::Error::DestinationExists(path);
-    match worktree.and_then(|worktree| worktree.branch.as_ref()) {
-        Some(branch) => Error::refused(
-            format!("{exists}: it is the worktree of the branch `{}`", ShownPath(branch)),
-            Remedy::ChooseAnotherPath,
-        ),
-        None => exists.into(),
-    }
+    let Some(branch) = worktree.and_then(|worktree| worktree.branch.as_ref()) else { return exists.into() };
+    let text = format!("{exists}: it is the worktree of the branch `{}`", ShownPath(branch));
+    Error::refused(text, Remedy::ChooseAnotherPath)
 }

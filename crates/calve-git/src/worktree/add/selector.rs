@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use calve_core::Selection;
 use calve_core::options::{Decision, EntryDecider, EntrySelector};
 
-use crate::worktree::add::ignored::left_behind::LeftBehindReason;
+use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::status::{GitPath, UntrackedEntry, split};
 
@@ -81,14 +81,9 @@ impl Selector {
     /// Decides about an entry of the directory `known`; `None` stands for one of which all entries are taken that the rules allow. Below a
     /// directory that is left out the engine asks nothing.
     fn decide(&self, known: Option<&Directory>, path: &Path, name: &[u8], is_directory: bool) -> Decision {
-        let take = match known {
-            None => NameDecision::Whole,
-            Some(known) => match known.names.get(name) {
-                Some(take) => *take,
-                None if known.rest => NameDecision::Whole,
-                None => return Decision::Leave,
-            },
-        };
+        let listed = known.and_then(|known| known.names.get(name)).copied();
+        let is_in_whole = known.is_none_or(|known| known.rest);
+        let Some(take) = listed.or(is_in_whole.then_some(NameDecision::Whole)) else { return Decision::Leave };
         match take {
             NameDecision::File if is_directory => Decision::Leave,
             NameDecision::Inside if !is_directory => Decision::Leave,
@@ -96,26 +91,20 @@ impl Selector {
                 Some(only) if !only.may_have(path, is_directory) => Decision::Leave,
                 _ => Decision::Take,
             },
-            NameDecision::Whole if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) => {
-                Decision::Leave
-            }
-            NameDecision::Whole if is_directory && !self.nested.is_empty() && self.nested.contains(path) => {
-                LeftBehindReason::NestedWorktree.decision()
+            NameDecision::Whole if is_directory && self.replaced.contains(path) => Decision::Leave,
+            NameDecision::Whole if is_directory && self.nested.contains(path) => {
+                Decision::LeaveBecause(left_behind::NESTED_WORKTREE)
             }
             NameDecision::Whole => self.by_rules(path, is_directory),
         }
     }
 
     fn by_rules(&self, path: &Path, is_directory: bool) -> Decision {
-        match self.rules.leave(path, is_directory) {
-            None => Decision::Take,
-            Some(reason) => {
-                if reason == LeftBehindReason::Pointer {
-                    self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
-                }
-                reason.decision()
-            }
+        let Some(reason) = self.rules.leave(path, is_directory) else { return Decision::Take };
+        if reason == left_behind::POINTER {
+            self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
         }
+        Decision::LeaveBecause(reason)
     }
 
     /// Returns the `.git` files that were left out: each is in a worktree, or a submodule, of another repository.
@@ -150,7 +139,7 @@ pub(crate) fn rules_below(plan: &Arc<Selector>, at: &Path) -> Selection {
 pub(crate) fn rules_elsewhere(plan: &Arc<Selector>, at: &Path) -> Selection {
     let (plan, at) = (Arc::clone(plan), at.to_path_buf());
     Selection::new(move |path, is_directory| {
-        plan.rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftBehindReason::decision)
+        plan.rules.leave(&at.join(path), is_directory).map_or(Decision::Take, Decision::LeaveBecause)
     })
 }
 

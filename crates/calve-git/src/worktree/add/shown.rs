@@ -13,7 +13,6 @@ use crate::git::Git;
 use crate::paths::path_of;
 use crate::worktree::add::ignored::dependencies::Dependency;
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::notes::is_worktree;
 use crate::worktree::add::report::CarriedFiles;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::survey::{Survey, nested};
@@ -153,6 +152,13 @@ fn ignores_itself(directory: &Path) -> bool {
     let text = if is_file { fs_err::read_to_string(rules).unwrap_or_default() } else { String::new() };
     let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.next() == Some("*") && lines.next().is_none()
+}
+
+/// Returns whether a `.git` file points to a worktree's entry, rather than a submodule's.
+pub(super) fn is_worktree(pointer: &Path) -> bool {
+    fs_err::read(pointer).is_ok_and(|text| {
+        text.starts_with(b"gitdir: ") && text.split(|&byte| byte == b'/').any(|name| name == b"worktrees")
+    })
 }
 
 fn is_directory(path: &Path) -> bool {

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::internal::StagedTree;
+use calve_core::report::SkippedEntry;
 use calve_core::{CloneOptions, CloneReport, Selection, UnreadableEntry};
 
 use crate::environment::remove_own_env_files;
 use crate::error::Result;
 use crate::escape::{self, AuditOptions, AuditReport, Fix};
 use crate::paths::path_of;
-use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
-use crate::worktree::add::notes::{is_worktree, take_notes};
+use crate::worktree::add::ignored::left_behind::{self, take_notes};
 use crate::worktree::add::options::AddWarning;
 use crate::worktree::add::report::AddedFiles;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::{rules_below, rules_elsewhere, selection};
-use crate::worktree::add::shown::shown;
+use crate::worktree::add::shown::{is_worktree, shown};
 use crate::worktree::add::spares;
 use crate::worktree::add::survey::Survey;
 use crate::worktree::registration::Registration;
@@ -33,7 +33,7 @@ pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut su
             && let Some(directory) = pointer.parent()
             && staged.remove(directory)? > 0
         {
-            let left = LeftEntry { path: directory.to_path_buf(), reason: LeftBehindReason::NestedWorktree };
+            let left = SkippedEntry { path: directory.to_path_buf(), reason: left_behind::NESTED_WORKTREE };
             files.untracked.left.push(left);
         }
     }
@@ -51,7 +51,7 @@ pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut su
     if survey.may_show {
         for path in shown(&git)? {
             staged.remove(&path)?;
-            files.untracked.left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
+            files.untracked.left.push(SkippedEntry { path, reason: left_behind::NOT_IGNORED });
         }
     }
     files.untracked.settle();
@@ -75,7 +75,6 @@ fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut S
     let foreign = untracked.dependencies.iter().filter(|dependency| dependency.from != *donor);
     let foreign: Vec<_> = foreign.map(|one| (one.from.join(&one.path), one.path.clone())).collect();
     let mut files = AddedFiles {
-        spares_wanted: report.spares_wanted,
         clone: report,
         tracked: TrackedCounts::default(),
         untracked,
@@ -92,17 +91,16 @@ fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut S
         let src = donor.join(root);
         if let Some(mut spare) = spares::claim(staged, &src, root, &survey.plan, &options.clone) {
             files.clone.changed.extend(take_notes(&mut spare, root, &mut files.untracked.left));
-            files.spares_wanted |= spare.spares_wanted;
+            files.clone.spares_wanted |= spare.spares_wanted;
             files.spares.push(CloneReport { dst: root.clone(), ..spare });
         } else {
             clone_part(staged, &src, root, rules_below(&survey.plan, root), &clone, &mut files)?;
-            files.spares_wanted = true;
+            files.clone.spares_wanted = true;
         }
     }
     Ok(files)
 }
 
-/// Clones the selected parts of a directory into the staged tree.
 fn clone_part(
     staged: &mut StagedTree<'_>,
     src: &Path,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use calve_core::internal::ShownPath;
 use calve_core::options::SpareUse;
+use calve_core::report::SkippedEntry;
 
 use crate::config::Secrets;
 use crate::environment::is_own_env_file;
@@ -18,7 +19,7 @@ use crate::threads::joined;
 use crate::trust::programs::refused_filters;
 use crate::worktree::add::ignored::dependencies::{Choice, Dependency};
 use crate::worktree::add::ignored::dependency_names::dependency;
-use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
+use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::ignored::{self, CarriedEntries};
@@ -82,10 +83,8 @@ pub(crate) fn survey(
     let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;
     let mut warnings: Vec<_> = tracked.has_submodules.then_some(AddWarning::EmptySubmodules).into_iter().collect();
     let mut left = Vec::new();
-    let changed = match options.changes {
-        UncommittedChanges::Carry => changes(request, &at_donor, &status, &mut left)?,
-        UncommittedChanges::Leave => HashSet::new(),
-    };
+    let carries = options.changes == UncommittedChanges::Carry;
+    let changed = if carries { changes(request, &at_donor, &status, &mut left)? } else { HashSet::new() };
     tracked.leave_changed(|path| changed.contains(path));
     if let Some(git) = git.filter(|_| request.provenance.is_untrusted()) {
         let names = tracked.index.entries.iter().flat_map(|entry| [&entry.path[..], b"\0"].concat());
@@ -109,18 +108,14 @@ pub(crate) fn survey(
         dependencies = Choice { tracked, entries, worktrees, changed }.dependencies()?;
     }
     let replaced = replaced(donor, &dependencies, &mut entries);
-    if options.changes == UncommittedChanges::Carry {
+    if carries {
         status.untracked.iter().for_each(|entry| entries.add(entry.clone()));
     }
     let CarriedEntries { rules, nested, mut roots, left, .. } = entries;
     let own = roots.extract_if(.., |root| !root.is_directory && is_own_env_file(donor, &root.path));
     let env_files = own.map(|root| root.path).collect();
-    let uncommitted = match options.changes {
-        UncommittedChanges::Carry => 0,
-        UncommittedChanges::Leave => uncommitted(&status, &nested),
-    };
-    let may_show =
-        options.changes == UncommittedChanges::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
+    let uncommitted = if carries { 0 } else { uncommitted(&status, &nested) };
+    let may_show = !carries && (tracked.ignores_otherwise || hidden_in_untracked(&status));
     let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
     let mut plan = Selector::new(rules, nested, replaced);
     let tracks_below = |path: &Path| tracked.at_or_below(path.as_os_str().as_encoded_bytes()).next().is_some();
@@ -202,31 +197,23 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
 }
 
 /// Returns the tracked files that differ from the donor's commit, but for secrets that stay. Fails where the new commit has them otherwise too.
-fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<LeftEntry>) -> Result<HashSet<GitPath>> {
+fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<SkippedEntry>) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
-        return Err(Error::refused(
-            "a merge with conflicts is not finished here, and an unfinished merge cannot be carried",
-            Remedy::FinishMergeOrLeaveChanges,
-        ));
+        let text = "a merge with conflicts is not finished here, and an unfinished merge cannot be carried";
+        return Err(Error::refused(text, Remedy::FinishMergeOrLeaveChanges));
     }
     let mut changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
     if request.secrets() == Secrets::Leave {
         // As it is committed, it is none.
         let secret = changed.extract_if(|path| is_secret(&path_of(path), false));
-        left.extend(secret.map(|path| LeftEntry { path: path_of(&path), reason: LeftBehindReason::Secret }));
+        left.extend(secret.map(|path| SkippedEntry { path: path_of(&path), reason: left_behind::SECRET }));
     }
     let oid = &request.target.oid;
     let differ = git.run(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", "HEAD", oid])?;
-    match differ.split(|&byte| byte == 0).find(|path| changed.contains(*path)) {
-        None => Ok(changed),
-        Some(path) => Err(Error::refused(
-            format!(
-                "`{}` is changed here, and the new worktree's commit has another version of it",
-                ShownPath(path_of(path))
-            ),
-            Remedy::CommitOrLeaveChanges,
-        )),
-    }
+    let Some(path) = differ.split(|&byte| byte == 0).find(|path| changed.contains(*path)) else { return Ok(changed) };
+    let path = ShownPath(path_of(path));
+    let text = format!("`{path}` is changed here, and the new worktree's commit has another version of it");
+    Err(Error::refused(text, Remedy::CommitOrLeaveChanges))
 }
 
 /// Returns the roots of worktrees inside the donor, the new one among them.
@@ -253,7 +240,7 @@ fn replaced(donor: &Path, dependencies: &[Dependency], entries: &mut CarriedEntr
         };
         if foreign.iter().any(governed) {
             replaced.insert(dependency.to_path_buf());
-            left.push(LeftEntry { path: dependency.to_path_buf(), reason: LeftBehindReason::OtherDonor });
+            left.push(SkippedEntry { path: dependency.to_path_buf(), reason: left_behind::OTHER_DONOR });
         }
     }
     roots.retain(|root| !root.path.ancestors().any(|above| replaced.contains(above)));

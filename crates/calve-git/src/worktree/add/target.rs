@@ -22,7 +22,6 @@ pub struct AddTarget {
     pub start: Option<BranchStart>,
     /// The branch that a new one follows: `origin/x`.
     pub upstream: Option<String>,
-    /// The number of the pull request whose head this is.
     pub pull_request: Option<u64>,
 }
 
@@ -93,10 +92,8 @@ pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions
 fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Result<AddTarget> {
     check_name(git, name)?;
     if repository.object_of("refs/heads/", name).is_some() {
-        return Err(Error::refused(
-            format!("the branch `{}` exists already, and only a new branch takes a base", ShownPath(name)),
-            Remedy::DropBaseOrRename,
-        ));
+        let text = format!("the branch `{}` exists already, and only a new branch takes a base", ShownPath(name));
+        return Err(Error::refused(text, Remedy::DropBaseOrRename));
     }
     let oid = commit(git, base)?.ok_or_else(|| no_commit(base))?;
     Ok(AddTarget::new_branch(name, oid, base))
@@ -111,9 +108,8 @@ pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result
 pub(crate) fn previous(git: &Git) -> Result<String> {
     let printed = git.answer(&["rev-parse", "--verify", "--quiet", "--symbolic-full-name", "@{-1}"])?;
     let branch = printed.as_deref().and_then(|reference| reference.strip_prefix("refs/heads/"));
-    branch
-        .map(str::to_owned)
-        .ok_or_else(|| Error::refused("no branch was checked out before in this worktree", Remedy::NameBranch))
+    let none = || Error::refused("no branch was checked out before in this worktree", Remedy::NameBranch);
+    branch.map(str::to_owned).ok_or_else(none)
 }
 
 fn no_commit(revision: &str) -> Error {
@@ -157,10 +153,8 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
     let remotes = repository.remotes();
     let remote = remotes.iter().find(|&&remote| remote == "origin").or(remotes.first());
     let Some(remote) = remote else {
-        return Err(Error::refused(
-            format!("`{name}` is fetched from a remote, and the repository has none"),
-            Remedy::AddRemote,
-        ));
+        let text = format!("`{name}` is fetched from a remote, and the repository has none");
+        return Err(Error::refused(text, Remedy::AddRemote));
     };
     if !options.is_detached {
         check_free(&repository.worktrees, &name)?;
@@ -199,25 +193,15 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
 
 /// Refuses a branch that a worktree has checked out already: it can be checked out in one worktree only.
 pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
-    match worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(name)) {
-        None => Ok(()),
-        Some(other) if matches!(other.standing, WorktreeState::Moved(_)) => Err(other.standing.refusal(&other.path)),
-        Some(other) if fs_err::symlink_metadata(&other.path).is_err() => Err(Error::refused(
-            format!(
-                "the branch `{}` is checked out in the worktree `{}`, which is gone",
-                ShownPath(name),
-                ShownPath(&other.path)
-            ),
-            if other.locked.is_some() { Remedy::UnlockAndPrune } else { Remedy::Prune },
-        )),
-        Some(other) => {
-            let (unfinished, remedy) = match other.is_unfinished {
-                true => (", which is unfinished", Remedy::FinishWorktree),
-                false => ("", Remedy::ChooseAnotherBranch),
-            };
-            let path = ShownPath(&other.path);
-            let text = format!("the branch `{}` is checked out in `{path}`{unfinished}", ShownPath(name));
-            Err(Error::refused(text, remedy))
-        }
-    }
+    let has_it = |worktree: &&Worktree| worktree.branch.as_deref() == Some(name);
+    let Some(other) = worktrees.iter().find(has_it) else { return Ok(()) };
+    let path = ShownPath(&other.path);
+    let (place, remedy) = match fs_err::symlink_metadata(&other.path) {
+        _ if matches!(other.standing, WorktreeState::Moved(_)) => return Err(other.standing.refusal(&other.path)),
+        Err(_) if other.locked.is_some() => (format!("the worktree `{path}`, which is gone"), Remedy::UnlockAndPrune),
+        Err(_) => (format!("the worktree `{path}`, which is gone"), Remedy::Prune),
+        Ok(_) if other.is_unfinished => (format!("`{path}`, which is unfinished"), Remedy::FinishWorktree),
+        Ok(_) => (format!("`{path}`"), Remedy::ChooseAnotherBranch),
+    };
+    Err(Error::refused(format!("the branch `{}` is checked out in {place}", ShownPath(name)), remedy))
 }

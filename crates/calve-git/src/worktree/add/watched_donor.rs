@@ -97,13 +97,12 @@ fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
         }
         let bytes = folder.as_os_str().as_bytes();
         let names = folders.get(bytes).map_or(&[][..], Vec::as_slice);
-        if let Ok(at) = names.binary_search_by_key(&name.to_bytes(), |(name, _)| name) {
-            let at = names[at].1;
-            let is_unchanged = matches!(now, ListedEntry::Other(state) if index.is_unchanged(at, &state));
-            if is_unchanged {
-                seen[at] = true;
-                return;
-            }
+        if let Ok(at) = names.binary_search_by_key(&name.to_bytes(), |(name, _)| name)
+            && let ListedEntry::Other(state) = &now
+            && index.is_unchanged(names[at].1, state)
+        {
+            seen[names[at].1] = true;
+            return;
         }
         let name = name.to_bytes();
         let path = if bytes.is_empty() { name.to_vec() } else { [bytes, b"/", name].concat() };
@@ -124,35 +123,25 @@ fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
         return None;
     }
     paths.append(&mut unsure);
-    for (entry, _) in index.entries.iter().zip(seen).filter(|(_, seen)| !seen) {
-        if paths.len() > MOST_PATHS {
-            return None;
-        }
-        paths.push(entry.path.clone());
-    }
+    let unseen = index.entries.iter().zip(seen).filter(|(_, seen)| !seen).map(|(entry, _)| entry.path.clone());
+    paths.extend(unseen.take(MOST_PATHS + 1));
     (paths.len() <= MOST_PATHS).then(|| outermost(paths))
 }
 
 /// Returns the directories with tracked files in them or below them. The names of each are in order.
 fn folders(index: &Index) -> HashMap<&[u8], Folder<'_>> {
-    let mut folders: HashMap<&[u8], Folder<'_>> = HashMap::new();
-    folders.insert(b"", Vec::new());
-    let mut last: &[u8] = b"";
-    let mut names: Folder<'_> = Vec::new();
-    for (at, entry) in index.entries.iter().enumerate() {
-        let (folder, name) = split(&entry.path);
-        if folder != last {
-            folders.entry(last).or_default().append(&mut names);
-            last = folder;
-            let mut above = folder;
-            while !above.is_empty() {
-                above = split(above).0;
-                folders.entry(above).or_default();
-            }
+    let mut folders: HashMap<&[u8], Folder<'_>> = HashMap::from([(&b""[..], Vec::new())]);
+    let mut first = 0;
+    for run in index.entries.chunk_by(|one, next| split(&one.path).0 == split(&next.path).0) {
+        let mut folder = split(&run[0].path).0;
+        let names = run.iter().zip(first..).map(|(entry, at)| (split(&entry.path).1, at));
+        folders.entry(folder).or_default().extend(names);
+        first += run.len();
+        while !folder.is_empty() {
+            folder = split(folder).0;
+            folders.entry(folder).or_default();
         }
-        names.push((name, at));
     }
-    folders.entry(last).or_default().append(&mut names);
     folders
 }
 

@@ -7,7 +7,7 @@
 //!
 //! As long as its maker lives, the file `calve` in the entry is under flock(2). It names the new worktree, for the next run that cleans up.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -15,12 +15,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
-use rustix::fs::{Access, AtFlags, CWD, FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Result};
 use crate::file_lock::{lock, lock_directory};
 use crate::git::Git;
-use crate::paths::{if_there, is_missing, numbered, path_of, write_at_once};
+use crate::paths::{check_writable, if_there, is_missing, numbered, path_of, write_at_once};
 use crate::remedy::{Remedy, UnfinishedOperation};
 use crate::repository;
 use crate::repository::Repository;
@@ -212,9 +212,8 @@ impl Drop for Registration<'_> {
         }
         if let Some((branch, oid)) = self.made_branch.take() {
             let common = &self.request.repository.common;
-            let turn = take_turn(common);
+            let _turn = take_turn(common);
             let _ = delete_branch(common, &branch, &oid);
-            drop(turn);
         }
         let _ = remove(&self.directory);
     }
@@ -300,21 +299,15 @@ fn check_branch(repository: &Repository, branch: Option<&str>) -> Result<()> {
     let Some(branch) = branch else { return Ok(()) };
     let (common, names) = (&repository.common, repository.references.names_of(branch));
     if is_being_added(common, &names)? {
-        return Err(Error::refused(
-            format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
-            Remedy::WaitOrChooseAnotherBranch,
-        ));
+        let text = format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch));
+        return Err(Error::refused(text, Remedy::WaitOrChooseAnotherBranch));
     }
     // Both detach HEAD, and come back to their branch. git, too, keeps it for them.
     let mut all = entries::all(common)?.into_iter().chain([common.clone()]);
-    match all.find_map(|directory| holding(&directory, &names)) {
-        None => Ok(()),
-        Some(operation) => {
-            let work = if operation == UnfinishedOperation::Bisect { "bisected" } else { "rebased" };
-            let text = format!("the branch `{}` is being {work} in another worktree", ShownPath(branch));
-            Err(Error::refused(text, Remedy::FinishElsewhere(operation)))
-        }
-    }
+    let Some(operation) = all.find_map(|directory| holding(&directory, &names)) else { return Ok(()) };
+    let work = if operation == UnfinishedOperation::Bisect { "bisected" } else { "rebased" };
+    let text = format!("the branch `{}` is being {work} in another worktree", ShownPath(branch));
+    Err(Error::refused(text, Remedy::FinishElsewhere(operation)))
 }
 
 /// Returns whether there may be a branch of this name: references are kept as files, each in its own or all in one.
@@ -339,12 +332,12 @@ fn check_unmoved(git: &Git, branch: &str, target: &AddTarget) -> Result<()> {
 }
 
 /// Finishes or removes what killed runs have left of entries. Says beside which places there may be more. The caller has the lock.
-fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
+fn clean_up(common: &Path) -> Result<BTreeSet<PathBuf>> {
     agent_turn::sweep(common)?;
     for directory in entries::all(common)?.iter().filter(|directory| was_left_before_its_journal(directory)) {
         remove(directory)?;
     }
-    let mut places = Vec::new();
+    let mut places = BTreeSet::new();
     for (directory, journal) in unfinished(common)? {
         let Some((text, _lock)) = journal else { continue };
         let worktree = worktree_in(&text);
@@ -365,8 +358,6 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
         }
         places.extend(worktree.parent().map(Path::to_path_buf));
     }
-    places.sort();
-    places.dedup();
     Ok(places)
 }
 
@@ -410,7 +401,7 @@ pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
 
 pub(crate) struct SweepReport {
     /// Where entries were finished or removed: the directories of their worktrees.
-    pub(crate) places: Vec<PathBuf>,
+    pub(crate) places: BTreeSet<PathBuf>,
     pub(crate) trees: Vec<PathBuf>,
 }
 
@@ -472,8 +463,7 @@ pub(crate) fn check_removable(directory: &Path) -> Result<()> {
         let text = format!("git's entry `{}` of the worktree cannot be removed: {error}", ShownPath(directory));
         io::Error::new(error.kind(), text)
     };
-    rustix::fs::accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-        .map_err(|errno| failed(errno.into()))?;
+    check_writable(directory).map_err(failed)?;
     calve_core::internal::check_renamable(directory).map_err(|error| match error {
         calve_core::Error::Io { source, .. } => failed(source).into(),
         error => error.into(),

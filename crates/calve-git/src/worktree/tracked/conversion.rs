@@ -21,10 +21,10 @@ pub(crate) enum Conversion {
     ByGit,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Attributes {
-    text: Option<Vec<u8>>,
-    eol: Option<Vec<u8>>,
+#[derive(Debug, Clone, Copy, Default)]
+struct Attributes<'s> {
+    text: Option<&'s [u8]>,
+    eol: Option<&'s [u8]>,
     is_filtered: bool,
     is_in_lfs: bool,
 }
@@ -46,13 +46,13 @@ pub(crate) fn conversions(
         paths.push(0);
     }
     let said = git.fed(&["check-attr", "--cached", "-a", "-z", "--stdin"], &paths)?;
-    let mut known: HashMap<&[u8], Attributes> = HashMap::new();
+    let mut known: HashMap<&[u8], Attributes<'_>> = HashMap::new();
     let mut fields = said.split(|&byte| byte == 0);
     while let (Some(path), Some(name), Some(value)) = (fields.next(), fields.next(), fields.next()) {
         let attributes = known.entry(path).or_default();
         match name {
-            b"text" => attributes.text = Some(value.to_vec()),
-            b"eol" => attributes.eol = Some(value.to_vec()),
+            b"text" => attributes.text = Some(value),
+            b"eol" => attributes.eol = Some(value),
             b"filter" if value == b"lfs" => attributes.is_in_lfs = true,
             b"filter" | b"ident" | b"working-tree-encoding" | b"crlf" if value != b"unset" => {
                 attributes.is_filtered = true;
@@ -61,7 +61,6 @@ pub(crate) fn conversions(
         }
     }
     let settings = Settings::read(repository);
-    let plain = Attributes::default();
     let mut found: Vec<Conversion> = Vec::with_capacity(index.entries.len());
     let mut pointers = Vec::new();
     for (at, entry) in index.entries.iter().enumerate() {
@@ -69,8 +68,8 @@ pub(crate) fn conversions(
             found.push(Conversion::ByGit);
             continue;
         }
-        let attributes = known.get(entry.path.as_slice()).unwrap_or(&plain);
-        if attributes.is_in_lfs && settings.has_lfs && attributes.text.as_deref() == Some(b"unset") {
+        let attributes = known.get(entry.path.as_slice()).copied().unwrap_or_default();
+        if attributes.is_in_lfs && settings.has_lfs && attributes.text == Some(b"unset") {
             pointers.push(at);
         }
         found.push(settings.conversion(attributes));
@@ -102,23 +101,17 @@ impl Settings {
         Settings { writes_crlf, reads_crlf: is_input || writes_crlf, eol_is_crlf, has_lfs }
     }
 
-    fn conversion(&self, attributes: &Attributes) -> Conversion {
-        if attributes.is_filtered || attributes.is_in_lfs || attributes.eol.as_deref() == Some(b"crlf") {
-            return Conversion::ByGit;
+    fn conversion(&self, Attributes { text, eol, is_filtered, is_in_lfs }: Attributes<'_>) -> Conversion {
+        let is_text = text.or(eol).is_some();
+        let is_as_stored = text == Some(b"unset") || !is_text && !self.reads_crlf;
+        let writes_crlf = eol != Some(b"lf") && (self.writes_crlf || is_text && self.eol_is_crlf);
+        if is_filtered || is_in_lfs || eol == Some(b"crlf") || writes_crlf && !is_as_stored {
+            Conversion::ByGit
+        } else if is_as_stored {
+            Conversion::None
+        } else {
+            Conversion::Size(u64::MAX)
         }
-        let is_text = match attributes.text.as_deref() {
-            Some(b"unset") => return Conversion::None,
-            Some(_) => true,
-            None => attributes.eol.is_some(),
-        };
-        if !is_text && !self.reads_crlf {
-            return Conversion::None;
-        }
-        let writes_lf = attributes.eol.as_deref() == Some(b"lf");
-        if !writes_lf && (self.writes_crlf || is_text && self.eol_is_crlf) {
-            return Conversion::ByGit;
-        }
-        Conversion::Size(u64::MAX)
     }
 }
 

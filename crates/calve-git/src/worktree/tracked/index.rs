@@ -102,12 +102,8 @@ impl Index {
         file.read_to_end(&mut bytes)?;
         let written = (low(found.mtime()), low(found.mtime_nsec()));
         let parsed = Self::parse(bytes, hash_bytes).map(|index| Index { written, ..index });
-        parsed.ok_or_else(|| {
-            Error::refused(
-                format!("cannot parse the git index `{}`", calve_core::internal::ShownPath(path)),
-                Remedy::AskGitStatus,
-            )
-        })
+        let text = || format!("cannot parse the git index `{}`", calve_core::internal::ShownPath(path));
+        parsed.ok_or_else(|| Error::refused(text(), Remedy::AskGitStatus))
     }
 
     /// Parses the entries that `git ls-tree -r -z` prints, of which nothing is known but what the commit has.

@@ -4,8 +4,9 @@ pub(crate) mod conversion;
 pub(crate) mod index;
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use calve_core::internal::ShownPath;
@@ -341,22 +342,20 @@ fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option
 
 /// Returns the state of some files. It looks at those of one directory by their names alone, which takes half of the time.
 fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> {
-    let mut last: Option<(&'p [u8], Option<OwnedFd>)> = None;
-    let mut stats = Vec::with_capacity(paths.len());
-    for path in paths {
+    let (mut last, mut directory): (&[u8], Option<File>) = (b"", None);
+    let stat = |path: &&'p [u8]| {
         let (above, name) = split(path);
-        if !above.is_empty() && last.as_ref().is_none_or(|(last, _)| *last != above) {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            last = Some((above, rustix::fs::openat(root, above, flags, Mode::empty()).ok()));
+        if above != last {
+            (last, directory) = (above, open_directory(root, above).ok());
         }
-        let directory = last.as_ref().filter(|_| !above.is_empty()).and_then(|(_, directory)| directory.as_ref());
-        stats.push(match directory {
-            Some(directory) => rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok(),
-            // It may not be listed.
-            None => rustix::fs::statat(root, *path, AtFlags::SYMLINK_NOFOLLOW).ok(),
-        });
-    }
-    stats
+        let found = match &directory {
+            Some(directory) => rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW),
+            // The root, or one that may not be listed.
+            None => rustix::fs::statat(root, *path, AtFlags::SYMLINK_NOFOLLOW),
+        };
+        found.ok()
+    };
+    paths.iter().map(stat).collect()
 }
 
 /// Fetches the objects that a partial clone lacks in one request, as `git checkout` does (git's promisor-remote.c). `git checkout-index` would open a

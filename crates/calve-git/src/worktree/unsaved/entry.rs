@@ -1,15 +1,17 @@
 //! Finds what only git's own files of a worktree have: they go when the worktree is removed or forgotten.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::paths::path_of;
+use crate::paths::{if_there, path_of};
 use crate::repository::logs::Log;
 use crate::repository::operation::unfinished;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
-use crate::worktree::unsaved::{reflog, submodules};
+use crate::worktree::tracked::index::{GITLINK, Index};
+use crate::worktree::unsaved::reflog;
+use crate::worktree::unsaved::unpushed::{careful, only_here};
 
 /// Returns what only the entry of a worktree has, apart from its index.
 pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {
@@ -30,7 +32,7 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
         items.extend(loose(common, &made, &elsewhere)?.map(UnsavedItem::Reflog));
     }
     items.extend(references(common, entry)?);
-    items.extend(submodules::find(repository, worktree, entry)?);
+    items.extend(submodules(repository, worktree, entry)?);
     Ok(items)
 }
 
@@ -89,4 +91,46 @@ pub(super) fn staged(repository: &Repository, worktree: &Worktree, entry: &Path)
     };
     let paths: Vec<_> = said.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(path_of).collect();
     Ok((!paths.is_empty()).then_some(UnsavedItem::Staged(paths)))
+}
+
+/// Returns the unfinished operations of submodules, and their commits that none of their remotes has.
+///
+/// git keeps the repositories of a linked worktree's submodules in the worktree's entry (gitrepository-layout(5), `modules`), and they go with it.
+/// git refuses to remove any worktree with submodules.
+fn submodules(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {
+    let mut found = Vec::new();
+    let modules = entry.join("modules");
+    collect(&modules, &modules, &mut found)?;
+    for submodule in Index::read(&entry.join("index"), repository.hash_bytes())?.entries {
+        // A repository that was not moved out of the way (`git submodule absorbgitdirs`).
+        let path = path_of(&submodule.path);
+        let inside = worktree.path.join(&path).join(".git");
+        if submodule.mode == GITLINK && inside.is_dir() {
+            found.push((path, inside));
+        }
+    }
+    let mut items = Vec::new();
+    for (name, repository) in found {
+        items.extend(unfinished(&repository).map(|operation| UnsavedItem::Operation(operation).inside(&name)));
+        let commit = only_here(&careful(&repository, &repository)?, &repository)?;
+        items.extend(commit.map(|commits| UnsavedItem::Unpushed(commits).inside(&name)));
+    }
+    Ok(items)
+}
+
+/// Collects the repositories below a directory, each with its name. A name may have slashes in it, and a submodule has submodules.
+fn collect(all: &Path, directory: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
+    for entry in if_there(fs_err::read_dir(directory))?.into_iter().flatten() {
+        let path = entry?.path();
+        if !fs_err::symlink_metadata(&path)?.is_dir() {
+            continue;
+        }
+        if path.join("HEAD").exists() {
+            found.push((path.strip_prefix(all).unwrap_or(&path).to_path_buf(), path.clone()));
+            collect(all, &path.join("modules"), found)?;
+        } else {
+            collect(all, &path, found)?;
+        }
+    }
+    Ok(())
 }

@@ -11,13 +11,13 @@ use calve_core::internal::json::{As, ReceiptPath};
 use calve_core::options::Decision;
 use calve_core::report::Warning;
 use calve_core::{CloneOptions, Selection, clone_tree};
-use rustix::fs::{Access, AtFlags, CWD, Mode};
+use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::directory::open_directory;
 use crate::error::{Result, failed};
-use crate::paths::numbered;
+use crate::paths::{check_writable, numbered};
 use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{IgnoredFile, bytes};
 
@@ -148,11 +148,7 @@ fn place(common: &Path) -> PathBuf {
 pub(crate) fn check_place(common: &Path) -> Result<()> {
     let place = place(common);
     let there = place.ancestors().find(|above| fs_err::symlink_metadata(above).is_ok()).unwrap_or(common);
-    match rustix::fs::accessat(CWD, there.join("."), Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
-        // Systems before Linux 5.8 cannot ask for the effective user.
-        Ok(()) | Err(Errno::NOSYS) => Ok(()),
-        Err(errno) => Err(failed("cannot make", &place, errno).into()),
-    }
+    Ok(check_writable(&there.join(".")).map_err(|error| failed("cannot make", &place, error))?)
 }
 
 /// Makes a directory whose name says which worktree, and when.

@@ -6,7 +6,6 @@ mod ignored;
 mod kept;
 mod nested;
 pub(crate) mod reflog;
-mod submodules;
 mod unpushed;
 
 use std::path::{Path, PathBuf};
@@ -51,13 +50,9 @@ pub(crate) fn of_worktree(
 ) -> Result<Vec<UnsavedItem>> {
     let git = Git::at(&linked.path);
     let root = real(&linked.path);
-    let others: Vec<PathBuf> = repository
-        .worktrees
-        .iter()
-        .filter(|other| other.is_usable())
-        .map(|other| real(&other.path))
-        .filter(|other| !other.starts_with(&root))
-        .collect();
+    let usable = repository.worktrees.iter().filter(|other| other.is_usable());
+    let others = usable.map(|other| real(&other.path)).filter(|other| !other.starts_with(&root));
+    let others: Vec<PathBuf> = others.collect();
     // git takes longer to start than to answer, and the disk is waited for.
     let (entry, hidden, status, nested) = std::thread::scope(|scope| {
         let entry = scope.spawn(|| entry::find(repository, worktree, &linked.entry));

@@ -186,8 +186,7 @@ impl OuterWorktree<'_> {
     /// Returns whether a repository is itself committed, as in the tests of programs for git.
     fn is_tracked(&self, path: &Path) -> Result<bool> {
         let words = ["--literal-pathspecs", "ls-files", "--error-unmatch", "--"].map(OsStr::new);
-        let git = Git::at(self.root);
-        Ok(git.output(&[&words[..], &[path.as_os_str()]].concat())?.status.success())
+        Git::at(self.root).succeeds(&[&words[..], &[path.as_os_str()]].concat())
     }
 
     /// Returns whether git was told not to look at a submodule (`git update-index --skip-worktree`).

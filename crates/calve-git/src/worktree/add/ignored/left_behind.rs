@@ -1,84 +1,30 @@
-//! Entries that stay where they are, and why.
+//! Why entries stay where they are, beside the clone engine's own reasons. They are told in this order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use calve_core::options::Decision;
-use calve_core::report::SkipReason;
+use calve_core::CloneReport;
+use calve_core::report::{SkipReason, SkippedEntry};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftEntry {
-    /// Relative to the worktree.
-    pub path: PathBuf,
-    pub reason: LeftBehindReason,
+pub const RUNTIME: SkipReason = reason(0, "state of a running program");
+pub(crate) const SECRET: SkipReason = reason(1, "looks like a secret");
+pub(crate) const EXCLUDED: SkipReason = reason(2, "excluded by .calve.toml");
+pub(crate) const EXCLUDED_LOCALLY: SkipReason = reason(3, "excluded by .calve.local.toml");
+pub(crate) const POINTER: SkipReason = reason(4, "points into another repository");
+pub const NESTED_WORKTREE: SkipReason = reason(5, "another worktree");
+pub(crate) const FOREIGN_WORKTREES: SkipReason = reason(6, "list of worktrees of a nested repository");
+/// The new worktree tracks something at its path.
+pub(crate) const COLLIDES: SkipReason = reason(7, "tracked in the new worktree");
+pub(crate) const NOT_IGNORED: SkipReason = reason(8, "not ignored in the new worktree");
+pub(crate) const OTHER_DONOR: SkipReason = reason(9, "not where its lockfile's other directories come from");
+pub const BEHIND_LINK: SkipReason = reason(10, "a link or a file is where its directory would be");
+
+const fn reason(number: usize, text: &'static str) -> SkipReason {
+    SkipReason::Selection { number, text }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
-pub enum LeftBehindReason {
-    /// It belongs to a running program.
-    Runtime,
-    Secret,
-    /// The project's configuration excludes it.
-    Excluded,
-    /// The user's own configuration excludes it.
-    ExcludedLocally,
-    Pointer,
-    NestedWorktree,
-    /// It is the list of worktrees of a nested repository.
-    ForeignWorktrees,
-    /// The new worktree tracks something at its path.
-    Collides,
-    /// The new commit's rules do not ignore it.
-    NotIgnored,
-    /// Its lockfile's other directories come from another worktree.
-    OtherDonor,
-    /// In the worktree a link, or a file, is where a directory would lead to it.
-    BehindLink,
-    /// The clone engine skipped it, for this reason.
-    Engine(SkipReason),
-}
-
-impl LeftBehindReason {
-    /// All but the engine's, each with its words.
-    const OWN: [(LeftBehindReason, &str); 11] = [
-        (Self::Runtime, "state of a running program"),
-        (Self::Secret, "looks like a secret"),
-        (Self::Excluded, "excluded by .calve.toml"),
-        (Self::ExcludedLocally, "excluded by .calve.local.toml"),
-        (Self::Pointer, "points into another repository"),
-        (Self::NestedWorktree, "another worktree"),
-        (Self::ForeignWorktrees, "list of worktrees of a nested repository"),
-        (Self::Collides, "tracked in the new worktree"),
-        (Self::NotIgnored, "not ignored in the new worktree"),
-        (Self::OtherDonor, "not where its lockfile's other directories come from"),
-        (Self::BehindLink, "a link or a file is where its directory would be"),
-    ];
-
-    const IS_COMPLETE: () = assert!(Self::OWN.len() + 1 == <Self as strum::EnumCount>::COUNT);
-
-    pub fn text(self) -> &'static str {
-        let () = Self::IS_COMPLETE;
-        self.skip_reason().text()
-    }
-
-    /// Returns the reason as the clone engine has it.
-    pub fn skip_reason(self) -> SkipReason {
-        if let Self::Engine(reason) = self {
-            return reason;
-        }
-        let number = Self::OWN.iter().position(|(other, _)| *other == self).unwrap_or_default();
-        SkipReason::Selection { number, text: Self::OWN[number].1 }
-    }
-
-    /// Returns the answer to the clone engine, for an entry that is left out.
-    pub(crate) fn decision(self) -> Decision {
-        Decision::LeaveBecause(self.skip_reason())
-    }
-
-    /// Returns the reason that was given to the clone engine, or the engine's own.
-    pub(crate) fn of_engine(reason: SkipReason) -> LeftBehindReason {
-        match reason {
-            SkipReason::Selection { number, .. } if number < Self::OWN.len() => Self::OWN[number].0,
-            other => Self::Engine(other),
-        }
-    }
+/// Takes from a report about the directory `at` what the engine left out. Returns the paths that changed while it cloned.
+pub(crate) fn take_notes(report: &mut CloneReport, at: &Path, left: &mut Vec<SkippedEntry>) -> Vec<PathBuf> {
+    let below = |path: PathBuf| if path.as_os_str().is_empty() { at.to_path_buf() } else { at.join(path) };
+    left.extend(report.skipped.drain(..).map(|one| SkippedEntry { path: at.join(one.path), ..one }));
+    report.changed.drain(..).map(below).collect()
 }

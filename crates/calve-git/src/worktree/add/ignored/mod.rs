@@ -2,7 +2,7 @@
 
 pub(crate) mod dependencies;
 pub(crate) mod dependency_names;
-pub(crate) mod left_behind;
+pub mod left_behind;
 pub(crate) mod rules;
 pub(crate) mod secrets;
 
@@ -10,11 +10,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use calve_core::Patterns;
+use calve_core::report::{SkipReason, SkippedEntry};
 
 use crate::config::{Author, read_bytes};
 use crate::environment::is_own_env_file;
 use crate::error::Result;
-use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::status::UntrackedEntry;
 
@@ -33,7 +33,7 @@ pub(crate) struct CarriedEntries<'a> {
     pub(crate) collides: &'a dyn Fn(&Path) -> bool,
     /// In the order in which git lists them.
     pub(crate) roots: Vec<UntrackedEntry>,
-    pub(crate) left: Vec<LeftEntry>,
+    pub(crate) left: Vec<SkippedEntry>,
 }
 
 impl CarriedEntries<'_> {
@@ -60,18 +60,18 @@ impl CarriedEntries<'_> {
 
     pub(crate) fn add(&mut self, root: UntrackedEntry) {
         let reason = if self.nested.contains(&root.path) {
-            Some(LeftBehindReason::NestedWorktree)
+            Some(left_behind::NESTED_WORKTREE)
         } else if (self.collides)(&root.path) {
-            Some(LeftBehindReason::Collides)
+            Some(left_behind::COLLIDES)
         } else {
             // One that Calve made is written anew.
-            let is_secret = |reason: &LeftBehindReason| *reason == LeftBehindReason::Secret;
+            let is_secret = |reason: &SkipReason| *reason == left_behind::SECRET;
             let reason = self.rules.leave(&root.path, root.is_directory);
             reason.filter(|reason| !is_secret(reason) || !is_own_env_file(self.donor, &root.path))
         };
         match reason {
             None => self.roots.push(root),
-            Some(reason) => self.left.push(LeftEntry { path: root.path, reason }),
+            Some(reason) => self.left.push(SkippedEntry { path: root.path, reason }),
         }
     }
 

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::Patterns;
+use calve_core::report::SkipReason;
 
 use crate::config::{Config, Secrets};
 use crate::error::Result;
 use crate::worktree::add::ignored::dependency_names::DEPENDENCIES;
-use crate::worktree::add::ignored::left_behind::LeftBehindReason;
+use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::status::split;
@@ -105,27 +106,26 @@ impl Rules {
     }
 
     /// Returns why an entry is left out, going by its own name and place; `None` when it is carried.
-    pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<LeftBehindReason> {
+    pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<SkipReason> {
         // Asked for every entry: `file_name` would take the whole path apart.
         let bytes = path.as_os_str().as_bytes();
         if self.only.as_ref().is_some_and(|only| !only.may_have(path, is_directory)) {
-            return Some(LeftBehindReason::Excluded);
+            return Some(left_behind::EXCLUDED);
         }
         let (_, name) = split(bytes);
         if name == b".git" && !is_directory {
-            return Some(LeftBehindReason::Pointer);
+            return Some(left_behind::POINTER);
         }
         if name == b"worktrees" && bytes.ends_with(b"/.git/worktrees") {
-            return Some(LeftBehindReason::ForeignWorktrees);
+            return Some(left_behind::FOREIGN_WORKTREES);
         }
         if !is_directory && is_runtime(name) {
-            return Some(LeftBehindReason::Runtime);
+            return Some(left_behind::RUNTIME);
         }
         if self.secrets == Secrets::Leave && is_secret(path, is_directory) {
-            return Some(LeftBehindReason::Secret);
+            return Some(left_behind::SECRET);
         }
-        let excluded =
-            if self.is_exclude_local { LeftBehindReason::ExcludedLocally } else { LeftBehindReason::Excluded };
+        let excluded = if self.is_exclude_local { left_behind::EXCLUDED_LOCALLY } else { left_behind::EXCLUDED };
         (!self.exclude.is_empty() && self.exclude.matches(path, is_directory)).then_some(excluded)
     }
 }
@@ -164,15 +164,15 @@ mod tests {
             ("node_modules/x/yarn.lock", false, None),
             ("node_modules/x/test/key.pem", false, None),
             (".venv/lib/certifi/cacert.pem", false, None),
-            (".env", false, Some(LeftBehindReason::Secret)),
-            ("sub/.env.local", false, Some(LeftBehindReason::Secret)),
+            (".env", false, Some(left_behind::SECRET)),
+            ("sub/.env.local", false, Some(left_behind::SECRET)),
             (".env.example", false, None),
-            (".ssh", true, Some(LeftBehindReason::Secret)),
-            ("tmp/server.pid", false, Some(LeftBehindReason::Runtime)),
-            ("a/.git", false, Some(LeftBehindReason::Pointer)),
+            (".ssh", true, Some(left_behind::SECRET)),
+            ("tmp/server.pid", false, Some(left_behind::RUNTIME)),
+            ("a/.git", false, Some(left_behind::POINTER)),
             ("a/.git", true, None),
-            ("a/.git/worktrees", true, Some(LeftBehindReason::ForeignWorktrees)),
-            ("x.log", false, Some(LeftBehindReason::Excluded)),
+            ("a/.git/worktrees", true, Some(left_behind::FOREIGN_WORKTREES)),
+            ("x.log", false, Some(left_behind::EXCLUDED)),
         ] {
             assert_eq!(rules.leave(Path::new(path), is_directory), expected, "{path}");
         }

@@ -4,7 +4,7 @@ use calve_core::internal::ShownPath;
 use calve_core::{CancelToken, CloneOptions};
 use calve_env::OwnParts;
 use calve_git::escape::Action;
-use calve_git::worktree::{AddOptions, FillReport, LeftBehindReason};
+use calve_git::worktree::{AddOptions, FillReport, left_behind};
 use calve_receipt::{FactSubject, human};
 
 use crate::commands::worktree::dependencies;
@@ -35,7 +35,7 @@ fn describe(filled: &FillReport, facts: &mut Facts) {
     if filled.provenance.is_untrusted() {
         facts.add(FactSubject::Trust, UNTRUSTED);
     }
-    for left in filled.untracked.left.iter().filter(|left| left.reason == LeftBehindReason::BehindLink) {
+    for left in filled.untracked.left.iter().filter(|left| left.reason == left_behind::BEHIND_LINK) {
         let text = format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text());
         facts.add(FactSubject::Left, text);
     }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use calve_core::Strategy;
 use calve_core::internal::ShownPath;
-use calve_core::report::SkipReason;
+use calve_core::report::{SkipReason, SkippedEntry};
 use calve_env::AddPlan;
 use calve_git::escape::{Action, AuditReport};
-use calve_git::worktree::{self, AddReport, AddTarget, LeftBehindReason, LeftEntry, NotClonedReason};
+use calve_git::worktree::{self, AddReport, AddTarget, NotClonedReason, left_behind};
 use calve_receipt::FactSubject;
 use calve_receipt::human::{self, count, duration};
 
@@ -153,22 +153,19 @@ fn describe_audit(audit: &AuditReport, facts: &mut Facts) {
 }
 
 /// Returns whether nobody misses such an entry, so that only `--json` has it.
-fn is_expected(reason: LeftBehindReason) -> bool {
-    matches!(
-        reason,
-        LeftBehindReason::Engine(SkipReason::Socket | SkipReason::CalvesOwn)
-            | LeftBehindReason::NestedWorktree
-            | LeftBehindReason::Runtime
-    )
+fn is_expected(reason: SkipReason) -> bool {
+    use left_behind::{NESTED_WORKTREE, RUNTIME};
+    matches!(reason, SkipReason::Socket | SkipReason::CalvesOwn | NESTED_WORKTREE | RUNTIME)
 }
 
 /// Says what was left out that somebody could miss, and why: the first of each reason, and the number of the others.
-fn left_lines(left: &[LeftEntry]) -> Vec<String> {
-    let mut reasons: BTreeMap<LeftBehindReason, Vec<&LeftEntry>> = BTreeMap::new();
+fn left_lines(left: &[SkippedEntry]) -> Vec<String> {
+    let mut reasons: BTreeMap<(bool, SkipReason), Vec<&SkippedEntry>> = BTreeMap::new();
     for entry in left.iter().filter(|left| !is_expected(left.reason)) {
-        reasons.entry(entry.reason).or_default().push(entry);
+        let is_engines = !matches!(entry.reason, SkipReason::Selection { .. });
+        reasons.entry((is_engines, entry.reason)).or_default().push(entry);
     }
-    let line = |(reason, entries): (LeftBehindReason, Vec<&LeftEntry>)| {
+    let line = |((_, reason), entries): ((bool, SkipReason), Vec<&SkippedEntry>)| {
         let more = entries.len() as u64 - 1;
         let more = if more == 0 { String::new() } else { format!(" and {} more", count(more)) };
         format!("left out `{}`{more}: {}", ShownPath(&entries[0].path), reason.text())

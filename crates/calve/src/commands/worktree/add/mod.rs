@@ -10,7 +10,7 @@ use calve_env::{
     AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddSteps, AddedEnvironment, Services, TakenBack,
 };
 use calve_git::environment::EnvFile;
-use calve_git::worktree::{self, AddReport, IgnoredEntries, LeftEntry, Trust, UncommittedChanges};
+use calve_git::worktree::{self, AddReport, IgnoredEntries, Trust, UncommittedChanges};
 
 use crate::cli::worktree::AddArguments;
 use crate::commands::trees::spares;
@@ -23,8 +23,8 @@ use crate::progress_bar::Watch;
 use crate::wording::{self, word};
 use crate::{consent, home, output, real_path, reaper};
 use calve_receipt::{
-    CloneReceipt, EnvFileReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, SkippedEntry, TrackedFiles,
-    TrackedPlan, WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
+    CloneReceipt, EnvFileReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, TrackedFiles, TrackedPlan,
+    WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
 };
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -93,7 +93,7 @@ impl AddSteps for Steps<'_> {
         }
         // The next spare takes both processors and the disk from whoever waits for this worktree.
         let proposed = spares::keep_requested(added);
-        if added.files.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
+        if added.files.clone.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
             reaper::start_background(reaper::REFILL);
         }
         added.elapsed = self.started.elapsed();
@@ -178,10 +178,6 @@ fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
     EnvFileReceipt { path: path(file), outcome: code, ignored }
 }
 
-fn left(left: &[LeftEntry]) -> Vec<SkippedEntry> {
-    left.iter().map(|left| SkippedEntry { path: left.path.clone(), reason: left.reason.skip_reason() }).collect()
-}
-
 fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAddReceipt, Failure> {
     let AddedEnvironment { report, own } = added;
     let AddReport { worktree: added, files, .. } = report;
@@ -204,7 +200,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
             not_cloned: not_cloned.collect(),
         },
         carried: paths(&files.untracked.carried),
-        left: left(&files.untracked.left),
+        left: files.untracked.left.clone(),
         dependencies: dependencies::receipts(&files.untracked.dependencies),
         spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
         ports: env::receipts(&own.ports),
@@ -235,7 +231,7 @@ fn plan_receipt(planned: &worktree::AddPlan, services: Vec<ServiceReceipt>) -> W
         tracked: TrackedPlan { same: planned.tracked_same, other: planned.tracked_other },
         carried: paths(&untracked.carried),
         secrets: paths(&planned.secrets),
-        left: left(&untracked.left),
+        left: untracked.left.clone(),
         dependencies: dependencies::receipts(&untracked.dependencies),
         services,
     }

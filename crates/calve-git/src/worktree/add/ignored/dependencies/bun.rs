@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::fit::{Fit, Judge};
+use super::fit::{Fit, Judge, listed};
 use crate::directory::Directory;
 
 /// The place of the linker that keeps packages apart and links them.
@@ -14,17 +13,7 @@ const STORE: &str = ".bun";
 /// Begins the name that it gives a package's directory while another version takes its place.
 const REPLACED: &str = ".old-";
 
-/// The text lockfile (<https://bun.com/docs/pm/lockfile>). A package is its locator, and then things of several kinds.
-#[derive(Deserialize)]
-struct Lockfile {
-    #[serde(rename = "lockfileVersion")]
-    version: u64,
-    #[serde(default)]
-    workspaces: HashMap<String, Value>,
-    packages: HashMap<String, Vec<Value>>,
-}
-
-/// The packages of a lockfile, and those that the project's own need.
+/// The packages of a text lockfile (<https://bun.com/docs/pm/lockfile>), and those that the project's own need.
 struct Wanted {
     packages: Vec<Package>,
     needs: Vec<Need>,
@@ -59,19 +48,20 @@ impl Wanted {
     fn read(text: &str) -> Option<Wanted> {
         // It has commas before closing brackets.
         let document = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?.value?;
-        let lockfile: Lockfile = serde_json::from_value(document.into()).ok()?;
-        let packages = (lockfile.version <= 2).then_some(lockfile.packages)?;
+        let document = Value::from(document);
+        let is_known = document["lockfileVersion"].as_u64().is_some_and(|version| version <= 2);
+        let packages = document["packages"].as_object().filter(|_| is_known)?;
         let keys: HashMap<&str, usize> = packages.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect();
-        let reference = |package: &[Value]| {
-            let locator = package.first()?.as_str()?;
+        let reference = |package: &Value| {
+            let locator = package[0].as_str()?;
             Some(locator[locator.get(1..)?.find('@')? + 2..].to_owned())
         };
         let is_workspace = |key: &str| {
-            let own = packages.get(key).and_then(|package| reference(package));
+            let own = packages.get(key).and_then(reference);
             own.is_some_and(|reference| reference.starts_with("workspace:"))
         };
-        let package = |(key, package): (&String, &Vec<Value>)| {
-            let about = package.iter().find(|value| value.is_object());
+        let package = |(key, package): (&String, &Value)| {
+            let about = package.as_array().into_iter().flatten().find(|value| value.is_object());
             let own = parts(key).next().is_some_and(|first| is_workspace(&first));
             let is_for_platform = |about: &Value| ["os", "cpu", "libc"].iter().any(|kind| about.get(kind).is_some());
             Package {
@@ -81,7 +71,7 @@ impl Wanted {
                 needs: about.map(|about| needs(about, key, &keys)).unwrap_or_default(),
             }
         };
-        let own = lockfile.workspaces.values();
+        let own = document["workspaces"].as_object().into_iter().flat_map(|all| all.values());
         let needs = own.flat_map(|about| needs(about, about["name"].as_str().unwrap_or_default(), &keys)).collect();
         Some(Wanted { packages: packages.iter().map(package).collect(), needs })
     }
@@ -133,7 +123,7 @@ fn needs(about: &Value, key: &str, keys: &HashMap<&str, usize>) -> Vec<Need> {
         let inside = (1..=above.len()).rev().map(|count| format!("{}/{name}", above[..count].join("/")));
         inside.chain([name.to_owned()]).find_map(|key| keys.get(&*key).copied())
     };
-    let optional_peers: Vec<&Value> = about["optionalPeers"].as_array().into_iter().flatten().collect();
+    let optional_peers: Vec<&Value> = listed(about, "optionalPeers").collect();
     let kinds = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"];
     let named = kinds.iter().flat_map(|kind| {
         let names = about[*kind].as_object().into_iter().flat_map(|all| all.keys());

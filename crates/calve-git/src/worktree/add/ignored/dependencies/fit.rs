@@ -1,5 +1,7 @@
 //! The comparison of a directory of dependencies with its lockfile.
 
+use serde_json::Value;
+
 use crate::directory::Directory;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,3 +20,8 @@ impl From<bool> for Fit {
 
 /// Compares a directory with what lockfiles ask for, which were read once.
 pub(super) type Judge<'t> = Box<dyn Fn(&Directory) -> Fit + 't>;
+
+/// Returns the items of a list in a document; none if it is no list, or not there.
+pub(super) fn listed<'v>(document: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
+    document[key].as_array().into_iter().flatten()
+}

@@ -27,7 +27,6 @@ use crate::worktree::tracked::index::{Index, IndexEntry};
 use fit::{Fit, Judge};
 use installers::Installer;
 
-/// A directory of dependencies in a new worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
     /// Relative to the worktree.
@@ -95,7 +94,6 @@ impl Candidate<'_> {
 /// The worktree that gets dependencies, and those that they may come from.
 pub(crate) struct Choice<'a> {
     pub(crate) tracked: &'a TrackedFiles,
-    /// The ignored entries of the donor.
     pub(crate) entries: &'a CarriedEntries<'a>,
     pub(crate) worktrees: &'a [Worktree],
     /// Tracked files that are carried as the donor has them, although that is not the commit's version.
@@ -103,7 +101,6 @@ pub(crate) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Decides for every lockfile of the new worktree.
     pub(crate) fn dependencies(&self) -> Result<Vec<Dependency>> {
         let groups = lockfiles(&self.tracked.index);
         let mut present: BTreeMap<&GroupKey, Vec<PathBuf>> = groups.keys().map(|key| (key, Vec::new())).collect();

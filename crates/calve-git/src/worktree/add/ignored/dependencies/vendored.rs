@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::fit::{Fit, Judge};
+use super::fit::{Fit, Judge, listed};
 use crate::directory::{Directory, Time};
 use crate::paths::plain;
 
@@ -28,7 +28,6 @@ pub(super) fn go<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     })
 }
 
-/// Returns the modules that `go.mod` requires, each with its version.
 fn required(text: &str) -> BTreeSet<(&str, &str)> {
     let mut is_inside = false;
     let mut found = BTreeSet::new();
@@ -59,13 +58,8 @@ pub(super) fn composer<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     Box::new(move |directory| wanted.as_ref().map_or(Fit::Unsure, |wanted| judge_composer(directory, wanted)))
 }
 
-/// Reads a document with a list of packages.
 fn document(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|document: &Value| document["packages"].is_array())
-}
-
-fn listed<'v>(document: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
-    document[key].as_array().into_iter().flatten()
 }
 
 fn identity(package: &Value) -> [Option<&str>; 4] {

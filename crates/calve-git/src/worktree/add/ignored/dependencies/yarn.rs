@@ -64,7 +64,6 @@ fn split_quoted(text: &str) -> Vec<String> {
     text.split(|c: char| is_between(c)).map(|part| unquoted(part).to_owned()).collect()
 }
 
-/// A package in a later version's lockfile.
 #[derive(Default)]
 struct Entry<'t> {
     resolution: &'t str,
@@ -156,7 +155,6 @@ fn name(locator: &str) -> &str {
     end.map_or(locator, |end| &locator[..=end])
 }
 
-/// Returns the entries with the descriptors that stand for them.
 fn berry_entries(lockfile: &str) -> Vec<(&str, Entry<'_>)> {
     let mut entries: Vec<(&str, Entry<'_>)> = Vec::new();
     let (mut section, mut subject) = ("", "");

@@ -1,97 +1,95 @@
-//! The lockfiles of uv, poetry, pdm and pipenv, and the one that all of them can write (PEP 751).
+//! The packages that lockfiles of Python name: those of uv, poetry, pdm and pipenv, and the one that all of them can write (PEP 751).
 
 use std::collections::HashMap;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use serde_json::Value;
 
-use super::locked::{Locked, MAIN, normalised};
+use super::super::fit::listed;
 
-fn string<'v>(table: &'v DeTable<'_>, key: &str) -> Option<&'v str> {
-    table.get(key)?.get_ref().as_str()
+/// The group of what the project itself needs. The others are for development, documentation and the like, or extras.
+pub(super) const MAIN: &str = "";
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Locked {
+    /// Normalised.
+    pub(super) name: String,
+    /// `None`: any. It may end in `.*`.
+    pub(super) version: Option<String>,
+    pub(super) revision: Option<String>,
+    /// Where it is wanted: an environment marker.
+    pub(super) marker: Option<String>,
+    /// The groups that need it. None: it is not known who needs it, and it may be missing.
+    pub(super) groups: Vec<String>,
 }
 
-fn table<'v, 'd>(table: &'v DeTable<'d>, key: &str) -> Option<&'v DeTable<'d>> {
-    table.get(key)?.get_ref().as_table()
+impl Locked {
+    /// Returns what all tools say alike. Packages of an index have the version that the lockfile says, that of a local one changes as the project
+    /// goes on.
+    fn of(package: &Value, is_local: bool) -> Option<Locked> {
+        let version = text_of(package, "version").filter(|_| !is_local);
+        Some(Locked { name: normalised(package["name"].as_str()?), version, ..Locked::default() })
+    }
 }
 
-fn list<'v, 'd>(table: &'v DeTable<'d>, key: &str) -> impl Iterator<Item = &'v Spanned<DeValue<'d>>> {
-    table.get(key).and_then(|value| value.get_ref().as_array()).into_iter().flatten()
+/// Returns the name that all spellings of a name have in common (PEP 503).
+pub(super) fn normalised(name: &str) -> String {
+    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-fn strings<'v>(table: &'v DeTable<'_>, key: &str) -> impl Iterator<Item = &'v str> {
-    list(table, key).filter_map(|value| value.get_ref().as_str())
-}
-
-fn tables<'v, 'd>(table: &'v DeTable<'d>, key: &str) -> impl Iterator<Item = &'v DeTable<'d>> {
-    list(table, key).filter_map(|value| value.get_ref().as_table())
-}
-
-/// Packages of an index have the version that the lockfile says. The version of a local one changes as the project goes on.
-fn version(package: &DeTable<'_>, is_local: bool) -> Option<String> {
-    string(package, "version").filter(|_| !is_local).map(str::to_owned)
+fn text_of(table: &Value, key: &str) -> Option<String> {
+    table[key].as_str().map(str::to_owned)
 }
 
 /// uv resolves for all platforms, and names what each package needs. So groups are followed from the project's own packages.
 pub(crate) fn uv(text: &str) -> Option<Vec<Locked>> {
-    let document = DeTable::parse(text).ok()?.into_inner();
-    let is_known = document.get("version")?.get_ref().as_integer()?.as_str() == "1";
-    let packages: Vec<&DeTable<'_>> = tables(&document, "package").filter(|_| is_known).collect();
+    let document: Value = toml::from_str(text).ok().filter(|document: &Value| document["version"] == 1)?;
+    let packages: Vec<&Value> = listed(&document, "package").collect();
     let mut locked: Vec<Locked> = packages.iter().map(|package| uv_package(package)).collect();
-    for at in 0..packages.len() {
-        if !is_projects_own(packages[at]) {
-            continue;
+    for own in packages.iter().filter(|package| is_projects_own(package)) {
+        for kind in ["dev-dependencies", "optional-dependencies"] {
+            for group in own[kind].as_object().into_iter().flat_map(|groups| groups.keys()) {
+                follow(&packages, &mut locked, group, listed(&own[kind], group).collect());
+            }
         }
-        let groups = ["dev-dependencies", "optional-dependencies"].map(|key| table(packages[at], key));
-        let groups = groups.into_iter().flatten().flat_map(|groups| groups.keys().map(move |group| (groups, group)));
-        let groups = groups.map(|(all, group)| (group.get_ref().to_string(), tables(all, group.get_ref()).collect()));
-        let own = (MAIN.to_owned(), tables(packages[at], "dependencies").collect());
-        for (group, needed) in groups.chain([own]) {
-            follow(&packages, &mut locked, &group, needed);
-        }
+        follow(&packages, &mut locked, MAIN, listed(own, "dependencies").collect());
     }
-    is_known.then_some(locked)
+    Some(locked)
 }
 
-fn is_projects_own(package: &DeTable<'_>) -> bool {
-    table(package, "source")
-        .is_some_and(|source| ["editable", "virtual"].iter().any(|kind| source.get(*kind).is_some()))
+fn is_projects_own(package: &Value) -> bool {
+    ["editable", "virtual"].iter().any(|kind| !package["source"][*kind].is_null())
 }
 
-fn uv_package(package: &DeTable<'_>) -> Locked {
-    let source = table(package, "source");
-    let is_local =
-        source.is_some_and(|source| !["registry", "git", "url"].iter().any(|kind| source.get(*kind).is_some()));
-    let revision = source.and_then(|source| string(source, "git")?.rsplit_once('#'));
-    let markers: Vec<&str> = strings(package, "resolution-markers").collect();
+fn uv_package(package: &Value) -> Locked {
+    let source = &package["source"];
+    let is_local = source.is_object() && ["registry", "git", "url"].iter().all(|kind| source[*kind].is_null());
+    let revision = source["git"].as_str().and_then(|address| address.rsplit_once('#'));
+    let markers: Vec<&str> = listed(package, "resolution-markers").filter_map(Value::as_str).collect();
     Locked {
-        name: normalised(string(package, "name").unwrap_or_default()),
-        version: version(package, is_local),
         revision: revision.map(|(_, commit)| commit.to_owned()),
         marker: (!markers.is_empty()).then(|| markers.join(" or ")),
-        groups: Vec::new(),
+        ..Locked::of(package, is_local).unwrap_or_default()
     }
 }
 
 /// Adds the group to all that is needed without a condition. What has one may be missing.
-fn follow(packages: &[&DeTable<'_>], locked: &mut [Locked], group: &str, needed: Vec<&DeTable<'_>>) {
+fn follow(packages: &[&Value], locked: &mut [Locked], group: &str, needed: Vec<&Value>) {
     let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, one) in locked.iter().enumerate() {
         by_name.entry(one.name.clone()).or_default().push(at);
     }
     let mut open = needed;
     while let Some(next) = open.pop() {
-        if next.get("marker").is_some() {
+        if !next["marker"].is_null() {
             continue;
         }
-        let name = normalised(string(next, "name").unwrap_or_default());
-        let Some(all) = by_name.get(&name) else { continue };
-        for &at in all {
-            let is_meant =
-                string(next, "version").is_none_or(|version| string(packages[at], "version") == Some(version));
+        let name = normalised(next["name"].as_str().unwrap_or_default());
+        for &at in by_name.get(&name).into_iter().flatten() {
+            let is_meant = next["version"].as_str().is_none_or(|version| packages[at]["version"] == version);
             if is_meant && !locked[at].groups.iter().any(|known| known == group) && !is_projects_own(packages[at]) {
                 locked[at].groups.push(group.to_owned());
-                open.extend(tables(packages[at], "dependencies"));
+                open.extend(listed(packages[at], "dependencies"));
             }
         }
     }
@@ -99,78 +97,72 @@ fn follow(packages: &[&DeTable<'_>], locked: &mut [Locked], group: &str, needed:
 
 /// Since version 2.1 of its lockfile, poetry says for each package who needs it where.
 pub(crate) fn poetry(text: &str) -> Option<Vec<Locked>> {
-    let document = DeTable::parse(text).ok()?.into_inner();
-    string(table(&document, "metadata")?, "lock-version").filter(|version| version.starts_with(['1', '2']))?;
-    let one = |package: &DeTable<'_>| {
-        let source = table(package, "source");
-        let kind = source.and_then(|source| string(source, "type"));
-        let is_optional = package.get("optional").is_some_and(|value| value.get_ref().as_bool() != Some(false));
+    let document: Value = toml::from_str(text).ok()?;
+    document["metadata"]["lock-version"].as_str().filter(|version| version.starts_with(['1', '2']))?;
+    let one = |package: &Value| {
+        let (source, markers) = (&package["source"], &package["markers"]);
+        let is_needed = matches!(package["optional"], Value::Null | Value::Bool(false));
         Some(Locked {
-            name: normalised(string(package, "name")?),
-            version: version(package, kind == Some("directory")),
-            revision: source.and_then(|source| string(source, "resolved_reference")).map(str::to_owned),
+            revision: text_of(source, "resolved_reference"),
             // There may be one for each group.
-            marker: package.get("markers").map(|value| value.get_ref().as_str().unwrap_or_default().to_owned()),
-            groups: groups(package, "main").filter(|_| !is_optional).collect(),
+            marker: (!markers.is_null()).then(|| markers.as_str().unwrap_or_default().to_owned()),
+            groups: groups(package, "main").filter(|_| is_needed).collect(),
+            ..Locked::of(package, source["type"] == "directory")?
         })
     };
-    Some(tables(&document, "package").filter_map(one).collect())
+    Some(listed(&document, "package").filter_map(one).collect())
 }
 
-fn groups<'v>(package: &'v DeTable<'_>, main: &'v str) -> impl Iterator<Item = String> {
-    strings(package, "groups").map(move |group| if group == main { MAIN } else { group }.to_owned())
+fn groups<'v>(package: &'v Value, main: &'v str) -> impl Iterator<Item = String> {
+    let named = listed(package, "groups").filter_map(Value::as_str);
+    named.map(move |group| if group == main { MAIN } else { group }.to_owned())
 }
 
 /// pdm says so unless its strategy leaves it out.
 pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
-    let document = DeTable::parse(text).ok()?.into_inner();
-    let metadata = table(&document, "metadata")?;
-    string(metadata, "lock_version").filter(|version| version.starts_with("4."))?;
-    let is_told = strings(metadata, "strategy").any(|word| word == "inherit_metadata");
-    let one = |package: &DeTable<'_>| {
+    let document: Value = toml::from_str(text).ok()?;
+    let metadata = &document["metadata"];
+    metadata["lock_version"].as_str().filter(|version| version.starts_with("4."))?;
+    let is_told = listed(metadata, "strategy").any(|word| word == "inherit_metadata");
+    let one = |package: &Value| {
         Some(Locked {
-            name: normalised(string(package, "name")?),
-            version: version(package, package.get("path").is_some()),
-            revision: string(package, "revision").map(str::to_owned),
-            marker: string(package, "marker").map(str::to_owned),
+            revision: text_of(package, "revision"),
+            marker: text_of(package, "marker"),
             groups: groups(package, "default").filter(|_| is_told).collect(),
+            ..Locked::of(package, !package["path"].is_null())?
         })
     };
-    Some(tables(&document, "package").filter_map(one).collect())
+    Some(listed(&document, "package").filter_map(one).collect())
 }
 
 pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {
-    let document = DeTable::parse(text).ok()?.into_inner();
-    string(&document, "lock-version").filter(|version| version.starts_with("1."))?;
-    let one = |package: &DeTable<'_>| {
+    let document: Value = toml::from_str(text).ok()?;
+    document["lock-version"].as_str().filter(|version| version.starts_with("1."))?;
+    let one = |package: &Value| {
         Some(Locked {
-            name: normalised(string(package, "name")?),
-            version: version(package, package.get("directory").is_some()),
-            revision: table(package, "vcs").and_then(|vcs| string(vcs, "commit-id")).map(str::to_owned),
-            marker: string(package, "marker").map(str::to_owned),
+            revision: text_of(&package["vcs"], "commit-id"),
+            marker: text_of(package, "marker"),
             groups: vec![MAIN.to_owned()],
+            ..Locked::of(package, !package["directory"].is_null())?
         })
     };
-    Some(tables(&document, "packages").filter_map(one).collect())
+    Some(listed(&document, "packages").filter_map(one).collect())
 }
 
 pub(crate) fn pipenv(text: &str) -> Option<Vec<Locked>> {
-    let document: serde_json::Value = serde_json::from_str(text).ok()?;
-    let document = document.as_object().filter(|document| document.contains_key("default"))?;
-    let groups = document.iter().filter(|(group, _)| *group != "_meta");
-    let all =
-        groups.flat_map(|(group, packages)| packages.as_object().into_iter().flatten().map(move |one| (group, one)));
-    let one = |(group, (name, package)): (&String, (&String, &serde_json::Value))| {
-        let said = |key: &str| package.get(key).and_then(serde_json::Value::as_str);
-        Locked {
+    let document: Value = serde_json::from_str(text).ok()?;
+    document.get("default")?;
+    let groups = document.as_object()?.iter().filter(|(group, _)| *group != "_meta");
+    let all = groups.flat_map(|(group, packages)| {
+        packages.as_object().into_iter().flatten().map(move |(name, package)| Locked {
             name: normalised(name),
-            version: said("version").and_then(|version| version.strip_prefix("==")).map(str::to_owned),
-            revision: said("ref").map(str::to_owned),
-            marker: said("markers").map(str::to_owned),
+            version: package["version"].as_str().and_then(|version| version.strip_prefix("==")).map(str::to_owned),
+            revision: text_of(package, "ref"),
+            marker: text_of(package, "markers"),
             groups: vec![if group == "default" { MAIN.to_owned() } else { group.clone() }],
-        }
-    };
-    Some(all.map(one).collect())
+        })
+    });
+    Some(all.collect())
 }
 
 #[cfg(test)]

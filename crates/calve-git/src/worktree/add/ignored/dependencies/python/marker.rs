@@ -1,7 +1,5 @@
 //! Environment markers (PEP 508), for the interpreter of a virtual environment.
 
-use std::cmp::Ordering;
-
 /// Real ones are shorter and less deep.
 const LONGEST_BYTES: usize = 4096;
 const DEEPEST: usize = 32;
@@ -14,7 +12,6 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    /// Reads it from the text of `pyvenv.cfg`.
     pub(super) fn parse(text: &str) -> Interpreter {
         let value = |names: &[&str]| {
             let pairs = text.lines().filter_map(|line| line.split_once('='));
@@ -74,40 +71,37 @@ impl Interpreter {
             "implementation_name" if self.is_cpython? => "cpython",
             _ => return None,
         };
-        match operator {
-            "==" => Some(own == value),
-            "!=" => Some(own != value),
-            _ => None,
-        }
+        equality(operator, own == value)
     }
 
     fn is_version(&self, variable: &str, operator: &str, value: &str) -> Option<bool> {
         let own: Vec<u32> = numbers(self.version.as_ref()?)?;
         let own = if variable == "python_version" { own.get(..2)? } else { &own };
-        let beginning = value.strip_suffix(".*");
-        let wanted = numbers(beginning.unwrap_or(value))?;
-        if beginning.is_some() {
-            let is_below = own.starts_with(&wanted);
-            return match operator {
-                "==" => Some(is_below),
-                "!=" => Some(!is_below),
-                _ => None,
-            };
+        if let Some(beginning) = value.strip_suffix(".*") {
+            return equality(operator, own.starts_with(&numbers(beginning)?));
         }
-        let length = own.len().max(wanted.len());
-        let padded =
-            |version: &[u32]| version.iter().copied().chain(std::iter::repeat(0)).take(length).collect::<Vec<_>>();
-        let order = padded(own).cmp(&padded(&wanted));
+        let order = significant(own).cmp(significant(&numbers(value)?));
         match operator {
-            "==" => Some(order == Ordering::Equal),
-            "!=" => Some(order != Ordering::Equal),
-            "<" => Some(order == Ordering::Less),
-            "<=" => Some(order != Ordering::Greater),
-            ">" => Some(order == Ordering::Greater),
-            ">=" => Some(order != Ordering::Less),
-            _ => None,
+            "<" => Some(order.is_lt()),
+            "<=" => Some(order.is_le()),
+            ">" => Some(order.is_gt()),
+            ">=" => Some(order.is_ge()),
+            _ => equality(operator, order.is_eq()),
         }
     }
+}
+
+fn equality(operator: &str, is_equal: bool) -> Option<bool> {
+    match operator {
+        "==" => Some(is_equal),
+        "!=" => Some(!is_equal),
+        _ => None,
+    }
+}
+
+/// Returns a version without the zeros at its end: 3 is 3.0.
+fn significant(version: &[u32]) -> &[u32] {
+    &version[..version.iter().rposition(|&number| number != 0).map_or(0, |last| last + 1)]
 }
 
 /// Reads parts with `word` between them, of which one that is `decisive` decides for all.

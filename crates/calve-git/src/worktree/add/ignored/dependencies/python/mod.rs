@@ -1,6 +1,5 @@
 //! Python: the `*.dist-info` directories of a virtual environment, which have names and versions, against a lockfile of any tool.
 
-mod locked;
 pub(super) mod lockfiles;
 mod marker;
 mod requirements;
@@ -10,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
-use locked::{Locked, MAIN, normalised};
+use lockfiles::{Locked, MAIN, normalised};
 use marker::Interpreter;
 
 pub(super) fn requirements<'t>(files: &[&'t str]) -> Judge<'t> {
@@ -85,13 +84,10 @@ fn has_recorded(site: &Directory, entry: &str) -> bool {
 
 fn site_packages(directory: &Directory) -> Option<Directory> {
     let lib = directory.directory("lib")?;
-    lib.names()
-        .iter()
-        .filter(|name| name.starts_with("python"))
-        .find_map(|name| lib.directory(name)?.directory("site-packages"))
+    let mut pythons = lib.names().into_iter().filter(|name| name.starts_with("python"));
+    pythons.find_map(|name| lib.directory(name)?.directory("site-packages"))
 }
 
-/// Returns when a package was last added to the environment or removed.
 pub(super) fn packages_changed(directory: &Directory) -> Option<Time> {
     site_packages(directory)?.changed(".")
 }
@@ -110,11 +106,11 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
         _ => None,
     });
     let groups: HashSet<&str> = of_one_group.chain([MAIN]).collect();
+    let is_needed =
+        |one: &&Locked| holds(one) == Some(true) && one.groups.iter().any(|group| groups.contains(group.as_str()));
     by_name.values().all(|all| match venv.packages.get(&all[0].name) {
         Some(found) => found.is_whole && all.iter().any(|one| found.is(one)),
-        None => !all
-            .iter()
-            .any(|one| holds(one) == Some(true) && one.groups.iter().any(|group| groups.contains(group.as_str()))),
+        None => !all.iter().any(is_needed),
     })
 }
 

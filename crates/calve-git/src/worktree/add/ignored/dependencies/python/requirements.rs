@@ -1,6 +1,6 @@
 //! `requirements*.txt`: pins, and names of which any version will do.
 
-use super::locked::{Locked, MAIN, normalised};
+use super::lockfiles::{Locked, MAIN, normalised};
 
 /// The file with the shortest name, and so the first wherever it is there.
 const OWN: &str = "requirements.txt";
