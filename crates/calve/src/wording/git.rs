@@ -5,7 +5,6 @@ use std::path::Path;
 use calve_core::internal::ShownPath;
 use calve_git::Remedy;
 use calve_git::escape::{Explanation, Finding, ReferenceKind};
-use calve_git::remote::{Notice, NoticeCode};
 use calve_git::worktree::AddWarning;
 
 use super::word;
@@ -20,22 +19,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         other => other.to_string(),
     }
-}
-
-pub(crate) fn notice(notice: &Notice) -> String {
-    let remedy = match notice.code {
-        NoticeCode::FilterIgnored => {
-            "; the server has to have `uploadpack.allowFilter` set; `--require filter` fails instead"
-        }
-        NoticeCode::DepthIgnored => {
-            "; the server, or a proxy before it, does not support shallow clones; `--require depth` fails instead"
-        }
-        NoticeCode::NoHead => "; see `git branch -r`",
-        NoticeCode::CredentialsNotStored => "; later fetches need a credential helper (gitcredentials(7))",
-        NoticeCode::QueryStored => ": if it is a token, use a credential helper instead (gitcredentials(7))",
-        _ => "",
-    };
-    notice.message.clone() + remedy
 }
 
 pub(crate) fn warning(warning: &AddWarning) -> String {
