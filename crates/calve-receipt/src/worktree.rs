@@ -1,6 +1,7 @@
 //! `calve worktree`.
 
 use calve_git::environment::OtherValues;
+use calve_git::escape::{AuditReport, Finding};
 use calve_git::worktree::KeptFiles;
 use serde::Serialize;
 
@@ -58,7 +59,7 @@ pub struct WorktreeAddReceipt {
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
-    pub escapes: Vec<EscapeFinding>,
+    pub escapes: Vec<Finding>,
     /// git's hook `post-checkout`. Null if there is none.
     pub post_checkout: Option<HookResult>,
     /// Other facts that the user should know.
@@ -164,23 +165,6 @@ pub struct WorktreeDependency {
     pub command: Option<String>,
 }
 
-/// A reference from a worktree into another tree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EscapeFinding {
-    /// The kind of reference.
-    pub kind: &'static str,
-    /// The file that has the reference, relative to the worktree.
-    pub path: ReceiptPath,
-    /// The path that it names.
-    pub names: ReceiptPath,
-    /// The action that was taken, or would be taken.
-    #[cfg_attr(test, schemars(extend("enum" = calve_git::escape::Action::NAMES)))]
-    pub action: &'static str,
-    /// The meaning of it, or the next step.
-    pub hint: String,
-}
-
 /// The dry run of `calve worktree add`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -230,19 +214,11 @@ pub struct TrackedPlan {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.worktree-check/1")]
-pub struct WorktreeCheckReceipt {
+pub struct WorktreeCheckReceipt<'a> {
     /// The worktree.
     pub path: ReceiptPath,
-    /// True if the actions of the findings were carried out.
-    pub fixed: bool,
-    /// References into other trees.
-    pub findings: Vec<EscapeFinding>,
-    /// The number of entries of the worktree.
-    pub entries: u64,
-    /// Entries that could not be read.
-    pub skipped: Vec<SkippedEntry>,
-    /// The time that it took in milliseconds.
-    pub elapsed_ms: Milliseconds,
+    #[serde(flatten)]
+    pub report: &'a AuditReport,
 }
 
 /// The report of `calve worktree convert`.

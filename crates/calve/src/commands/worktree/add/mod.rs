@@ -212,7 +212,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         env_files: own.env_files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
         other_values: own.other_values.clone(),
         uncommitted: files.uncommitted,
-        escapes: super::check::findings(&files.audit),
+        escapes: files.audit.findings.clone(),
         post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
         facts: facts.0,
