@@ -116,7 +116,7 @@ impl<'h> Environment<'h> {
     }
 
     pub fn variables(ports: &[LeasedPort], services: &Services<'_>) -> Result<Vec<(String, String)>> {
-        let mut all: Vec<_> = ports.iter().map(|port| (port.variable(), port.number.to_string())).collect();
+        let mut all: Vec<_> = ports.iter().map(|port| (port.variable.clone(), port.number.to_string())).collect();
         all.extend(services.variables()?);
         Ok(all)
     }

@@ -1,6 +1,6 @@
 //! `calve worktree`.
 
-use calve_git::environment::OtherValues;
+use calve_git::environment::{LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
 use calve_git::worktree::KeptFiles;
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub struct WorktreeAddReceipt {
     pub spares: Vec<CloneReceipt>,
     /// The worktree's ports. Absent if its .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<PortReceipt>,
+    pub ports: Vec<LeasedPort>,
     /// The worktree's services. Absent if its .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
@@ -236,18 +236,6 @@ pub struct WorktreeConvertReceipt {
     pub elapsed_ms: Milliseconds,
 }
 
-/// A port of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PortReceipt {
-    /// The name in .calve.toml.
-    pub name: String,
-    /// The variable: `WEB_PORT` for the name `web`.
-    pub variable: String,
-    /// The number.
-    pub port: u16,
-}
-
 /// A file for the ports of a worktree.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -270,7 +258,7 @@ pub struct EnvironmentReceipt {
     /// The root of the worktree.
     pub path: ReceiptPath,
     /// The ports, in the order of their names.
-    pub ports: Vec<PortReceipt>,
+    pub ports: Vec<LeasedPort>,
     /// The services, in the order of their names. Absent if .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
@@ -382,7 +370,7 @@ pub struct ListedWorktree {
     pub age_s: Option<u64>,
     /// The ports that it has leased. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<PortReceipt>,
+    pub ports: Vec<LeasedPort>,
     /// The services of which it has data. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,

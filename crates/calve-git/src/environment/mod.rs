@@ -8,6 +8,8 @@ mod worktree_id;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 pub use carried::{OtherValues, other_values};
 pub use file::{
     EnvFile, env_file_inside, env_file_text, follow_env_file, is_outdated_env_file, is_own_env_file,
@@ -21,16 +23,23 @@ use crate::error::Result;
 use crate::paths::{is_missing, path_of, real};
 use crate::{repository, trust};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A port of a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "PortReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeasedPort {
+    /// The name in .calve.toml.
     pub name: String,
+    /// The variable: `WEB_PORT` for the name `web`.
+    pub variable: String,
+    /// The number.
+    #[serde(rename = "port")]
     pub number: u16,
 }
 
 impl LeasedPort {
-    /// Returns its variable: `web` is `WEB_PORT`.
-    pub fn variable(&self) -> String {
-        port_variable(&self.name)
+    fn new(name: &str, number: u16) -> LeasedPort {
+        LeasedPort { name: name.to_owned(), variable: port_variable(name), number }
     }
 }
 

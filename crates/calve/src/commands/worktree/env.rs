@@ -11,7 +11,7 @@ use calve_env::{Environment, RewrittenFiles, StartedServices, ports_of_worktrees
 use calve_git::configured_variables;
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues, env_file_text};
 use calve_git::worktree::{Worktree, WorktreeInfo};
-use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
+use calve_receipt::{EnvironmentReceipt, path};
 
 use crate::cli::env::{EnvArguments, EnvFormat};
 use crate::commands::worktree::services;
@@ -30,8 +30,7 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
         say_rewritten(&environment.rewrite_files(&Environment::variables(&ports, &services)?)?);
     }
     if arguments.json {
-        let (ports, services) = (receipts(&ports), services.receipts()?);
-        return output::json(&EnvironmentReceipt { path: path(root), ports, services });
+        return output::json(&EnvironmentReceipt { path: path(root), ports, services: services.receipts()? });
     }
     let variables = Environment::variables(&ports, &services)?;
     let [set, to, unset] = match arguments.format {
@@ -81,8 +80,8 @@ fn renewed(environment: &Environment<'_>) -> Result<Vec<LeasedPort>, Failure> {
     for port in &ports {
         let was = former.iter().find(|former| former.name == port.name);
         output::note(&match was {
-            Some(was) => format!("{} changes from {} to {}", port.variable(), was.number, port.number),
-            None => format!("{} is {}", port.variable(), port.number),
+            Some(was) => format!("{} changes from {} to {}", port.variable, was.number, port.number),
+            None => format!("{} is {}", port.variable, port.number),
         });
     }
     output::note("restart the programs of this worktree that use them");
@@ -115,7 +114,7 @@ fn listed(variables: &[String]) -> String {
 }
 
 pub(crate) fn ports_line(ports: &[LeasedPort]) -> Option<String> {
-    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
+    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable, port.number)).collect();
     (!words.is_empty()).then(|| format!("ports: {} (`calve env` prints them)", words.join(", ")))
 }
 
@@ -166,9 +165,4 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<LeasedPort>> {
 /// Returns the ports of a worktree that goes. Faults of theirs must not keep it.
 pub(crate) fn of_worktree(worktree: &Worktree) -> Vec<LeasedPort> {
     ports_of_worktrees(&Program, [worktree]).ok().and_then(|mut all| all.pop()).unwrap_or_default()
-}
-
-pub(crate) fn receipts(ports: &[LeasedPort]) -> Vec<PortReceipt> {
-    let one = |port: &LeasedPort| PortReceipt { name: port.name.clone(), variable: port.variable(), port: port.number };
-    ports.iter().map(one).collect()
 }

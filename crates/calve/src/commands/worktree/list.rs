@@ -102,7 +102,7 @@ fn listed_receipt(listed: &WorktreeInfo, ports: &[LeasedPort], services: Vec<Ser
         behind: listed.behind,
         compared_with: listed.compared_with.clone(),
         age_s: listed.age.map(|age| age.as_secs()),
-        ports: env::receipts(ports),
+        ports: ports.to_vec(),
         services,
     }
 }

@@ -207,7 +207,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         left: left(&files.untracked.left),
         dependencies: dependencies::receipts(&files.untracked.dependencies),
         spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
-        ports: env::receipts(&own.ports),
+        ports: own.ports.clone(),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
         env_files: own.env_files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
         other_values: own.other_values.clone(),
