@@ -1,6 +1,6 @@
 //! `calve worktree`.
 
-use calve_git::environment::{LeasedPort, OtherValues};
+use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
 use calve_git::worktree::KeptFiles;
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub struct WorktreeAddReceipt {
     pub services: Vec<ServiceReceipt>,
     /// The files that the ports were to be written to. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub env_files: Vec<EnvFileReceipt>,
+    pub env_files: Vec<EnvFile>,
     /// Carried `.env` and `.env.*` files that give variables of this worktree other values. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_values: Vec<OtherValues>,
@@ -234,20 +234,6 @@ pub struct WorktreeConvertReceipt {
     pub kept: Option<ReceiptPath>,
     /// The time that it took in milliseconds.
     pub elapsed_ms: Milliseconds,
-}
-
-/// A file for the ports of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EnvFileReceipt {
-    /// The path in the worktree.
-    pub path: ReceiptPath,
-    /// `written`. Left alone: `tracked` by git, or `foreign`, which somebody else made or edited. Not written although the source worktree has
-    /// one: `not_ignored` by git here, or `no_directory` for it.
-    #[cfg_attr(test, schemars(extend("enum" = ["written", "tracked", "foreign", "not_ignored", "no_directory"])))]
-    pub outcome: &'static str,
-    /// True if git ignores the file; null if it was not written.
-    pub ignored: Option<bool>,
 }
 
 /// The report of `calve env`.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub use carried::{OtherValues, other_values};
 pub use file::{
-    EnvFile, env_file_inside, env_file_text, follow_env_file, is_outdated_env_file, is_own_env_file,
+    EnvFile, EnvFileOutcome, env_file_inside, env_file_text, follow_env_file, is_outdated_env_file, is_own_env_file,
     may_have_directory, remove_own_env_files, untracked_files, write_env_file,
 };
 pub use leases::Leases;
