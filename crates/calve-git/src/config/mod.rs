@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::keys::{DATABASE, SERVICE, holds};
+use crate::config::keys::{DATABASE, SERVICE};
 use crate::config::text::{ConfigText, read};
 use crate::environment::env_file_inside;
 use crate::error::Result;
@@ -171,7 +171,7 @@ impl Config {
                 "path" => {
                     let text = at.checked(value, "path", path::check_template)?;
                     let position = || at.position(value.span());
-                    let said_by_repository = (!holds(at.author, "worktree", "path")).then(position);
+                    let said_by_repository = (at.author == Author::Repository).then(position);
                     self.path = Some(PathTemplate { text, said_by_repository });
                 }
                 "include" => self.include = at.patterns(value, "include", check_pattern)?,
@@ -188,7 +188,7 @@ impl Config {
                 }
                 "spares" => {
                     let count = at.number(value, "spares")?;
-                    self.spares = Some(SparesRequest { count, is_own: holds(at.author, "worktree", "spares") });
+                    self.spares = Some(SparesRequest { count, is_own: at.author == Author::User });
                 }
                 "env-file" => {
                     let inside = |text: &str| env_file_inside(text).map_err(|reason| format!("`env-file`: {reason}"));
