@@ -20,13 +20,18 @@ pub(crate) enum DonorRule {
 }
 
 impl DonorRule {
-    /// Returns where the data of the service `name` comes from, of which that template is wanted.
-    pub(crate) fn source(self, name: &str, template: &str, donated: &[Service]) -> ServiceOrigin {
+    /// Returns the data to clone for the service `name`, of which that template is wanted. `None`: the template's.
+    pub(crate) fn donor<'d>(self, name: &str, template: &str, donated: &'d [Service]) -> Option<&'d Service> {
         let counts = |donor: &&Service| self == Self::Any || donor.template == template;
-        match donated.iter().filter(counts).find(|donor| donor.service == name) {
-            Some(donor) => ServiceOrigin::Service(donor.name.clone()),
-            None => ServiceOrigin::Template(template.to_owned()),
-        }
+        donated.iter().filter(counts).find(|donor| donor.service == name)
+    }
+}
+
+/// Returns where a service's data is cloned from: this data of a service, or else the template.
+pub(crate) fn origin_of(donor: Option<&Service>, template: &str) -> ServiceOrigin {
+    match donor {
+        Some(donor) => ServiceOrigin::Service(donor.name.clone()),
+        None => ServiceOrigin::Template(template.to_owned()),
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::{Address, Error as DbError, Home, LossRule, Service, ServiceData, ServiceOrigin, ServiceWorktree};
+use calve_db::{Address, Error as DbError, Home, LossRule, Service, ServiceData, ServiceWorktree};
 use calve_git::ServiceConfig;
 use calve_git::environment::{WorktreeId, data_source, forget_data_source};
 
 use crate::consent::Consent;
-use crate::early_clones::{DonorRule, EarlyClones};
+use crate::early_clones::{DonorRule, EarlyClones, origin_of};
 use crate::error::{Error, Result};
 use crate::host::{Host, database_home, reap_trash, swept_home};
 use crate::origin::DataOrigin;
@@ -106,24 +106,24 @@ impl<'h> Services<'h> {
         };
         let donated = donor.as_ref().map_or(Ok(Vec::new()), |donor| kept(home, donor))?;
         for (name, config) in missing {
-            let source =
-                template::name(root, name, config).and_then(|template| match rule.source(name, &template, &donated) {
-                    ServiceOrigin::Template(template) => {
+            let found = template::name(root, name, config).and_then(|template| {
+                Ok(match rule.donor(name, &template, &donated) {
+                    None => {
                         let wanted = (name.as_str(), config);
-                        let ready = template::ready(host, home, root, template, wanted, consent, cancel);
-                        ready.map(ServiceOrigin::Template)
+                        (None, template::ready(host, home, root, template, wanted, consent, cancel)?)
                     }
-                    data => Ok(data),
-                });
-            let source = match source {
-                Ok(source) => source,
+                    donor => (donor, template),
+                })
+            });
+            let (donor, template) = match found {
+                Ok(found) => found,
                 Err(error) if cancel.is_cancelled() => return Err(error),
                 Err(error) => {
                     self.lacking.push((name.clone(), error));
                     continue;
                 }
             };
-            let origin = DataOrigin::new(home, &source, &donated);
+            let (origin, source) = (DataOrigin::new(home, donor, &template), origin_of(donor, &template));
             let data =
                 early.take(name, &source).unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
             let last_root = WorktreeId::last_root(&owner.entry).into();
