@@ -158,7 +158,7 @@ impl<'h> Services<'h> {
     }
 
     /// Ends the servers of all. Returns the names of those that ran.
-    pub(crate) fn stop(&self, unsaved: LossRule, cancel: &CancelToken) -> Result<Vec<String>> {
+    pub fn stop(&self, unsaved: LossRule, cancel: &CancelToken) -> Result<Vec<String>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
         for (name, service) in self.made.iter().filter(|(name, _)| self.is_chosen(name)) {
@@ -217,7 +217,7 @@ impl<'h> Services<'h> {
 
     /// Puts the data of one, or of the only one, back to its template, or to that of its present inputs. A server that ran is started again.
     /// Returns its name. `may_lose` is asked about data that was written to.
-    pub(crate) fn reset<E: From<Error>>(
+    pub fn reset<E: From<Error>>(
         &mut self,
         name: Option<&str>,
         may_lose: impl FnOnce(&str) -> std::result::Result<(), E>,
