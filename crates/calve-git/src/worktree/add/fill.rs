@@ -180,8 +180,8 @@ impl SingleSet {
 /// Refuses to carry files of a pull request into the main worktree. Marks a linked one that gets some, before anything is carried into it.
 fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
     // The repository has been opened, so the worktree is marked if it is a pull request's, also where it has moved.
-    request.of_commit = trust::recorded(here)?;
-    request.provenance = request.of_commit.with_files_of(trust::recorded(&request.donor)?);
+    request.of_commit = trust::recorded(here);
+    request.provenance = request.of_commit.with_files_of(trust::recorded(&request.donor));
     if !request.provenance.is_untrusted() {
         return Ok(());
     }

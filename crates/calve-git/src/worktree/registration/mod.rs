@@ -29,6 +29,7 @@ use crate::repository::operation::holding;
 use crate::repository::references::BRANCH_MARK;
 use crate::repository::state::LinkedWorktree;
 use crate::trust::{self, Provenance};
+use crate::worktree::add::options::Trust;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::target::{AddTarget, check_free};
 use crate::worktree::agent_turn;
@@ -107,10 +108,10 @@ impl<'r> Registration<'r> {
     fn note_provenance(&self) -> Result<()> {
         let request = self.request;
         let oid = &request.target.oid;
-        match request.provenance {
-            Provenance::Untrusted => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
-            Provenance::TrustedByUser => trust::note_trust(&self.directory, oid),
-            Provenance::Own => Ok(()),
+        match (request.provenance, request.options.trust) {
+            (Provenance::Untrusted, _) => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
+            (Provenance::Own, Trust::Yes) => trust::note_trust(&self.directory, oid),
+            (Provenance::Own, Trust::No) => Ok(()),
         }
     }
 
