@@ -95,7 +95,7 @@ fn find_merged(
 ) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
     let (mut found, mut stay) = (Vec::new(), Vec::new());
     for mut one in worktree::merged(start, arguments.older_than, cancel)? {
-        let mut data = calve_env::unsaved_data(&Program, &one.worktree);
+        let mut data = calve_env::unsaved_data(&Program, &one.worktree, LossRule::Refuse);
         if let (true, Ok(going)) = (arguments.lose_data, &mut data) {
             one.unsaved.append(going);
         }
