@@ -15,6 +15,7 @@ use strum::{Display, VariantNames};
 #[cfg(target_os = "linux")]
 use {rustix::fs::linkat, std::os::fd::AsRawFd as _};
 
+use crate::directory::open_below;
 use crate::error::{Result, failed};
 use crate::git::Git;
 use crate::paths::path_of;
@@ -190,7 +191,7 @@ enum PresentFile {
 }
 
 struct EnvFilePlace {
-    directory: OwnedFd,
+    directory: File,
     name: PathBuf,
     path: PathBuf,
 }
@@ -198,15 +199,11 @@ struct EnvFilePlace {
 impl EnvFilePlace {
     fn open(root: &Path, path: &Path) -> io::Result<EnvFilePlace> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let whole = root.join(path);
-        let mut place =
-            EnvFilePlace { directory: openat(CWD, root, flags, Mode::empty())?, name: PathBuf::new(), path: whole };
-        for directory in path.parent().into_iter().flatten() {
-            let opened = openat(&place.directory, directory, flags | OFlags::NOFOLLOW, Mode::empty());
-            place.directory = opened.map_err(|errno| place.error("open the directory of", errno))?;
-        }
-        place.name = path.file_name().unwrap_or_default().into();
-        Ok(place)
+        let opened = openat(CWD, root, flags, Mode::empty())?;
+        let directory = open_below(opened.into(), path.parent().unwrap_or(Path::new("")));
+        let path = root.join(path);
+        let directory = directory.map_err(|errno| failed("failed to open the directory of", &path, errno))?;
+        Ok(EnvFilePlace { directory, name: path.file_name().unwrap_or_default().into(), path })
     }
 
     fn find(&self) -> io::Result<PresentFile> {
