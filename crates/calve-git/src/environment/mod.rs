@@ -21,6 +21,7 @@ pub use worktree_id::{WorktreeId, data_source, forget_data_source};
 
 use crate::error::Result;
 use crate::paths::{is_missing, path_of, real};
+use crate::repository::entries;
 use crate::{repository, trust};
 
 /// A port of a worktree.
@@ -105,8 +106,9 @@ pub fn root_of(path: &Path) -> Result<PathBuf> {
 pub fn check_original(root: &Path) -> Result<()> {
     let Some(entry) = trust::entry_of(root)? else { return Ok(()) };
     let is_known = repository::state::check_original(&entry, root)?;
-    if !is_known && repository::entries::worktree_of(&entry).is_some() {
-        repository::entries::note_moved(&entry, root);
+    if !is_known && entries::worktree_of(&entry).is_some() {
+        // A repository that may not be written to goes without.
+        let _ = entries::note(&entry, entries::MOVED, root);
     }
     Ok(())
 }

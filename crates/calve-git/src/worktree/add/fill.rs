@@ -16,7 +16,7 @@ use crate::git::Git;
 use crate::place::{MissingDirectory, StepDown, open_directory, step_down};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::repository::entries::note_donor;
+use crate::repository::entries;
 use crate::repository::state::check_original;
 use crate::trust::{self, Provenance};
 use crate::worktree::add::ignored::left_behind::{LeftBehindReason, LeftEntry};
@@ -68,7 +68,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     }
     request.path.clone_from(&here);
     if request.repository.own != request.repository.common {
-        note_donor(&request.repository.own, &request.donor)?;
+        entries::note(&request.repository.own, entries::DONOR, &request.donor)?;
     }
     if options.trust == Trust::No {
         judge(&mut request, &here)?;

@@ -124,7 +124,7 @@ impl<'r> Registration<'r> {
             None => format!("{}\n", request.target.oid),
         };
         fs_err::write(self.directory.join("HEAD"), head)?;
-        entries::note_donor(&self.directory, &request.donor)?;
+        entries::note(&self.directory, entries::DONOR, &request.donor)?;
         fs_err::write(self.directory.join(DATA_SOURCE), request.data_source.as_deref().unwrap_or(NO_SOURCE))?;
         self.copy_settings()
     }
