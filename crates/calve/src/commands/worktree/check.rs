@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     // Without another one, it may still name the path that it had itself.
     let old = others.first().unwrap_or(&tree);
     options.others = others.iter().skip(1).cloned().collect();
-    options.cancel = cancel.clone();
+    options.scan.cancel = cancel.clone();
     let report = escape::audit(&tree, old, &options)?;
     check_named(&arguments.against, &report)?;
     match arguments.json {
