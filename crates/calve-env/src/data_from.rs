@@ -144,7 +144,7 @@ impl DataFrom {
         match (found.pop().transpose(), name.to_str()) {
             (Ok(Some(root)), _) => Ok(WorktreeId::read(&root)?),
             (Err(error), Some(name)) => match calve_db::find_service(&database_home(host)?, name) {
-                Ok(service) => Ok(Some(WorktreeId::named(service.worktree.entry, service.worktree.id))),
+                Ok(service) => Ok(Some(WorktreeId { entry: service.worktree.entry.into(), id: service.worktree.id })),
                 Err(damaged @ DbError::RecordDamaged(_)) => Err(damaged.into()),
                 Err(_) => Err(error.into()),
             },
