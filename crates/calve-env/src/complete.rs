@@ -59,7 +59,7 @@ impl<'h> OwnParts<'h> {
     pub(crate) fn make(
         host: &'h dyn Host,
         worktree: &Incomplete<'_>,
-        early: EarlyClones<'_>,
+        early: Option<EarlyClones<'_>>,
         cancel: &CancelToken,
     ) -> Self {
         let mut parts = Self::default();
@@ -73,7 +73,7 @@ impl<'h> OwnParts<'h> {
         &mut self,
         host: &'h dyn Host,
         worktree: &Incomplete<'_>,
-        early: EarlyClones<'_>,
+        early: Option<EarlyClones<'_>>,
         cancel: &CancelToken,
     ) -> Result<()> {
         let Incomplete { root, donor, maker, data_from, .. } = *worktree;

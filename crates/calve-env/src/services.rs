@@ -83,7 +83,7 @@ impl<'h> Services<'h> {
         &mut self,
         donor: Option<&WorktreeId>,
         rule: DonorRule,
-        mut early: EarlyClones<'_>,
+        mut early: Option<EarlyClones<'_>>,
         consent: Consent,
         cancel: &CancelToken,
     ) -> Result<()> {
@@ -124,8 +124,8 @@ impl<'h> Services<'h> {
                 }
             };
             let (origin, source) = (DataOrigin::new(home, donor, &template), origin_of(donor, &template));
-            let data =
-                early.take(name, &source).unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
+            let cloned = early.as_mut().and_then(|early| early.take(name, &source));
+            let data = cloned.unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
             let last_root = WorktreeId::last_root(&owner.entry).into();
             let worktree = ServiceWorktree { id: owner.id.clone(), entry: owner.entry.clone().into(), root: last_root };
             self.made.insert(name.clone(), calve_db::create_service(home, worktree, data)?);
@@ -136,7 +136,7 @@ impl<'h> Services<'h> {
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, cancel: &CancelToken) -> Result<Vec<String>> {
-        self.make(None, DonorRule::SameTemplate, EarlyClones::none(self.host), Consent::Approved, cancel)?;
+        self.make(None, DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
         // The user hears which of them lack data, as when the worktree was made.
         if self.wanted.keys().all(|name| self.made.contains_key(name) || self.is_chosen(name)) {
             forget_data_source(&self.root)?;
