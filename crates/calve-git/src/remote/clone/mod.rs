@@ -75,7 +75,11 @@ pub fn plan_clone(options: &GitCloneOptions) -> Result<PlannedClone, RemoteError
     let GitCloneOptions { purpose, url, sparse, .. } = options;
     let is_shallow = is_shallow_directory(url);
     let plan = choose(options, is_shallow, git)?;
-    if let Some(&property) = options.require.iter().find(|property| !plan.asks_for(**property)) {
+    let is_lacking = |property: &&Property| match property {
+        Property::Filter => plan.recipe.filter.is_none(),
+        Property::Depth => plan.recipe.depth.is_none(),
+    };
+    if let Some(&property) = options.require.iter().find(is_lacking) {
         let wanted = plan.recipe.depth.is_none() && (*purpose != Purpose::Dev || !sparse.is_empty());
         return Err(match is_shallow && wanted && property == Property::Filter {
             true => {

@@ -210,13 +210,6 @@ impl PlannedClone {
     pub(crate) fn is_local(&self) -> bool {
         self.url.kind == Transport::Local
     }
-
-    pub(crate) fn asks_for(&self, property: Property) -> bool {
-        match property {
-            Property::Filter => self.recipe.filter.is_some(),
-            Property::Depth => self.recipe.depth.is_some(),
-        }
-    }
 }
 
 impl Step {
