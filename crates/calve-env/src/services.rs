@@ -183,10 +183,6 @@ impl<'h> Services<'h> {
         made.map(|service| Ok(service.address(home)?)).collect()
     }
 
-    pub fn take_lacking(&mut self) -> Vec<Error> {
-        self.lacking.drain(..).map(|(_, error)| error).collect()
-    }
-
     /// Takes out the failures of commands that were to make templates, which are like those of a hook.
     pub(crate) fn take_failures(&mut self) -> Vec<Error> {
         let failed = self.lacking.extract_if(.., |(_, error)| matches!(error, Error::Failed { .. }));
