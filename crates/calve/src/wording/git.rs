@@ -3,22 +3,7 @@
 use std::path::Path;
 
 use calve_core::internal::ShownPath;
-use calve_git::Remedy;
 use calve_git::worktree::AddWarning;
-
-use super::word;
-
-pub(crate) fn hint(remedy: &Remedy) -> String {
-    match remedy {
-        Remedy::RemoveAsRoot(path) => {
-            format!("another user owns it; root may remove it: sudo calve worktree remove {}", word(path))
-        }
-        Remedy::RemoveLeases(file) => {
-            format!("remove it (`rm {}`): worktrees then get ports anew", word(file))
-        }
-        other => other.to_string(),
-    }
-}
 
 pub(crate) fn warning(warning: &AddWarning) -> String {
     match warning {
