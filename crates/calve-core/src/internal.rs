@@ -34,7 +34,7 @@ pub use crate::tree::set_state::FileSetState;
 pub use crate::tree::stable::set_clock_back_with;
 pub use crate::tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor};
 pub use crate::vocabulary::hidden_name::is_trash;
-pub use crate::vocabulary::shell::ansi_c;
+pub use crate::vocabulary::shell::{ansi_c, word};
 
 /// Values of reports in JSON documents.
 pub mod json {

@@ -92,7 +92,7 @@ pub fn add<'h>(
         None => None,
     };
     steps.begins();
-    let mut prepared = Prepared { hook: None, data_source: None, early: EarlyClones::none(host) };
+    let mut prepared = Prepared { hook: None, data_source: None, early: None };
     let added = worktree::add_after(wanted, |upcoming| prepared.prepare(host, upcoming, options, cancel));
     steps.has_files();
     let added = added?;
@@ -138,7 +138,7 @@ type WantedHook = (String, Option<PathBuf>);
 struct Prepared<'h> {
     hook: Option<WantedHook>,
     data_source: Option<WorktreeId>,
-    early: EarlyClones<'h>,
+    early: Option<EarlyClones<'h>>,
 }
 
 impl<'h> Prepared<'h> {
@@ -156,7 +156,7 @@ impl<'h> Prepared<'h> {
         self.hook = hook_to_run(host, upcoming, options.consent, cancel)?;
         upcoming.data_source = self.data_source.as_ref().map(|owner| owner.id.clone());
         if !requests.is_empty() {
-            self.early = EarlyClones::begin(host, &database_home(host)?, requests, cancel);
+            self.early = Some(EarlyClones::begin(host, database_home(host)?, requests, cancel));
         }
         Ok(())
     }

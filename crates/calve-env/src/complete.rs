@@ -1,6 +1,6 @@
 //! Completes a worktree whose files are there: its ports, its data, and its files of variables.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use calve_core::CancelToken;
 use calve_git::Config;
@@ -48,7 +48,7 @@ pub struct OwnParts<'h> {
     pub services: Option<Services<'h>>,
     /// Names and values. None if it failed before.
     pub variables: Option<Vec<(String, String)>>,
-    pub env_files: Vec<(PathBuf, EnvFile)>,
+    pub env_files: Vec<EnvFile>,
     /// Carried files that have other values for its variables.
     pub other_values: Vec<OtherValues>,
     /// The failures of commands that were to make templates, and the one that ended it.
@@ -59,7 +59,7 @@ impl<'h> OwnParts<'h> {
     pub(crate) fn make(
         host: &'h dyn Host,
         worktree: &Incomplete<'_>,
-        early: EarlyClones<'_>,
+        early: Option<EarlyClones<'_>>,
         cancel: &CancelToken,
     ) -> Self {
         let mut parts = Self::default();
@@ -73,7 +73,7 @@ impl<'h> OwnParts<'h> {
         &mut self,
         host: &'h dyn Host,
         worktree: &Incomplete<'_>,
-        early: EarlyClones<'_>,
+        early: Option<EarlyClones<'_>>,
         cancel: &CancelToken,
     ) -> Result<()> {
         let Incomplete { root, donor, maker, data_from, .. } = *worktree;

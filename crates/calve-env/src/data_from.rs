@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
-use calve_db::{Error as DbError, Home, Service, ServiceOrigin};
+use calve_db::{Error as DbError, Home, Service};
 use calve_git::ServiceConfig;
 use calve_git::environment::WorktreeId;
 use calve_git::worktree::{self, AddPlan};
 
 use crate::consent::Consent;
-use crate::early_clones::{DataRequest, DonorRule};
+use crate::early_clones::{DataRequest, DonorRule, origin_of};
 use crate::error::{Error, Result};
 use crate::host::{Event, Host, database_home, swept_home};
 use crate::origin::DataOrigin;
@@ -58,29 +58,29 @@ impl DataFrom {
     ) -> Result<Vec<DataRequest>> {
         let mut requests = Vec::new();
         for (name, config) in wanted {
-            let source = self.rule().source(name, &config.template, donated);
-            self.check(&source, name)?;
-            match (&source, self) {
+            let (template, donor) = (&config.template, self.rule().donor(name, &config.template, donated));
+            self.check(donor, name)?;
+            match (donor, self) {
                 // The files that say which template it is are those of the new worktree.
                 _ if config.recipe.is_some() && self.rule() == DonorRule::SameTemplate => continue,
-                (ServiceOrigin::Template(template), Self::Template) => _ = calve_db::service_template(home, template)?,
+                (None, Self::Template) => _ = calve_db::service_template(home, template)?,
                 // Cloning checks its files.
-                (ServiceOrigin::Template(template), _) => match calve_db::template_with_program(home, template) {
+                (None, _) => match calve_db::template_with_program(home, template) {
                     Err(error @ DbError::BadName { .. }) => return Err(error.into()),
                     // The worktree is made without its data then.
                     Err(_) => continue,
                     Ok(_) => {}
                 },
-                (ServiceOrigin::Service(_), _) => {}
+                (Some(_), _) => {}
             }
-            requests.push((name.clone(), source));
+            requests.push((name.clone(), origin_of(donor, template)));
         }
         Ok(requests)
     }
 
     /// Fails if the user has named a worktree that has no data of the service, for which there is only this source then.
-    fn check(&self, source: &ServiceOrigin, service: &str) -> Result<()> {
-        let (ServiceOrigin::Template(_), Self::Worktree(worktree)) = (source, self) else { return Ok(()) };
+    fn check(&self, donor: Option<&Service>, service: &str) -> Result<()> {
+        let (None, Self::Worktree(worktree)) = (donor, self) else { return Ok(()) };
         let text = format!("`{}` has no data of the service `{service}`", ShownPath(worktree));
         Err(Error::failed(text, Remedy::StartServicesThereOrNameNoSource))
     }
@@ -112,20 +112,17 @@ impl DataFrom {
                     continue;
                 }
             };
-            let source = self.rule().source(&name, &template, &donated);
-            self.check(&source, &name)?;
-            let obstacle = match &source {
-                ServiceOrigin::Template(template) => {
-                    template::obstacle(host, &home, donor, template, &config, consent)?
-                }
-                ServiceOrigin::Service(_) => None,
+            let data = self.rule().donor(&name, &template, &donated);
+            self.check(data, &name)?;
+            let obstacle = match data {
+                None => template::obstacle(host, &home, donor, &template, &config, consent)?,
+                Some(_) => None,
             };
             match obstacle {
                 Some(text) => planned.lacking.push((name.clone(), Error::Refused { text, remedy: None })),
                 None => {
-                    let donor = donated.iter().find(|donor| source.is(donor));
-                    config.template = donor.map_or(template, |donor| donor.template.clone());
-                    planned.origins.insert(name.clone(), DataOrigin::new(&home, &source, &donated));
+                    planned.origins.insert(name.clone(), DataOrigin::new(&home, data, &template));
+                    config.template = data.map_or(template, |data| data.template.clone());
                 }
             }
             planned.wanted.insert(name, config);
@@ -147,7 +144,7 @@ impl DataFrom {
         match (found.pop().transpose(), name.to_str()) {
             (Ok(Some(root)), _) => Ok(WorktreeId::read(&root)?),
             (Err(error), Some(name)) => match calve_db::find_service(&database_home(host)?, name) {
-                Ok(service) => Ok(Some(WorktreeId::named(service.worktree.entry, service.worktree.id))),
+                Ok(service) => Ok(Some(WorktreeId { entry: service.worktree.entry.into(), id: service.worktree.id })),
                 Err(damaged @ DbError::RecordDamaged(_)) => Err(damaged.into()),
                 Err(_) => Err(error.into()),
             },

@@ -20,13 +20,18 @@ pub(crate) enum DonorRule {
 }
 
 impl DonorRule {
-    /// Returns where the data of the service `name` comes from, of which that template is wanted.
-    pub(crate) fn source(self, name: &str, template: &str, donated: &[Service]) -> ServiceOrigin {
+    /// Returns the data to clone for the service `name`, of which that template is wanted. `None`: the template's.
+    pub(crate) fn donor<'d>(self, name: &str, template: &str, donated: &'d [Service]) -> Option<&'d Service> {
         let counts = |donor: &&Service| self == Self::Any || donor.template == template;
-        match donated.iter().filter(counts).find(|donor| donor.service == name) {
-            Some(donor) => ServiceOrigin::Service(donor.name.clone()),
-            None => ServiceOrigin::Template(template.to_owned()),
-        }
+        donated.iter().filter(counts).find(|donor| donor.service == name)
+    }
+}
+
+/// Returns where a service's data is cloned from: this data of a service, or else the template.
+pub(crate) fn origin_of(donor: Option<&Service>, template: &str) -> ServiceOrigin {
+    match donor {
+        Some(donor) => ServiceOrigin::Service(donor.name.clone()),
+        None => ServiceOrigin::Template(template.to_owned()),
     }
 }
 
@@ -36,15 +41,11 @@ type CloneOutcome = calve_db::Result<ServiceData>;
 pub(crate) struct EarlyClones<'h> {
     host: &'h dyn Host,
     threads: BTreeMap<String, (ServiceOrigin, JoinHandle<CloneOutcome>)>,
-    home: Option<Home>,
+    home: Home,
 }
 
 impl<'h> EarlyClones<'h> {
-    pub(crate) fn none(host: &'h dyn Host) -> Self {
-        Self { host, threads: BTreeMap::new(), home: None }
-    }
-
-    pub(crate) fn begin(host: &'h dyn Host, home: &Home, requests: Vec<DataRequest>, cancel: &CancelToken) -> Self {
+    pub(crate) fn begin(host: &'h dyn Host, home: Home, requests: Vec<DataRequest>, cancel: &CancelToken) -> Self {
         let begun = requests.into_iter().filter_map(|(name, source)| {
             let (home, service, from, cancel) = (home.clone(), name.clone(), source.clone(), cancel.clone());
             // Without a thread it is cloned later.
@@ -53,7 +54,7 @@ impl<'h> EarlyClones<'h> {
                 .ok()?;
             Some((name, (source, thread)))
         });
-        Self { host, threads: begun.collect(), home: Some(home.clone()) }
+        Self { host, threads: begun.collect(), home }
     }
 
     /// Waits for the data of a service, if that is being cloned from there.
@@ -66,11 +67,12 @@ impl<'h> EarlyClones<'h> {
 
 impl Drop for EarlyClones<'_> {
     fn drop(&mut self) {
-        let left = std::mem::take(&mut self.threads);
-        let Some(home) = self.home.as_ref().filter(|_| !left.is_empty()) else { return };
-        for (_, (_, thread)) in left {
+        if self.threads.is_empty() {
+            return;
+        }
+        for (_, (_, thread)) in std::mem::take(&mut self.threads) {
             let _ = thread.join();
         }
-        let _ = reap_trash(self.host, home);
+        let _ = reap_trash(self.host, &self.home);
     }
 }

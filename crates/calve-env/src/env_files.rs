@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use calve_git::environment::{
-    EnvFile, OtherValues, follow_env_file, is_outdated_env_file, other_values, untracked_files, write_env_file,
+    EnvFile, EnvFileOutcome, OtherValues, follow_env_file, is_outdated_env_file, other_values, untracked_files,
+    write_env_file,
 };
 
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 /// The files to which variables were written, or not, and those that have other values.
 #[derive(Debug, Default)]
 pub struct RewrittenFiles {
-    pub files: Vec<(PathBuf, EnvFile)>,
+    pub files: Vec<EnvFile>,
     pub other_values: Vec<OtherValues>,
     /// Why a file could not be written, such as on a read-only disk.
     pub failure: Option<Error>,
@@ -25,18 +26,15 @@ pub(crate) fn write(
     of_donor: &[PathBuf],
     configured: Option<PathBuf>,
     variables: &[(String, String)],
-) -> Result<Vec<(PathBuf, EnvFile)>> {
+) -> Result<Vec<EnvFile>> {
     if variables.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted_one = wanted.map(|path| Ok((path.to_path_buf(), write_env_file(root, path, variables)?)));
+    let wanted_one = wanted.map(|path| write_env_file(root, path, variables));
     let configured = configured.filter(|path| !of_donor.contains(path));
     let followed = of_donor.iter().cloned().chain(configured).filter(|path| Some(path.as_path()) != wanted);
-    let followed = followed.map(|path| {
-        let outcome = follow_env_file(root, donor, &path, variables)?;
-        Ok((path, outcome))
-    });
-    wanted_one.into_iter().chain(followed).collect()
+    let followed = followed.map(|path| follow_env_file(root, donor, &path, variables));
+    Ok(wanted_one.into_iter().chain(followed).collect::<calve_git::Result<_>>()?)
 }
 
 /// Writes the variables to the worktree's files that have former ones. Those that Calve did not make, or that were edited, are only named.
@@ -47,8 +45,7 @@ pub(crate) fn rewrite(
 ) -> Result<RewrittenFiles> {
     let untracked = untracked_files(root, configured)?;
     let outdated = untracked.iter().filter(|file| is_outdated_env_file(root, file, variables));
-    let files =
-        outdated.map(|file| Ok((file.clone(), write_env_file(root, file, variables)?))).collect::<Result<_>>()?;
+    let files = outdated.map(|file| write_env_file(root, file, variables)).collect::<calve_git::Result<_>>()?;
     Ok(RewrittenFiles { files, other_values: other_values(root, &untracked, variables), failure: None })
 }
 
@@ -74,7 +71,7 @@ pub(crate) fn refresh(
     };
     if let Some(path) = configured.filter(&lacks_it) {
         match follow_env_file(root, root, &path, variables) {
-            Ok(EnvFile::Written) => rewritten.files.push((path, EnvFile::Written)),
+            Ok(file) if file.outcome == EnvFileOutcome::Written => rewritten.files.push(file),
             Ok(_) => {}
             // Another command has just written it.
             Err(_) if !lacks_it(&path) => {}

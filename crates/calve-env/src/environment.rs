@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::LossRule;
 use calve_git::Config;
 use calve_git::environment::{LeasedPort, Leases, check_original, root_of};
 
 use crate::env_files::{self, RewrittenFiles};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{Event, Host};
 use crate::ports::ports_of;
 use crate::services::Services;
@@ -74,7 +73,8 @@ impl<'h> Environment<'h> {
         }
     }
 
-    fn chosen(&self, names: &[String]) -> Result<Services<'h>> {
+    /// Returns the services, limited to those with these names, if there are names.
+    pub fn chosen(&self, names: &[String]) -> Result<Services<'h>> {
         let mut services = self.services()?;
         services.choose(names)?;
         Ok(services)
@@ -91,32 +91,8 @@ impl<'h> Environment<'h> {
         Ok(StartedServices { ports, services, started, env_files })
     }
 
-    /// Stops the services, or those with these names. Returns those that ran.
-    pub fn down(
-        &self,
-        names: &[String],
-        unsaved: LossRule,
-        cancel: &CancelToken,
-    ) -> Result<(Services<'h>, Vec<String>)> {
-        let services = self.chosen(names)?;
-        let stopped = services.stop(unsaved, cancel)?;
-        Ok((services, stopped))
-    }
-
-    /// Puts the data of one service, or of the only one, back to its template. Asks `may_lose` about changed data. Returns the service's name.
-    pub fn reset<E: From<Error>>(
-        &self,
-        name: Option<&str>,
-        may_lose: impl FnOnce(&str) -> std::result::Result<(), E>,
-        cancel: &CancelToken,
-    ) -> std::result::Result<(Services<'h>, String), E> {
-        let mut services = self.services()?;
-        let reset = services.reset(name, may_lose, cancel)?;
-        Ok((services, reset))
-    }
-
     pub fn variables(ports: &[LeasedPort], services: &Services<'_>) -> Result<Vec<(String, String)>> {
-        let mut all: Vec<_> = ports.iter().map(|port| (port.variable(), port.number.to_string())).collect();
+        let mut all: Vec<_> = ports.iter().map(|port| (port.variable.clone(), port.number.to_string())).collect();
         all.extend(services.variables()?);
         Ok(all)
     }

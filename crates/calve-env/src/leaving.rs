@@ -20,12 +20,8 @@ pub(crate) struct LeavingServices<'h> {
     removals: Vec<PendingRemoval>,
 }
 
-pub fn unsaved_data(host: &dyn Host, worktree: &Worktree) -> Result<Vec<UnsavedItem>> {
-    unsaved_by(LossRule::Refuse, host, worktree)
-}
-
 /// Lists the data that may differ from what it was cloned from. Fails if some cannot be read, and may not be given up.
-pub(crate) fn unsaved_by(rule: LossRule, host: &dyn Host, worktree: &Worktree) -> Result<Vec<UnsavedItem>> {
+pub fn unsaved_data(host: &dyn Host, worktree: &Worktree, rule: LossRule) -> Result<Vec<UnsavedItem>> {
     let leaving = LeavingServices::find(host, WorktreeId::of_worktree(worktree)?)?;
     leaving.map_or(Ok(Vec::new()), |leaving| leaving.unsaved(rule))
 }

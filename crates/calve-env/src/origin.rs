@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_db::{Home, Service, ServiceOrigin};
+use calve_db::{Home, Service};
 use calve_git::environment::WorktreeId;
 
 #[derive(Debug)]
@@ -23,22 +23,17 @@ pub enum DataOrigin {
 }
 
 impl DataOrigin {
-    /// Describes the data of `source`, which one of `donated` has, or a template.
-    pub(crate) fn new(home: &Home, source: &ServiceOrigin, donated: &[Service]) -> Self {
-        let donor = donated.iter().find(|donor| source.is(donor));
-        match (source, donor) {
-            (ServiceOrigin::Template(name), _) => {
-                let is_there = calve_db::service_template(home, name).is_ok();
-                Self::Template { name: name.clone(), is_there }
-            }
-            (ServiceOrigin::Service(_), donor) => Self::Worktree {
-                path: donor.and_then(|donor| {
-                    WorktreeId::root(Path::new(&donor.worktree.entry), &donor.worktree.id).ok().flatten()
-                }),
-                server: donor.map(|donor| donor.name.clone()).unwrap_or_default(),
-                runs: donor.is_some_and(|donor| donor.server(home).is_ok_and(|server| server.is_some())),
-                is_older: donor.is_some_and(|donor| calve_db::has_newer_template(home, donor)),
-            },
+    /// Describes the data of `donor`, or else of a template.
+    pub(crate) fn new(home: &Home, donor: Option<&Service>, template: &str) -> Self {
+        let Some(donor) = donor else {
+            let is_there = calve_db::service_template(home, template).is_ok();
+            return Self::Template { name: template.to_owned(), is_there };
+        };
+        Self::Worktree {
+            path: WorktreeId::root(Path::new(&donor.worktree.entry), &donor.worktree.id).ok().flatten(),
+            server: donor.name.clone(),
+            runs: donor.server(home).is_ok_and(|server| server.is_some()),
+            is_older: calve_db::has_newer_template(home, donor),
         }
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn sweep(home: &Home) -> Result<()> {
 }
 
 /// Returns whether the worktree of this data is known to be gone.
-pub fn has_no_worktree(service: &Service) -> bool {
+fn has_no_worktree(service: &Service) -> bool {
     // An error does not tell that it is gone.
     matches!(WorktreeId::is_at(Path::new(&service.worktree.entry), &service.worktree.id), Ok(false))
 }

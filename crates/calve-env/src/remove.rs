@@ -14,7 +14,7 @@ use crate::consent::{self, Consent};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::host::{Event, Host};
-use crate::leaving::{LeavingServices, unsaved_by};
+use crate::leaving::{LeavingServices, unsaved_data};
 
 #[derive(Debug)]
 pub struct RemoveOptions {
@@ -71,7 +71,7 @@ impl RemovalSteps<Error> for Steps<'_> {
         // Once the servers have ended, no client writes any more.
         match &self.leaving {
             Some(_) => Ok(Vec::new()),
-            None => unsaved_by(self.written(), self.host, worktree),
+            None => unsaved_data(self.host, worktree, self.written()),
         }
     }
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::{Address, Error as DbError, Home, LossRule, Service, ServiceData, ServiceOrigin, ServiceWorktree};
+use calve_db::{Address, Error as DbError, Home, LossRule, Service, ServiceData, ServiceWorktree};
 use calve_git::ServiceConfig;
 use calve_git::environment::{WorktreeId, data_source, forget_data_source};
 
 use crate::consent::Consent;
-use crate::early_clones::{DonorRule, EarlyClones};
+use crate::early_clones::{DonorRule, EarlyClones, origin_of};
 use crate::error::{Error, Result};
 use crate::host::{Host, database_home, reap_trash, swept_home};
 use crate::origin::DataOrigin;
@@ -83,7 +83,7 @@ impl<'h> Services<'h> {
         &mut self,
         donor: Option<&WorktreeId>,
         rule: DonorRule,
-        mut early: EarlyClones<'_>,
+        mut early: Option<EarlyClones<'_>>,
         consent: Consent,
         cancel: &CancelToken,
     ) -> Result<()> {
@@ -106,26 +106,26 @@ impl<'h> Services<'h> {
         };
         let donated = donor.as_ref().map_or(Ok(Vec::new()), |donor| kept(home, donor))?;
         for (name, config) in missing {
-            let source =
-                template::name(root, name, config).and_then(|template| match rule.source(name, &template, &donated) {
-                    ServiceOrigin::Template(template) => {
+            let found = template::name(root, name, config).and_then(|template| {
+                Ok(match rule.donor(name, &template, &donated) {
+                    None => {
                         let wanted = (name.as_str(), config);
-                        let ready = template::ready(host, home, root, template, wanted, consent, cancel);
-                        ready.map(ServiceOrigin::Template)
+                        (None, template::ready(host, home, root, template, wanted, consent, cancel)?)
                     }
-                    data => Ok(data),
-                });
-            let source = match source {
-                Ok(source) => source,
+                    donor => (donor, template),
+                })
+            });
+            let (donor, template) = match found {
+                Ok(found) => found,
                 Err(error) if cancel.is_cancelled() => return Err(error),
                 Err(error) => {
                     self.lacking.push((name.clone(), error));
                     continue;
                 }
             };
-            let origin = DataOrigin::new(home, &source, &donated);
-            let data =
-                early.take(name, &source).unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
+            let (origin, source) = (DataOrigin::new(home, donor, &template), origin_of(donor, &template));
+            let cloned = early.as_mut().and_then(|early| early.take(name, &source));
+            let data = cloned.unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
             let last_root = WorktreeId::last_root(&owner.entry).into();
             let worktree = ServiceWorktree { id: owner.id.clone(), entry: owner.entry.clone().into(), root: last_root };
             self.made.insert(name.clone(), calve_db::create_service(home, worktree, data)?);
@@ -136,7 +136,7 @@ impl<'h> Services<'h> {
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, cancel: &CancelToken) -> Result<Vec<String>> {
-        self.make(None, DonorRule::SameTemplate, EarlyClones::none(self.host), Consent::Approved, cancel)?;
+        self.make(None, DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
         // The user hears which of them lack data, as when the worktree was made.
         if self.wanted.keys().all(|name| self.made.contains_key(name) || self.is_chosen(name)) {
             forget_data_source(&self.root)?;
@@ -158,7 +158,7 @@ impl<'h> Services<'h> {
     }
 
     /// Ends the servers of all. Returns the names of those that ran.
-    pub(crate) fn stop(&self, unsaved: LossRule, cancel: &CancelToken) -> Result<Vec<String>> {
+    pub fn stop(&self, unsaved: LossRule, cancel: &CancelToken) -> Result<Vec<String>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
         for (name, service) in self.made.iter().filter(|(name, _)| self.is_chosen(name)) {
@@ -181,10 +181,6 @@ impl<'h> Services<'h> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let made = self.wanted.keys().filter_map(|name| self.made.get(name));
         made.map(|service| Ok(service.address(home)?)).collect()
-    }
-
-    pub fn take_lacking(&mut self) -> Vec<Error> {
-        self.lacking.drain(..).map(|(_, error)| error).collect()
     }
 
     /// Takes out the failures of commands that were to make templates, which are like those of a hook.
@@ -217,7 +213,7 @@ impl<'h> Services<'h> {
 
     /// Puts the data of one, or of the only one, back to its template, or to that of its present inputs. A server that ran is started again.
     /// Returns its name. `may_lose` is asked about data that was written to.
-    pub(crate) fn reset<E: From<Error>>(
+    pub fn reset<E: From<Error>>(
         &mut self,
         name: Option<&str>,
         may_lose: impl FnOnce(&str) -> std::result::Result<(), E>,

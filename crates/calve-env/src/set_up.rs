@@ -12,7 +12,6 @@ use calve_git::worktree::{self, FillReport};
 use crate::complete::{Incomplete, Maker, OwnParts};
 use crate::consent::{self, Consent, is_approved};
 use crate::data_from::DataFrom;
-use crate::early_clones::EarlyClones;
 use crate::error::Result;
 use crate::host::{Event, Host};
 
@@ -49,7 +48,7 @@ fn own_parts<'h>(host: &'h dyn Host, filled: &FillReport, cancel: &CancelToken) 
         data_source: donor.as_ref(),
         consent: Consent::Approved,
     };
-    Ok(OwnParts::make(host, &incomplete, EarlyClones::none(host), cancel))
+    Ok(OwnParts::make(host, &incomplete, None, cancel))
 }
 
 fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, cancel: &CancelToken) -> Result<()> {

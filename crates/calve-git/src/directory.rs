@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, openat, statat};
+use rustix::io::Errno;
 use rustix::path::Arg;
 
 /// A lockfile of 20,000 packages has fewer.
@@ -28,10 +29,7 @@ impl Directory {
     }
 
     pub(crate) fn below(self, path: impl AsRef<Path>) -> Option<Directory> {
-        path.as_ref().components().try_fold(self, |at, component| {
-            let Component::Normal(name) = component else { return None };
-            Some(Directory { directory: open_directory(&at.directory, name).ok()? })
-        })
+        Some(Directory { directory: open_below(self.directory, path.as_ref()).ok()? })
     }
 
     pub(crate) fn directory(&self, path: impl AsRef<Path>) -> Option<Directory> {
@@ -93,6 +91,14 @@ impl Directory {
 pub(crate) fn open_directory(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty()).map(File::from)
+}
+
+/// Opens the directory to which a path without `..` leads, not following a link on the way.
+pub(crate) fn open_below(directory: File, path: &Path) -> rustix::io::Result<File> {
+    path.components().try_fold(directory, |at, component| match component {
+        Component::Normal(name) => open_directory(at, name),
+        _ => Err(Errno::INVAL),
+    })
 }
 
 /// Returns a regular file's contents, if it has at most that many bytes. Waits for no FIFO.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::{ShownPath, word};
 use strum::{Display, IntoStaticStr};
 
 use crate::transfer_failure::TransferFailure;
@@ -152,7 +152,7 @@ pub enum Remedy {
     StopWriters,
     #[error("end it, or change its directory: it would keep working in the old one")]
     LeaveDirectory,
-    #[error("another user owns it; root may remove it: sudo calve worktree remove {}", ShownPath(.0))]
+    #[error("another user owns it; root may remove it: sudo calve worktree remove {}", word(.0))]
     RemoveAsRoot(PathBuf),
 
     #[error("`git worktree unlock` it first, or pass `-f`")]
@@ -231,7 +231,7 @@ pub enum Remedy {
         "remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"
     )]
     FreePorts,
-    #[error("remove it (`rm {}`): worktrees then get ports anew", ShownPath(.0))]
+    #[error("remove it (`rm {}`): worktrees then get ports anew", word(.0))]
     RemoveLeases(PathBuf),
     #[error("restore that file, or go on without the data or the approvals that belong to it: rm {}", ShownPath(.0))]
     RestoreWord(PathBuf),

@@ -1,6 +1,7 @@
 //! `calve worktree`.
 
-use calve_git::environment::OtherValues;
+use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
+use calve_git::escape::{AuditReport, Finding};
 use calve_git::worktree::KeptFiles;
 use serde::Serialize;
 
@@ -45,20 +46,20 @@ pub struct WorktreeAddReceipt {
     pub spares: Vec<CloneReceipt>,
     /// The worktree's ports. Absent if its .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<PortReceipt>,
+    pub ports: Vec<LeasedPort>,
     /// The worktree's services. Absent if its .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
     /// The files that the ports were to be written to. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub env_files: Vec<EnvFileReceipt>,
+    pub env_files: Vec<EnvFile>,
     /// Carried `.env` and `.env.*` files that give variables of this worktree other values. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_values: Vec<OtherValues>,
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
-    pub escapes: Vec<EscapeFinding>,
+    pub escapes: Vec<Finding>,
     /// git's hook `post-checkout`. Null if there is none.
     pub post_checkout: Option<HookResult>,
     /// Other facts that the user should know.
@@ -164,23 +165,6 @@ pub struct WorktreeDependency {
     pub command: Option<String>,
 }
 
-/// A reference from a worktree into another tree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EscapeFinding {
-    /// The kind of reference.
-    pub kind: &'static str,
-    /// The file that has the reference, relative to the worktree.
-    pub path: ReceiptPath,
-    /// The path that it names.
-    pub names: ReceiptPath,
-    /// The action that was taken, or would be taken.
-    #[cfg_attr(test, schemars(extend("enum" = calve_git::escape::Action::NAMES)))]
-    pub action: &'static str,
-    /// The meaning of it, or the next step.
-    pub hint: String,
-}
-
 /// The dry run of `calve worktree add`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -230,19 +214,11 @@ pub struct TrackedPlan {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.worktree-check/1")]
-pub struct WorktreeCheckReceipt {
+pub struct WorktreeCheckReceipt<'a> {
     /// The worktree.
     pub path: ReceiptPath,
-    /// True if the actions of the findings were carried out.
-    pub fixed: bool,
-    /// References into other trees.
-    pub findings: Vec<EscapeFinding>,
-    /// The number of entries of the worktree.
-    pub entries: u64,
-    /// Entries that could not be read.
-    pub skipped: Vec<SkippedEntry>,
-    /// The time that it took in milliseconds.
-    pub elapsed_ms: Milliseconds,
+    #[serde(flatten)]
+    pub report: &'a AuditReport,
 }
 
 /// The report of `calve worktree convert`.
@@ -260,32 +236,6 @@ pub struct WorktreeConvertReceipt {
     pub elapsed_ms: Milliseconds,
 }
 
-/// A port of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PortReceipt {
-    /// The name in .calve.toml.
-    pub name: String,
-    /// The variable: `WEB_PORT` for the name `web`.
-    pub variable: String,
-    /// The number.
-    pub port: u16,
-}
-
-/// A file for the ports of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EnvFileReceipt {
-    /// The path in the worktree.
-    pub path: ReceiptPath,
-    /// `written`. Left alone: `tracked` by git, or `foreign`, which somebody else made or edited. Not written although the source worktree has
-    /// one: `not_ignored` by git here, or `no_directory` for it.
-    #[cfg_attr(test, schemars(extend("enum" = ["written", "tracked", "foreign", "not_ignored", "no_directory"])))]
-    pub outcome: &'static str,
-    /// True if git ignores the file; null if it was not written.
-    pub ignored: Option<bool>,
-}
-
 /// The report of `calve env`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -294,7 +244,7 @@ pub struct EnvironmentReceipt {
     /// The root of the worktree.
     pub path: ReceiptPath,
     /// The ports, in the order of their names.
-    pub ports: Vec<PortReceipt>,
+    pub ports: Vec<LeasedPort>,
     /// The services, in the order of their names. Absent if .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
@@ -406,7 +356,7 @@ pub struct ListedWorktree {
     pub age_s: Option<u64>,
     /// The ports that it has leased. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<PortReceipt>,
+    pub ports: Vec<LeasedPort>,
     /// The services of which it has data. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,

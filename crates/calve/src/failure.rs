@@ -130,7 +130,7 @@ impl ToFailure for calve_git::Error {
             _ => FAILED,
         };
         let remedy = self.remedy();
-        let hint = remedy.as_ref().map(wording::git::hint);
+        let hint = remedy.as_ref().map(ToString::to_string);
         let (place, unsaved) = match self {
             Self::Unsaved { path: place, items, .. } => (Some(path(place)), Some(wording::unsaved::receipts(items))),
             _ => (None, None),
@@ -159,7 +159,7 @@ impl ToFailure for RemoteError {
             _ => ErrorReceipt::new(kind(code, ErrorCode::Git), String::new(), None),
         };
         let (message, remedy) = (self.to_string(), self.remedy());
-        let hint = Some(wording::git::hint(&remedy));
+        let hint = Some(remedy.to_string());
         Failure::new(code, ErrorReceipt { message, hint, remedy: Some(remedy.name()), ..receipt })
     }
 }

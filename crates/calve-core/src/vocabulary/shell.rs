@@ -1,5 +1,18 @@
 //! Words of a shell's command line.
 
+use std::path::Path;
+
+/// Returns a path as a word that can be copied into a command line as it stands.
+pub fn word(path: &Path) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
+    let start = if path.as_os_str().as_encoded_bytes().starts_with(b"-") { "./" } else { "" };
+    match path.to_str().filter(|text| !text.contains(char::is_control)) {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => format!("{start}{text}"),
+        Some(text) => format!("'{start}{}'", text.replace('\'', r"'\''")),
+        None => ansi_c(&[start.as_bytes(), path.as_os_str().as_encoded_bytes()].concat()),
+    }
+}
+
 /// Quotes bytes as `$'…'`, for characters that no terminal shows and bytes that are no text.
 pub fn ansi_c(bytes: &[u8]) -> String {
     let escaped = |c: char| match c {

@@ -30,12 +30,6 @@ pub enum ServiceOrigin {
     Service(String),
 }
 
-impl ServiceOrigin {
-    pub fn is(&self, service: &Service) -> bool {
-        matches!(self, Self::Service(name) if *name == service.name)
-    }
-}
-
 /// Data of a service that is not there yet. Removed when it is dropped.
 #[derive(Debug)]
 pub struct ServiceData {

@@ -12,7 +12,8 @@ pub const LOCAL: &str = ".calve.local.toml";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// Anyone who can push to the repository: the file comes with a clone.
+    /// Anyone who can push to the repository: the file comes with a clone. Its `path` holds in and beside the repository alone, and `spares`, hooks
+    /// and `create` are proposals, about which the user decides.
     Repository,
     User,
 }
@@ -40,27 +41,8 @@ pub(crate) const KEYS: [(&str, &[&str]); 5] = [
     (SERVICE, &["template", "env", "engine", "create", "inputs"]),
 ];
 
-/// The keys that hold as they are in a file of the repository. Of the others a path holds in and beside the repository, and the rest are
-/// proposals, about which the user decides.
-const HOLDING: [(&str, &str); 9] = [
-    ("worktree", "include"),
-    ("worktree", "exclude"),
-    ("worktree", "secrets"),
-    ("worktree", "env-file"),
-    (DATABASE, "standby"),
-    (SERVICE, "template"),
-    (SERVICE, "env"),
-    (SERVICE, "engine"),
-    (SERVICE, "inputs"),
-];
-
 pub(crate) const SERVICE: &str = "services.NAME";
 pub(crate) const DATABASE: &str = "db.NAME";
-
-/// Returns whether a key holds as it is written, because the user wrote it, or because anybody may write it.
-pub(crate) fn holds(author: Author, table: &str, key: &str) -> bool {
-    author == Author::User || HOLDING.contains(&(table, key))
-}
 
 #[cfg(test)]
 mod tests {
@@ -76,20 +58,5 @@ mod tests {
                 assert!(text.lines().any(|line| line.starts_with(&row)), "the threat model has no row {row}");
             }
         }
-    }
-
-    #[test]
-    fn a_repository_decides_nothing_that_leads_out_of_it_or_runs() {
-        for (table, key) in [
-            ("worktree", "path"),
-            ("worktree", "spares"),
-            ("hooks", "post-add"),
-            ("hooks", "pre-remove"),
-            (SERVICE, "create"),
-        ] {
-            assert!(!holds(Author::Repository, table, key), "[{table}] {key}");
-            assert!(holds(Author::User, table, key), "[{table}] {key}");
-        }
-        assert!(holds(Author::Repository, "worktree", "exclude"));
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::keys::{DATABASE, SERVICE, holds};
+use crate::config::keys::{DATABASE, SERVICE};
 use crate::config::text::{ConfigText, read};
 use crate::environment::env_file_inside;
 use crate::error::Result;
@@ -24,7 +24,6 @@ use crate::trust;
 pub(crate) use keys::Author;
 pub use keys::{LOCAL, SHARED};
 use path::PathTemplate;
-use recipe::RecipeParts;
 pub use recipe::{ENGINES, TemplateRecipe};
 pub(crate) use text::read_bytes;
 
@@ -171,7 +170,7 @@ impl Config {
                 "path" => {
                     let text = at.checked(value, "path", path::check_template)?;
                     let position = || at.position(value.span());
-                    let said_by_repository = (!holds(at.author, "worktree", "path")).then(position);
+                    let said_by_repository = (at.author == Author::Repository).then(position);
                     self.path = Some(PathTemplate { text, said_by_repository });
                 }
                 "include" => self.include = at.patterns(value, "include", check_pattern)?,
@@ -188,7 +187,7 @@ impl Config {
                 }
                 "spares" => {
                     let count = at.number(value, "spares")?;
-                    self.spares = Some(SparesRequest { count, is_own: holds(at.author, "worktree", "spares") });
+                    self.spares = Some(SparesRequest { count, is_own: at.author == Author::User });
                 }
                 "env-file" => {
                     let inside = |text: &str| env_file_inside(text).map_err(|reason| format!("`env-file`: {reason}"));
@@ -259,25 +258,27 @@ impl Config {
             let known = self.services.remove(name.as_ref());
             let mut service =
                 known.unwrap_or_else(|| ServiceConfig { template: name.to_string(), variable: default, recipe: None });
-            let mut parts = RecipeParts::default();
-            let mut is_named = false;
+            let former = service.recipe.take().map(|former| (Some(former.engine), former.command, former.inputs));
+            let (mut engine, mut command, mut inputs) = former.unwrap_or_default();
+            let (mut is_named, mut is_described) = (false, false);
             for (key, value) in at.table(value, SERVICE)? {
                 match key.get_ref().as_ref() {
                     "template" => {
                         (service.template, is_named) = (at.checked(value, "template", recipe::check_template)?, true);
                     }
-                    "engine" => parts.engine = Some(at.checked(value, "engine", recipe::check_engine)?),
-                    "create" => parts.command = Some(at.string(value, "create")?),
-                    "inputs" => parts.inputs = Some(at.patterns(value, "inputs", recipe::check_input)?),
+                    "engine" => engine = Some(at.checked(value, "engine", recipe::check_engine)?),
+                    "create" => command = Some(at.string(value, "create")?),
+                    "inputs" => inputs = at.patterns(value, "inputs", recipe::check_input)?,
                     "env" => service.variable = at.checked(value, "env", check_url_variable)?,
                     other => return Err(at.unknown_key(key.span(), SERVICE, other)),
                 }
+                is_described |= matches!(key.get_ref().as_ref(), "engine" | "create" | "inputs");
             }
             // A template that is named exists, or is made by hand.
-            service.recipe = match (is_named, parts == RecipeParts::default()) {
-                (true, true) => None,
-                (true, false) => return Err(wrong("`template` is a template that is there; `engine` makes one")),
-                (false, _) => parts.after(service.recipe).map_err(wrong)?,
+            service.recipe = match (is_named, is_described) {
+                (true, true) => return Err(wrong("`template` is a template that is there; `engine` makes one")),
+                (true, false) => None,
+                (false, _) => TemplateRecipe::new(engine, command, inputs).map_err(wrong)?,
             };
             if let Some((other, _)) = self.services.iter().find(|(_, other)| other.variable == service.variable) {
                 return Err(wrong(&format!("`{name}` has the same variable as `{other}`: {}", service.variable)));

@@ -13,21 +13,14 @@ pub struct TemplateRecipe {
     pub inputs: Vec<String>,
 }
 
-/// A recipe while it is read, maybe from two files.
-#[derive(Default, PartialEq)]
-pub(super) struct RecipeParts {
-    pub(super) engine: Option<String>,
-    pub(super) command: Option<String>,
-    pub(super) inputs: Option<Vec<String>>,
-}
-
-impl RecipeParts {
-    /// Returns what one file says, and for the rest what the file before it said.
-    pub(super) fn after(self, former: Option<TemplateRecipe>) -> Result<Option<TemplateRecipe>, &'static str> {
-        let former = former.map(|former| (Some(former.engine), former.command, former.inputs));
-        let (engine, command, inputs) = former.unwrap_or_default();
-        let (command, inputs) = (self.command.or(command), self.inputs.unwrap_or(inputs));
-        match self.engine.or(engine) {
+impl TemplateRecipe {
+    /// Returns the recipe of these parts, or none without any.
+    pub(super) fn new(
+        engine: Option<String>,
+        command: Option<String>,
+        inputs: Vec<String>,
+    ) -> Result<Option<TemplateRecipe>, &'static str> {
+        match engine {
             Some(_) if command.is_none() && !inputs.is_empty() => Err("`inputs` are files that `create` reads"),
             Some(engine) => Ok(Some(TemplateRecipe { engine, command, inputs })),
             None if command.is_some() || !inputs.is_empty() => Err("`create` and `inputs` need an `engine`"),

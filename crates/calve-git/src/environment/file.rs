@@ -7,11 +7,15 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use calve_core::internal::ReplacedFile;
+use calve_core::internal::json::{As, ReceiptPath, Text};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
+use serde::Serialize;
+use strum::{Display, VariantNames};
 #[cfg(target_os = "linux")]
 use {rustix::fs::linkat, std::os::fd::AsRawFd as _};
 
+use crate::directory::open_below;
 use crate::error::{Result, failed};
 use crate::git::Git;
 use crate::paths::path_of;
@@ -21,19 +25,37 @@ const HEADING: &str = "# Made by Calve for one worktree. Once edited, it is left
 /// No file of Calve's own is larger.
 const LARGEST_BYTES: u64 = 64 * 1024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EnvFile {
+/// A file for the ports of a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "EnvFileReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EnvFile {
+    /// The path in the worktree.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub path: PathBuf,
+    /// `written`. Left alone: `tracked` by git, or `foreign`, which somebody else made or edited. Not written although the source worktree has
+    /// one: `not_ignored` by git here, or `no_directory` for it.
+    #[serde(with = "As::<Text>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = EnvFileOutcome::VARIANTS)))]
+    pub outcome: EnvFileOutcome,
+    /// True if git ignores the file; null if it was not written.
+    pub ignored: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum EnvFileOutcome {
     Written,
-    /// It was written, and git does not ignore it.
-    WrittenUnignored,
-    /// Git tracks it, so it was left alone.
     Tracked,
-    /// Calve did not make it, or it was edited, so it was left alone.
     Foreign,
-    /// It was not followed, because git does not ignore it in this worktree.
     NotIgnored,
-    /// It was not followed, because this worktree has no such directory.
     NoDirectory,
+}
+
+impl EnvFile {
+    fn new(path: &Path, outcome: EnvFileOutcome, ignored: Option<bool>) -> EnvFile {
+        EnvFile { path: path.to_path_buf(), outcome, ignored }
+    }
 }
 
 /// Accepts a path that can lead to nothing but a file of the worktree's own.
@@ -119,11 +141,11 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
 fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
     if is_tracked(&git, path)? {
-        return Ok(EnvFile::Tracked);
+        return Ok(EnvFile::new(path, EnvFileOutcome::Tracked, None));
     }
     let place = EnvFilePlace::open(root, path)?;
     let replaced = match place.find()? {
-        PresentFile::Foreign => return Ok(EnvFile::Foreign),
+        PresentFile::Foreign => return Ok(EnvFile::new(path, EnvFileOutcome::Foreign, None)),
         PresentFile::Own(_) => {
             let replaced = place.replaced()?;
             unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(|errno| place.error("remove", errno))?;
@@ -136,7 +158,8 @@ fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, S
         },
     };
     place.fill(replaced.as_ref(), &env_file_text(&place.name, variables))?;
-    Ok(if is_ignored(&git, path)? { EnvFile::Written } else { EnvFile::WrittenUnignored })
+    let ignored = Some(is_ignored(&git, path)?);
+    Ok(EnvFile::new(path, EnvFileOutcome::Written, ignored))
 }
 
 /// Writes the env file that the donor has too, if git ignores or tracks it here.
@@ -144,8 +167,10 @@ pub fn follow_env_file(root: &Path, donor: &Path, path: &Path, variables: &[(Str
     let git = Git::at(root);
     match EnvFilePlace::open(root, path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error.into()),
-        Err(_) => Ok(EnvFile::NoDirectory),
-        Ok(_) if !is_ignored(&git, path)? && !is_tracked(&git, path)? => Ok(EnvFile::NotIgnored),
+        Err(_) => Ok(EnvFile::new(path, EnvFileOutcome::NoDirectory, None)),
+        Ok(_) if !is_ignored(&git, path)? && !is_tracked(&git, path)? => {
+            Ok(EnvFile::new(path, EnvFileOutcome::NotIgnored, None))
+        }
         Ok(_) => write(root, path, Some(donor), variables),
     }
 }
@@ -166,7 +191,7 @@ enum PresentFile {
 }
 
 struct EnvFilePlace {
-    directory: OwnedFd,
+    directory: File,
     name: PathBuf,
     path: PathBuf,
 }
@@ -174,15 +199,11 @@ struct EnvFilePlace {
 impl EnvFilePlace {
     fn open(root: &Path, path: &Path) -> io::Result<EnvFilePlace> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let whole = root.join(path);
-        let mut place =
-            EnvFilePlace { directory: openat(CWD, root, flags, Mode::empty())?, name: PathBuf::new(), path: whole };
-        for directory in path.parent().into_iter().flatten() {
-            let opened = openat(&place.directory, directory, flags | OFlags::NOFOLLOW, Mode::empty());
-            place.directory = opened.map_err(|errno| place.error("open the directory of", errno))?;
-        }
-        place.name = path.file_name().unwrap_or_default().into();
-        Ok(place)
+        let opened = openat(CWD, root, flags, Mode::empty())?;
+        let directory = open_below(opened.into(), path.parent().unwrap_or(Path::new("")));
+        let path = root.join(path);
+        let directory = directory.map_err(|errno| failed("failed to open the directory of", &path, errno))?;
+        Ok(EnvFilePlace { directory, name: path.file_name().unwrap_or_default().into(), path })
     }
 
     fn find(&self) -> io::Result<PresentFile> {

@@ -130,8 +130,7 @@ impl Leases {
             };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
             let own = own.filter(|lease| !lease.identity.is_replaced_at(&lease.entry));
-            let mut own: Vec<_> =
-                own.map(|lease| LeasedPort { name: lease.name.clone(), number: lease.number }).collect();
+            let mut own: Vec<_> = own.map(|lease| LeasedPort::new(&lease.name, lease.number)).collect();
             own.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             own
         };
@@ -191,9 +190,7 @@ fn has(all: &[Lease], worktree: &LeasingWorktree, name: &str, first: u16) -> Opt
 }
 
 fn held(all: &[Lease], worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Vec<LeasedPort> {
-    let port = |(name, &first): (&String, &u16)| {
-        Some(LeasedPort { name: name.clone(), number: has(all, worktree, name, first)? })
-    };
+    let port = |(name, &first): (&String, &u16)| Some(LeasedPort::new(name, has(all, worktree, name, first)?));
     wanted.iter().filter_map(port).collect()
 }
 

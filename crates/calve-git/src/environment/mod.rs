@@ -8,9 +8,11 @@ mod worktree_id;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 pub use carried::{OtherValues, other_values};
 pub use file::{
-    EnvFile, env_file_inside, env_file_text, follow_env_file, is_outdated_env_file, is_own_env_file,
+    EnvFile, EnvFileOutcome, env_file_inside, env_file_text, follow_env_file, is_outdated_env_file, is_own_env_file,
     may_have_directory, remove_own_env_files, untracked_files, write_env_file,
 };
 pub use leases::Leases;
@@ -19,18 +21,26 @@ pub use worktree_id::{WorktreeId, data_source, forget_data_source};
 
 use crate::error::Result;
 use crate::paths::{is_missing, path_of, real};
+use crate::repository::entries;
 use crate::{repository, trust};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A port of a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "PortReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeasedPort {
+    /// The name in .calve.toml.
     pub name: String,
+    /// The variable: `WEB_PORT` for the name `web`.
+    pub variable: String,
+    /// The number.
+    #[serde(rename = "port")]
     pub number: u16,
 }
 
 impl LeasedPort {
-    /// Returns its variable: `web` is `WEB_PORT`.
-    pub fn variable(&self) -> String {
-        port_variable(&self.name)
+    fn new(name: &str, number: u16) -> LeasedPort {
+        LeasedPort { name: name.to_owned(), variable: port_variable(name), number }
     }
 }
 
@@ -96,8 +106,9 @@ pub fn root_of(path: &Path) -> Result<PathBuf> {
 pub fn check_original(root: &Path) -> Result<()> {
     let Some(entry) = trust::entry_of(root)? else { return Ok(()) };
     let is_known = repository::state::check_original(&entry, root)?;
-    if !is_known && repository::entries::worktree_of(&entry).is_some() {
-        repository::entries::note_moved(&entry, root);
+    if !is_known && entries::worktree_of(&entry).is_some() {
+        // A repository that may not be written to goes without.
+        let _ = entries::note(&entry, entries::MOVED, root);
     }
     Ok(())
 }

@@ -41,11 +41,6 @@ impl WorktreeId {
         Ok(id.map(|id| WorktreeId { entry, id }))
     }
 
-    /// Returns the worktree that once had this id, and was here.
-    pub fn named(entry: impl Into<PathBuf>, id: String) -> WorktreeId {
-        WorktreeId { entry: entry.into(), id }
-    }
-
     /// Gives the worktree with this root the id, unless it has one. Returns what it has.
     pub fn make(root: &Path, id: &str) -> Result<WorktreeId> {
         let entry = entry_of(root)?;

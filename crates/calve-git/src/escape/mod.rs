@@ -19,7 +19,7 @@ use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::internal::{Descent, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree};
+use calve_core::internal::{Descent, EntryKind, Folder, ScanReport, Visitor, scan_tree};
 use rustix::io::Errno;
 
 use crate::error::Result;
@@ -66,14 +66,9 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
 }
 
 fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<ScanReport<Auditor<'t>>> {
-    let mut scan = ScanOptions::default();
-    scan.below.clone_from(&options.below);
-    scan.names.clone_from(&options.names);
-    scan.threads = options.threads;
-    scan.cancel = options.cancel.clone();
     let moved = options.moved;
     let auditor = || Auditor { trees, moved, found: Vec::new(), records: Vec::new(), former: Vec::new() };
-    Ok(scan_tree(new, &scan, auditor)?)
+    Ok(scan_tree(new, &options.scan, auditor)?)
 }
 
 /// One worker's part of the walk.

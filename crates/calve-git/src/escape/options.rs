@@ -1,18 +1,13 @@
 use std::collections::HashSet;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use calve_core::CancelToken;
-use calve_core::internal::SpareNames;
+use calve_core::internal::ScanOptions;
 
 #[derive(Debug, Clone, Default)]
 pub struct AuditOptions {
     pub fix: Fix,
-    /// Only these entries, by their paths below the new tree. Empty: everything.
-    pub below: Vec<PathBuf>,
-    /// The entries that are known to be there, because the new tree was a spare. Only with `below`, and not with [`FormerPathRule::Sought`].
-    pub names: Option<Arc<SpareNames>>,
+    /// How the new tree is gone through. The names of entries only with `below`, and not with [`FormerPathRule::Sought`].
+    pub scan: ScanOptions,
     /// More trees that must not be named: the repository's other worktrees.
     pub others: Vec<PathBuf>,
     /// Whether to look for the path that the tree had before it was moved.
@@ -21,9 +16,6 @@ pub struct AuditOptions {
     pub will_be: Option<PathBuf>,
     /// The entries that git tracks in the new tree, by paths below it. `None`: git is asked, if anything is found.
     pub tracked: Option<HashSet<PathBuf>>,
-    /// How many threads; by default as many as there are processors, at most 8.
-    pub threads: Option<NonZeroUsize>,
-    pub cancel: CancelToken,
 }
 
 /// Whether an audit repairs.

@@ -3,18 +3,28 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use calve_core::internal::ShownPath;
+use calve_core::internal::json::{As, Milliseconds, ReceiptPath, Text};
 use calve_core::report::SkippedEntry;
-use strum::{Display, IntoStaticStr, VariantNames};
+use serde::Serialize;
+use strum::{Display, VariantNames};
 
 use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditReport {
-    pub findings: Vec<Finding>,
+    /// True if the actions of the findings were carried out.
     pub fixed: bool,
+    /// References into other trees.
+    pub findings: Vec<Finding>,
+    /// The number of entries of the worktree.
     pub entries: u64,
+    /// Entries that could not be read.
     pub skipped: Vec<SkippedEntry>,
+    /// The time that it took in milliseconds.
+    #[serde(rename = "elapsed_ms", with = "As::<Milliseconds>")]
     pub elapsed: Duration,
 }
 
@@ -25,54 +35,83 @@ impl AuditReport {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A reference from a worktree into another tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "EscapeFinding")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
+    /// The kind of reference.
+    #[serde(with = "As::<Text>")]
     pub kind: ReferenceKind,
-    /// Where it is, below the new tree.
+    /// The file that has the reference, relative to the worktree.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
+    /// The path that it names.
+    #[serde(with = "As::<ReceiptPath>")]
     pub names: PathBuf,
     /// The action that was taken, or would be taken.
+    #[serde(with = "As::<Text>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = Action::VARIANTS)))]
     pub action: Action,
+    /// The meaning of it, or the next step.
+    #[serde(rename = "hint", with = "As::<Text>")]
     pub explanation: Explanation,
     /// The changes that are left to make for that.
+    #[serde(skip)]
     pub(super) steps: Vec<Step>,
 }
 
 /// The meaning of an action, or the step that is left.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Explanation {
-    /// It names this tree now; the kind says what follows from that.
-    NamesThisTree,
+    #[error("{}", .0.effect())]
+    NamesThisTree(ReferenceKind),
+    #[error("the hashes of the files that were repaired are left out")]
     HashesRemoved,
-    /// The link still leads to what it led to before.
-    SameTarget,
+    #[error("it leads to what it led to before: `{}`", ShownPath(.0))]
+    SameTarget(PathBuf),
+    #[error("only this link has that name here; remove it, then clone its target with `calve cp`")]
+    NoOtherTarget,
+    #[error("there is no `{}` in this worktree; clone it here with `calve cp`, or remove the link", ShownPath(.0))]
     TargetMissing(PathBuf),
+    #[error("the new path has characters that are special in this file; recreate it with the tool that wrote it")]
     Unwritable,
+    #[error(
+        "its first line would be longer than the 127 bytes that every kernel reads; make it anew with the tool that wrote it"
+    )]
     LineTooLong,
-    /// git tracks the file, so that a repair would be a change to commit.
+    #[error("git tracks it, so a repair would be a change to commit; change it in the project")]
     Tracked,
+    #[error(
+        "`{}` could not be changed: {reason}; free what holds it, then run `calve worktree check --fix`",
+        ShownPath(path)
+    )]
     Unchangeable {
         /// Below the new tree.
         path: PathBuf,
         reason: String,
     },
-    /// Generated files are dropped; CMake has to run in this directory.
+    #[error("its options are kept, what was generated is dropped: run `cmake {}`", ShownPath(.0))]
     RunCMake(PathBuf),
+    #[error("the next build makes it again")]
     MadeAgain,
-    /// Cargo compiles the unit again, because the path is compiled in.
+    #[error("the path is compiled in: cargo compiles this unit again, and what depends on it")]
     CompiledAgain,
-    /// Cargo runs the build script again, because its output names the other tree.
+    #[error("the build script's output names the other tree: cargo runs the script again")]
     ScriptRunsAgain,
-    /// git works on another worktree's index here.
+    #[error(
+        "git works on another worktree's index here; if that one was moved here, run `git worktree repair`, else make this worktree with `calve worktree add`"
+    )]
     IndexOfAnother,
-    /// The submodule has to be made again.
+    #[error("`git submodule update --init` makes the submodule anew, when its directory is empty")]
     InitSubmodule,
-    /// A worktree inside is plain files now.
+    #[error("its files are plain files here; git in it no longer works on the other worktree")]
     PlainFiles,
+    #[error("the repository borrows objects; run `git repack -a -d` in it, then remove the file")]
     BorrowsObjects,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Action {
     /// It names the new tree's own file now.
@@ -82,11 +121,7 @@ pub enum Action {
     Reported,
 }
 
-impl Action {
-    pub const NAMES: &[&str] = Self::VARIANTS;
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ReferenceKind {
     AbsoluteLink,
@@ -108,6 +143,23 @@ pub enum ReferenceKind {
     /// A `.git` file, or a repository that borrows objects.
     GitPointer,
     Cargo,
+}
+
+impl ReferenceKind {
+    /// Says what follows if it names this tree.
+    fn effect(self) -> &'static str {
+        match self {
+            Self::Activate => "it switches this worktree's environment on",
+            Self::Shebang => "it runs with what is in this worktree",
+            Self::PyvenvCfg => "it is this worktree's environment",
+            Self::Editable => "Python imports this worktree's package",
+            Self::DistInfo => "pip and uv see this worktree's package",
+            Self::Pnpm => "pnpm takes what is installed here for its own",
+            Self::WebCache => "it serves this worktree",
+            Self::Cargo => "it lists this worktree's files",
+            _ => "it leads to the same place in this worktree",
+        }
+    }
 }
 
 /// One change to the new tree. Paths are below it.
@@ -141,7 +193,7 @@ impl Finding {
     /// Makes a finding that writes contents which name the new tree instead.
     pub(super) fn rewritten(kind: ReferenceKind, path: PathBuf, names: PathBuf, bytes: Vec<u8>) -> Self {
         let steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
-        Self { kind, path, names, action: Action::Repaired, explanation: Explanation::NamesThisTree, steps }
+        Self { kind, path, names, action: Action::Repaired, explanation: Explanation::NamesThisTree(kind), steps }
     }
 
     pub(super) fn dropped(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {

@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use calve_core::internal::ReplacedFile;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, Result};
 
-use crate::directory::open_directory;
+use crate::directory::{open_below, open_directory};
 use crate::escape::entry::names;
 use crate::escape::report::Time;
 use crate::paths::{numbered, path_of};
@@ -36,15 +36,8 @@ fn parent_of<'p>(root: BorrowedFd<'_>, path: &'p Path) -> Result<(Parent, &'p Os
 
 /// Opens the directory that an entry of the tree is in, and returns its name there.
 pub(super) fn open_parent<'p>(root: BorrowedFd<'_>, path: &'p Path) -> Result<(File, &'p OsStr)> {
-    let mut directory = open_directory(root, c".")?;
-    let name = path.file_name().ok_or(Errno::INVAL)?;
-    for part in path.parent().unwrap_or(Path::new("")).components() {
-        match part {
-            Component::Normal(name) => directory = open_directory(&directory, name)?,
-            _ => return Err(Errno::INVAL),
-        }
-    }
-    Ok((directory, name))
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
+    Ok((open_below(open_directory(root, c".")?, above)?, name))
 }
 
 /// Gives a symlink another target. Its time is kept.

@@ -60,8 +60,8 @@ pub struct FetchReport {
     pub seconds: f64,
     /// The references that git updated, in its words.
     pub updated: Vec<String>,
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
+    /// Other facts that the user should know.
+    pub warnings: Vec<Notice>,
 }
 
 /// Plans [`fetch`], and fails as that where it can know. Asks no server.
@@ -80,7 +80,7 @@ pub fn fetch(options: &FetchOptions, listener: Listener<'_>) -> Result<FetchRepo
     let updates = said.lines().filter(|line| line.contains(" -> "));
     report.updated.extend(updates.map(|line| line.trim().to_owned()));
     let warnings = said.lines().filter_map(|line| line.trim().strip_prefix("warning: "));
-    report.notices.extend(warnings.map(|line| Notice::new(NoticeCode::Git, line)));
+    report.warnings.extend(warnings.map(|line| Notice::new(NoticeCode::Git, line)));
     report.traffic = Traffic { requests: traces.requests(), bytes_received: traces.received() };
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)

@@ -11,16 +11,18 @@ mod url;
 
 pub use crate::transfer_failure::{ENDLESS, TransferFailure};
 pub use clone::purpose::{Property, Purpose};
-pub use clone::recipe::{GitCloneOptions, Recipe, Step, Tip};
-pub use clone::verify::{MissingObjects, Verdict};
-pub use clone::{GitCloneReport, PhaseSeconds, clone_repository, plan_clone};
+pub use clone::recipe::{GitCloneOptions, PlannedClone, Recipe};
+pub use clone::verify::MissingObjects;
+pub use clone::{GitCloneReport, PhaseSeconds, ServerCompliance, clone_repository, plan_clone};
 pub use error::RemoteError;
 pub use fetch::{FetchOptions, FetchReport, PlannedFetch, fetch, plan_fetch};
 pub use session::Listener;
 pub use traffic::Traffic;
 pub use url::{RepositoryUrl, Transport};
 
-use strum::{IntoStaticStr, VariantNames};
+use calve_core::internal::json::{As, Text};
+use serde::Serialize;
+use strum::{Display, VariantNames};
 
 /// The right of git to ask for a password.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,14 +34,20 @@ pub enum Prompts {
     OnTerminal,
 }
 
-/// Something that the user should know of and that was no reason to stop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that the user should know and that is not an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "GitWarning")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {
+    /// A stable word for programs.
+    #[serde(with = "As::<Text>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = NoticeCode::VARIANTS)))]
     pub code: NoticeCode,
+    /// A sentence for people.
     pub message: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum NoticeCode {
     FilterIgnored,
@@ -60,8 +68,6 @@ pub enum NoticeCode {
 }
 
 impl NoticeCode {
-    pub const NAMES: &[&str] = Self::VARIANTS;
-
     /// Returns whether the user may have to do something about it.
     pub fn is_warning(self) -> bool {
         !matches!(self, Self::CredentialsNotStored | Self::Empty | Self::PathAsUrl | Self::Local)
@@ -70,6 +76,18 @@ impl NoticeCode {
 
 impl Notice {
     fn new(code: NoticeCode, message: impl Into<String>) -> Notice {
-        Notice { code, message: message.into() }
+        let remedy = match code {
+            NoticeCode::FilterIgnored => {
+                "; the server has to have `uploadpack.allowFilter` set; `--require filter` fails instead"
+            }
+            NoticeCode::DepthIgnored => {
+                "; the server, or a proxy before it, does not support shallow clones; `--require depth` fails instead"
+            }
+            NoticeCode::NoHead => "; see `git branch -r`",
+            NoticeCode::CredentialsNotStored => "; later fetches need a credential helper (gitcredentials(7))",
+            NoticeCode::QueryStored => ": if it is a token, use a credential helper instead (gitcredentials(7))",
+            _ => "",
+        };
+        Notice { code, message: message.into() + remedy }
     }
 }

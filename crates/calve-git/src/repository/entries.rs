@@ -9,14 +9,14 @@ use crate::paths::{if_there, path_of, plain};
 /// The file in an entry that names the worktree's `.git`. git lists what has one.
 pub(crate) const GITDIR: &str = "gitdir";
 /// The file in an entry that names the worktree which the files were cloned from.
-const DONOR: &str = "calve-donor";
+pub(crate) const DONOR: &str = "calve-donor";
 
 /// The file in an entry with the id of the worktree whose data is cloned, or [`NO_SOURCE`]. It goes when the worktree has its ports and data.
 pub(crate) const DATA_SOURCE: &str = "calve-data-from";
 /// No worktree has this id.
 pub(crate) const NO_SOURCE: &str = "none";
 /// The file in an entry that names the place to which its worktree was moved, if Calve has run there and git does not know it.
-const MOVED: &str = "calve-moved-to";
+pub(crate) const MOVED: &str = "calve-moved-to";
 
 /// Lists the entries that git lists, each with the root of its worktree.
 pub(crate) fn by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
@@ -46,22 +46,12 @@ pub(crate) fn all(common: &Path) -> Result<Vec<PathBuf>> {
     Ok(all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?)
 }
 
-/// Notes where the worktree with this entry is. A repository that may not be written to goes without.
-pub(crate) fn note_moved(entry: &Path, root: &Path) {
-    let _ = fs_err::write(entry.join(MOVED), root.as_os_str().as_bytes());
+/// Notes a path in a file of an entry, such as [`DONOR`].
+pub(crate) fn note(entry: &Path, file: &str, path: &Path) -> Result<()> {
+    Ok(fs_err::write(entry.join(file), path.as_os_str().as_bytes())?)
 }
 
-/// Returns where Calve last found the worktree with this entry that was moved. Something else may be there by now.
-pub(crate) fn moved_to(entry: &Path) -> Option<PathBuf> {
-    fs_err::read(entry.join(MOVED)).ok().map(|path| path_of(&path))
-}
-
-/// Notes which worktree the files of the worktree with this entry were cloned from.
-pub(crate) fn note_donor(entry: &Path, donor: &Path) -> Result<()> {
-    Ok(fs_err::write(entry.join(DONOR), donor.as_os_str().as_bytes())?)
-}
-
-/// Returns that worktree. Something else may be there by now.
-pub(crate) fn donor_of(entry: &Path) -> Option<PathBuf> {
-    fs_err::read(entry.join(DONOR)).ok().map(|path| path_of(&path))
+/// Returns that path. Something else may be there by now.
+pub(crate) fn noted(entry: &Path, file: &str) -> Option<PathBuf> {
+    fs_err::read(entry.join(file)).ok().map(|path| path_of(&path))
 }

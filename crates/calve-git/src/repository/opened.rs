@@ -101,7 +101,7 @@ impl Repository {
         let is_foreign = self.origins.lacks_evidence
             || branch.is_some_and(|branch| self.origins.branches.contains(branch))
             || self.origins.foreign(&self.common, &self.worktrees, &[commit])?.contains(&true);
-        Ok(if is_foreign { Provenance::Untrusted } else { Provenance::Own })
+        Ok(Provenance::untrusted_if(is_foreign))
     }
 
     /// Returns git for what only asks about commits: no directory of a worktree is around it, and it runs no program of the settings.

@@ -267,33 +267,25 @@ pub(crate) fn decide(
     let origins = Origins::new(common, settings, worktrees, references);
     let mut undecided = Vec::new();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
-        let entry = worktree.entry.clone();
-        let trusted = entry.as_deref().map(trusted_commits).unwrap_or_default();
+        let trusted = worktree.entry.as_deref().map(trusted_commits).unwrap_or_default();
         let is_on_foreign_branch = worktree.branch.as_ref().is_some_and(|branch| origins.branches.contains(branch));
-        worktree.provenance = match &entry {
+        let mut is_foreign = false;
+        match &worktree.entry {
             Some(entry) if origins.lacks_evidence => {
                 let is_trusted = worktree.head.as_ref().is_some_and(|head| trusted.contains(head));
                 if !is_marked(worktree) && !is_trusted {
                     remember(entry);
                 }
-                if is_marked(worktree) { Provenance::Untrusted } else { Provenance::TrustedByUser }
             }
-            None if is_marked(worktree) => Provenance::Untrusted,
-            None => Provenance::Own,
-            Some(_) if is_on_foreign_branch && trusted.is_empty() => Provenance::Untrusted,
-            Some(entry) => {
-                // A mark for its files says nothing about commits checked out since.
-                if !has_foreign_commit(entry) {
-                    let began_with = unfinished_rebase(entry).map(|rebase| rebase.commit);
-                    undecided.extend(worktree.head.clone().into_iter().chain(began_with).map(|one| (at, one)));
-                }
-                match () {
-                    () if is_marked(worktree) => Provenance::Untrusted,
-                    () if trusted.is_empty() => Provenance::Own,
-                    () => Provenance::TrustedByUser,
-                }
+            Some(_) if is_on_foreign_branch && trusted.is_empty() => is_foreign = true,
+            // A mark for its files says nothing about commits checked out since.
+            Some(entry) if !has_foreign_commit(entry) => {
+                let began_with = unfinished_rebase(entry).map(|rebase| rebase.commit);
+                undecided.extend(worktree.head.clone().into_iter().chain(began_with).map(|one| (at, one)));
             }
-        };
+            _ => {}
+        }
+        worktree.provenance = Provenance::untrusted_if(is_foreign || is_marked(worktree));
     }
     let heads: Vec<&str> = undecided.iter().map(|(_, head)| head.as_str()).collect();
     let foreign = origins.foreign(common, worktrees, &heads)?;

@@ -28,5 +28,5 @@ pub fn provenance_of(root: &Path) -> Result<Provenance> {
         // git may have made it, or another commit was checked out there since.
         Repository::open(root)?;
     }
-    recorded(root)
+    Ok(recorded(root))
 }

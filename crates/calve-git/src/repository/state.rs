@@ -101,7 +101,7 @@ impl LinkedWorktree {
 pub(crate) fn check_original(entry: &Path, root: &Path) -> Result<bool, Error> {
     let listed = entries::worktree_of(entry);
     // By a link there git finds it all the same.
-    let places = [listed.as_deref().map(real), entries::moved_to(entry)];
+    let places = [listed.as_deref().map(real), entries::noted(entry, entries::MOVED)];
     let original = places.into_iter().flatten().find_map(|path| LinkedWorktree::open(entry, &path).ok());
     if let Some(original) = original.filter(|original| !original.is_at(root)) {
         let (copy, original) = (ShownPath(root), ShownPath(&original.path));
@@ -118,7 +118,7 @@ fn main_root(common: &Path, here: Option<(&Path, &Path)>, entries: &[(PathBuf, P
         named.is_some_and(|named| real(&root.join(named)) == common)
     };
     let asked = here.filter(|(_, own)| *own == common).map(|(root, _)| root.to_path_buf());
-    asked.or_else(|| entries.iter().filter_map(|(_, entry)| entries::donor_of(entry)).find(leads_to_it))
+    asked.or_else(|| entries.iter().filter_map(|(_, entry)| entries::noted(entry, entries::DONOR)).find(leads_to_it))
 }
 
 /// Sets the standing and the entry of each worktree that git lists, and the path of the main one where git lists its repository. `here`: the worktree that git was asked from, with its entry.
@@ -166,7 +166,7 @@ fn moved_to(entry: &Path, here: Option<(&Path, &Path)>, standing: &WorktreeState
     let asked = here.filter(|(_, own)| *own == entry).map(|(root, _)| root.to_path_buf());
     let noted = match standing {
         WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) | WorktreeState::Duplicate => {
-            entries::moved_to(entry)
+            entries::noted(entry, entries::MOVED)
         }
         // By a link git finds it all the same.
         _ => None,

@@ -19,16 +19,18 @@ pub(crate) mod programs;
 /// Whose work a worktree or a commit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Provenance {
-    /// The user's, or what the user takes from the project's own branches.
+    /// The user's, or what the user takes from the project's own branches, or a pull request's that the user trusts.
     Own,
-    /// A pull request's that the user trusts.
-    TrustedByUser,
     /// A pull request's: nothing of it runs, and it gets no secrets and no data.
     #[default]
     Untrusted,
 }
 
 impl Provenance {
+    pub(crate) fn untrusted_if(is_foreign: bool) -> Provenance {
+        if is_foreign { Self::Untrusted } else { Self::Own }
+    }
+
     pub fn is_untrusted(self) -> bool {
         self == Self::Untrusted
     }
@@ -180,15 +182,8 @@ fn is_within(path: &Path, is_marked: fn(&Path) -> bool) -> bool {
 }
 
 /// Returns whose the worktree with this root is, by its marks. They are right once the repository has been opened.
-pub(crate) fn recorded(root: &Path) -> Result<Provenance> {
-    if is_untrusted(root) {
-        return Ok(Provenance::Untrusted);
-    }
-    Ok(if entry_of(root)?.is_some_and(|entry| !trusted_commits(&entry).is_empty()) {
-        Provenance::TrustedByUser
-    } else {
-        Provenance::Own
-    })
+pub(crate) fn recorded(root: &Path) -> Provenance {
+    Provenance::untrusted_if(is_untrusted(root))
 }
 
 /// Removes the mark of the worktree whose entry this is. Returns whether there was one.

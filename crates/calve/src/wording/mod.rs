@@ -12,19 +12,8 @@ pub(crate) mod volume;
 
 use std::path::Path;
 
-use calve_core::internal::ansi_c;
+pub(crate) use calve_core::internal::word;
 use calve_oci::{Reference, Transport};
-
-/// Returns a path as a word of a shell's command line, which can be copied into it as it stands.
-pub(crate) fn word(path: &Path) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
-    let start = if path.as_os_str().as_encoded_bytes().starts_with(b"-") { "./" } else { "" };
-    match path.to_str().filter(|text| !text.contains(char::is_control)) {
-        Some(text) if !text.is_empty() && text.chars().all(is_plain) => format!("{start}{text}"),
-        Some(text) => format!("'{start}{}'", text.replace('\'', r"'\''")),
-        None => ansi_c(&[start.as_bytes(), path.as_os_str().as_encoded_bytes()].concat()),
-    }
-}
 
 const LARGER_HOME: &str = "free some space, or set CALVE_HOME to a directory on a larger file system";
 

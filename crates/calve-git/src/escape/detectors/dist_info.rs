@@ -49,7 +49,7 @@ fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Find
         }
     }
     let explanation = match (&names, &rehashed) {
-        (Some(_), _) => Explanation::NamesThisTree,
+        (Some(_), _) => Explanation::NamesThisTree(ReferenceKind::DistInfo),
         (None, Some(_)) => Explanation::HashesRemoved,
         (None, None) => return None,
     };

@@ -36,7 +36,7 @@ fn leaving(entry: &WalkEntry<'_>, trees: &Trees, target: &Path) -> Option<Findin
         into_another(&led_to).or_else(|| {
             led_to.symlink_metadata().ok()?;
             let instead = relative(&here, &led_to);
-            Some(to(ReferenceKind::LeavingLink, entry, led_to.clone(), &instead, Explanation::SameTarget))
+            Some(to(ReferenceKind::LeavingLink, entry, led_to.clone(), &instead, Explanation::SameTarget(led_to)))
         })
     })
 }
@@ -64,16 +64,18 @@ fn into_another(
     names: PathBuf,
 ) -> Option<Finding> {
     let below = trees.below_another(path)?;
-    // It must not lead to itself either.
-    if !trees.has(&below) || below == entry.path() {
-        return Some(Finding::reported(kind, entry.path(), names, Explanation::TargetMissing(below)));
+    let reported = |why| Some(Finding::reported(kind, entry.path(), names.clone(), why));
+    if below == entry.path() {
+        return reported(Explanation::NoOtherTarget);
+    } else if !trees.has(&below) {
+        return reported(Explanation::TargetMissing(below));
     }
     let there = trees.new.join(below);
     let instead = match kind {
         ReferenceKind::AbsoluteLink => there,
         _ => relative(&trees.new.join(entry.folder), &there),
     };
-    Some(to(kind, entry, names, &instead, Explanation::NamesThisTree))
+    Some(to(kind, entry, names, &instead, Explanation::NamesThisTree(kind)))
 }
 
 fn to(kind: ReferenceKind, entry: &WalkEntry<'_>, names: PathBuf, instead: &Path, explanation: Explanation) -> Finding {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::remote::clone::purpose::{Property, Purpose};
-use crate::remote::clone::recipe::{GitCloneOptions, Recipe, Step, Tip, choose};
+use crate::remote::clone::recipe::{GitCloneOptions, PlannedClone, Step, choose};
 use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
 use crate::remote::git_version::git_version;
@@ -40,28 +40,47 @@ pub struct PhaseSeconds {
     pub checkout: f64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GitCloneReport {
-    pub recipe: Recipe,
-    /// The version of git.
-    pub git: String,
-    /// The commit that is checked out; none in an empty repository.
+    #[serde(flatten)]
+    pub plan: PlannedClone,
+    /// The commit that is checked out. Null in an empty repository.
     pub head: Option<String>,
+    #[serde(flatten)]
     pub traffic: Traffic,
+    /// How long it took.
     pub seconds: PhaseSeconds,
+    #[serde(flatten)]
     pub missing: MissingObjects,
-    pub verdicts: Vec<(Property, Verdict)>,
-    pub notices: Vec<Notice>,
+    /// Whether the server did what it was asked.
+    pub honoured: ServerCompliance,
+    /// Other facts that the user should know.
+    pub warnings: Vec<Notice>,
 }
 
-/// Returns the recipe that [`clone_repository`] would follow, and the version of git. Fails as that where it can know. Asks the installed git, and no server.
-pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, String), RemoteError> {
+/// Whether the server did what it was asked. Null if it was not asked, or nothing shows it.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ServerCompliance {
+    /// `--filter`.
+    pub filter: Option<bool>,
+    /// `--depth`.
+    pub depth: Option<bool>,
+}
+
+/// Plans [`clone_repository`]. Fails as that where it can know. Asks the installed git, and no server.
+pub fn plan_clone(options: &GitCloneOptions) -> Result<PlannedClone, RemoteError> {
     let git = git_version(&Git::at("/"))?;
     let GitCloneOptions { purpose, url, sparse, .. } = options;
     let is_shallow = is_shallow_directory(url);
-    let recipe = choose(options, is_shallow)?;
-    if let Some(&property) = options.require.iter().find(|property| !recipe.asks_for(**property)) {
-        let wanted = recipe.depth.is_none() && (*purpose != Purpose::Dev || !sparse.is_empty());
+    let plan = choose(options, is_shallow, git)?;
+    let is_lacking = |property: &&Property| match property {
+        Property::Filter => plan.recipe.filter.is_none(),
+        Property::Depth => plan.recipe.depth.is_none(),
+    };
+    if let Some(&property) = options.require.iter().find(is_lacking) {
+        let wanted = plan.recipe.depth.is_none() && (*purpose != Purpose::Dev || !sparse.is_empty());
         return Err(match is_shallow && wanted && property == Property::Filter {
             true => {
                 let why = format!("`{url}` is shallow, and git can make no partial clone of a shallow repository");
@@ -74,7 +93,7 @@ pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, String), RemoteE
         });
     }
     check_buildable(&options.dst)?;
-    Ok((recipe, git))
+    Ok(plan)
 }
 
 /// Returns whether the source is a directory with a shallow repository. Of any other source it can be known only when it was cloned.
@@ -99,23 +118,21 @@ fn is_shallow_directory(url: &RepositoryUrl) -> bool {
 /// Nothing is left behind, whatever the error.
 pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Result<GitCloneReport, RemoteError> {
     let started = Instant::now();
-    let (recipe, git) = plan_clone(options)?;
-    refuse_a_partial_source(&recipe)?;
-    let mut receipt =
-        build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, git, build, listener))?;
+    let plan = plan_clone(options)?;
+    refuse_a_partial_source(&plan)?;
+    let mut receipt = build_tree(&options.dst, &options.cancel, |build| in_build(options, plan, build, listener))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
 
 fn in_build(
     options: &GitCloneOptions,
-    mut recipe: Recipe,
-    git: String,
+    mut plan: PlannedClone,
     build: &BuildPaths,
     listener: Listener<'_>,
 ) -> Result<GitCloneReport, RemoteError> {
     let BuildPaths { directory, tree } = build;
-    let traces = Traces::new(directory, recipe.url.kind)?;
+    let traces = Traces::new(directory, plan.url.kind)?;
     let session = Session {
         url: &options.url,
         makes: Some(options.purpose),
@@ -129,34 +146,34 @@ fn in_build(
         session.run(step, place).map_err(|error| in_words_of_the_user(error, tree, &options.dst))
     };
     let begun = Instant::now();
-    for step in recipe.begin(tree) {
+    for step in plan.begin(tree) {
         run(&step)?;
     }
-    let mut notices = told_beforehand(options, &recipe);
-    let verdicts = verify(&recipe, tree)?;
-    judge(options, &verdicts, &mut notices)?;
-    if recipe.depth.is_none() && Git::at(tree).line(&["rev-parse", "--is-shallow-repository"])? == "true" {
+    let mut warnings = told_beforehand(options, &plan);
+    let verdicts = verify(&plan.recipe, tree)?;
+    let honoured = judge(options, &verdicts, &mut warnings)?;
+    if plan.recipe.depth.is_none() && Git::at(tree).line(&["rev-parse", "--is-shallow-repository"])? == "true" {
         let text = "the repository is shallow itself: its history is cut off, and so is the clone's";
-        notices.push(Notice::new(NoticeCode::SourceShallow, text));
+        warnings.push(Notice::new(NoticeCode::SourceShallow, text));
     }
     let cloned = begun.elapsed();
     let begun = Instant::now();
-    let head = check_out(&mut recipe, tree, &run, &mut notices)?;
+    let head = check_out(&mut plan, tree, &run, &mut warnings)?;
     let checked_out = begun.elapsed();
-    let missing = match recipe.filter.filter(|_| head.is_some()) {
+    let missing = match plan.recipe.filter.filter(|_| head.is_some()) {
         Some(_) => count_missing(tree)?,
         None => MissingObjects { objects: 0, counted: true },
     };
-    let bytes_received = if recipe.is_local() { 0 } else { packed_bytes(tree) };
+    let bytes_received = if plan.is_local() { 0 } else { packed_bytes(tree) };
     let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };
     let seconds = PhaseSeconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
-    Ok(GitCloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices })
+    Ok(GitCloneReport { plan, head, traffic, seconds, missing, honoured, warnings })
 }
 
 /// Refuses a partial clone as the source of a local clone: git links existing objects, and says nothing of missing ones.
-fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
-    let (url, asked) = (&recipe.url, ["config", "--get-regexp", r"^remote\..*\.promisor$", "true"]);
-    if !recipe.is_local() || !Git::at(url.as_os_str()).succeeds(&asked)? {
+fn refuse_a_partial_source(plan: &PlannedClone) -> Result<(), RemoteError> {
+    let (url, asked) = (&plan.url, ["config", "--get-regexp", r"^remote\..*\.promisor$", "true"]);
+    if !plan.is_local() || !Git::at(url.as_os_str()).succeeds(&asked)? {
         return Ok(());
     }
     let lacking = "so that a clone of it would lack what it lacks: clone from where it came from";
@@ -165,16 +182,21 @@ fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
 
 /// Checks out, and returns the commit that is checked out then. `None` if the repository has no commit.
 fn check_out(
-    recipe: &mut Recipe,
+    plan: &mut PlannedClone,
     tree: &Path,
     run: &impl Fn(&Step) -> Result<String, RemoteError>,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<String>, RemoteError> {
     let git = Git::at(tree);
-    if let Tip::Revision(id) = &recipe.tip {
+    let steps = plan.check_out();
+    let PlannedClone { dst, recipe, .. } = plan;
+    if let Some(id) = &recipe.revision {
         // Without `--missing`, a partial clone would go and ask for it.
-        recipe.fetched_tip = !git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])?;
-        recipe.fetch_tip().map(|step| run(&step)).transpose()?;
+        if !git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])? {
+            let fetch = Step::inside(["fetch", "origin", id]);
+            run(&fetch)?;
+            recipe.commands.insert(recipe.commands.len() - steps.len(), fetch.spoken(dst));
+        }
     } else if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
         let (code, what) = match is_empty(&git, run)? {
             true => (NoticeCode::Empty, "the repository is empty"),
@@ -183,8 +205,8 @@ fn check_out(
         notices.push(Notice::new(code, format!("{what}: nothing is checked out")));
         return Ok(None);
     }
-    for step in recipe.check_out() {
-        run(&step)?;
+    for step in &steps {
+        run(step)?;
     }
     for path in &recipe.sparse {
         // Lists the path itself, and asks no server about it.
@@ -215,11 +237,11 @@ fn is_empty(git: &Git, run: &impl Fn(&Step) -> Result<String, RemoteError>) -> R
 }
 
 /// Returns facts that are no surprise to the program, and may be one to the user.
-fn told_beforehand(options: &GitCloneOptions, recipe: &Recipe) -> Vec<Notice> {
+fn told_beforehand(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice> {
     let mut notices = Vec::new();
     let mut tell = |code, text: &str| notices.push(Notice::new(code, text));
-    if options.url.kind == Transport::Local && recipe.url.kind == Transport::File {
-        let url = &recipe.url;
+    if options.url.kind == Transport::Local && plan.url.kind == Transport::File {
+        let url = &plan.url;
         let text = format!("the path is cloned by the URL {url}, because git ignores filters and depths for paths");
         tell(NoticeCode::PathAsUrl, &text);
     } else if options.url.kind == Transport::Local {
@@ -245,13 +267,19 @@ fn judge(
     options: &GitCloneOptions,
     verdicts: &[(Property, Verdict)],
     notices: &mut Vec<Notice>,
-) -> Result<(), RemoteError> {
+) -> Result<ServerCompliance, RemoteError> {
+    let mut compliance = ServerCompliance::default();
     for (property, verdict) in verdicts {
-        let Verdict::Ignored(why) = verdict else { continue };
-        let (code, remedy) = match property {
-            Property::Filter => (NoticeCode::FilterIgnored, Remedy::AllowFiltersOrDropRequirement),
-            Property::Depth => (NoticeCode::DepthIgnored, Remedy::ChooseTransportOrDropRequirement),
+        let (honoured, code, remedy) = match property {
+            Property::Filter => {
+                (&mut compliance.filter, NoticeCode::FilterIgnored, Remedy::AllowFiltersOrDropRequirement)
+            }
+            Property::Depth => {
+                (&mut compliance.depth, NoticeCode::DepthIgnored, Remedy::ChooseTransportOrDropRequirement)
+            }
         };
+        *honoured = verdict.as_ref().map(Result::is_ok);
+        let Some(Err(why)) = verdict else { continue };
         if options.require.contains(property) {
             return Err(RemoteError::refused(*property, &format!("the server ignored it: {why}"), remedy));
         }
@@ -261,7 +289,7 @@ fn judge(
         );
         notices.push(Notice::new(code, text));
     }
-    Ok(())
+    Ok(compliance)
 }
 
 /// Replaces the place where the clone is made by `dst` in git's output. The user did not name that place, and it is gone.

@@ -1,7 +1,7 @@
-use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+use strum::{Display, EnumString, VariantNames};
 
 /// The purpose of a clone, which decides how it is made: a word on the command line, and in the repository's configuration (`calve.purpose`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Purpose {
     /// A developer's: it lives long, is fetched into often, and its history is read.

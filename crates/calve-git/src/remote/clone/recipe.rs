@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
 use calve_core::internal::ansi_c;
+use calve_core::internal::json::{As, ReceiptPath, Text};
+use serde::Serialize;
 
 use crate::redact;
 use crate::remote::Prompts;
@@ -16,23 +18,16 @@ use crate::trust::is_object_id;
 /// The filter that leaves the contents of files on the server, until they are checked out.
 const BLOBLESS: &str = "blob:none";
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Tip {
-    /// The commit that the repository's own HEAD names.
-    #[default]
-    Default,
-    Branch(String),
-    /// A commit, by its whole id.
-    Revision(String),
-}
-
 #[derive(Debug, Clone)]
 pub struct GitCloneOptions {
     pub url: RepositoryUrl,
     /// Exactly what will be there; an empty directory may be.
     pub dst: PathBuf,
     pub purpose: Purpose,
-    pub tip: Tip,
+    /// The branch or tag to check out; with neither it nor `revision`, the commit that the repository's own HEAD names.
+    pub branch: Option<String>,
+    /// The commit to check out, by its whole id.
+    pub revision: Option<String>,
     /// The directories of the repository to check out; all when there are none.
     pub sparse: Vec<String>,
     /// The properties that must hold, or nothing is made.
@@ -41,35 +36,60 @@ pub struct GitCloneOptions {
     pub cancel: CancelToken,
 }
 
-/// How a repository is cloned, and why so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recipe {
-    pub purpose: Purpose,
-    pub filter: Option<&'static str>,
-    /// How many commits of history come; `None` for all.
-    pub depth: Option<u32>,
-    pub tip: Tip,
-    /// The directories that are checked out; all when there are none.
-    pub sparse: Vec<String>,
+/// A clone, and how it is made.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlannedClone {
+    /// The address of the repository, without secrets.
+    #[serde(with = "As::<Text>")]
     pub url: RepositoryUrl,
-    /// True if the commit was fetched by itself, because no branch leads to it. False before the clone is made.
-    pub fetched_tip: bool,
+    /// The clone.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub dst: PathBuf,
+    /// The purpose of the clone.
+    #[serde(with = "As::<Text>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = Purpose::NAMES)))]
+    pub purpose: Purpose,
+    /// How it is made, and why so.
+    pub recipe: Recipe,
+    /// The version of git.
+    pub git: String,
+}
+
+/// How a clone is made, and why so.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename = "GitRecipe")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Recipe {
+    /// The objects that stay on the server, in git's words. Null if none do.
+    pub filter: Option<&'static str>,
+    /// The number of commits of history. Null for all.
+    pub depth: Option<u32>,
+    /// The branch or tag that is checked out, if one was named.
+    pub branch: Option<String>,
+    /// The commit that is checked out, if one was named.
+    pub revision: Option<String>,
+    /// The directories that are checked out. Empty for all.
+    pub sparse: Vec<String>,
+    /// Why this is the right way.
     pub reason: &'static str,
+    /// The commands.
+    pub commands: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     /// The git command, from the subcommand on.
-    pub arguments: Vec<OsString>,
+    pub(crate) arguments: Vec<OsString>,
     /// Whether it runs in the new repository instead of beside it.
-    pub inside: bool,
-    pub input: Vec<u8>,
+    pub(crate) inside: bool,
+    pub(crate) input: Vec<u8>,
 }
 
 /// Chooses the recipe. `is_shallow`: the source's history is cut off. In a partial clone of it, git would look for the rest without end.
-pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool) -> Result<Recipe, RemoteError> {
+pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool, git: String) -> Result<PlannedClone, RemoteError> {
     check(wanted)?;
-    let GitCloneOptions { purpose, url, tip, sparse, .. } = wanted.clone();
+    let GitCloneOptions { url, dst, purpose, branch, revision, sparse, .. } = wanted.clone();
     let sparsely = !sparse.is_empty();
     let depth = (purpose == Purpose::Ci).then_some(1);
     // With a depth git knows where the history ends.
@@ -77,16 +97,13 @@ pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool) -> Result<Recip
     let is_partial = sparsely || matches!(purpose, Purpose::History | Purpose::Blobs);
     let filter = (is_partial && may_be_partial).then_some(BLOBLESS);
     let by_protocol = filter.is_some() || depth.is_some();
-    Ok(Recipe {
-        purpose,
-        filter,
-        depth,
-        tip,
-        sparse,
-        url: if by_protocol { url.over_the_protocol() } else { url },
-        fetched_tip: false,
-        reason: reason(purpose, sparsely),
-    })
+    let url = if by_protocol { url.over_the_protocol() } else { url };
+    let reason = reason(purpose, sparsely);
+    let recipe = Recipe { filter, depth, branch, revision, sparse, reason, commands: Vec::new() };
+    let mut plan = PlannedClone { url, dst, purpose, recipe, git };
+    let steps = plan.begin(&plan.dst).into_iter().chain(plan.check_out());
+    plan.recipe.commands = steps.map(|step| step.spoken(&plan.dst)).collect();
+    Ok(plan)
 }
 
 fn reason(purpose: Purpose, sparsely: bool) -> &'static str {
@@ -110,14 +127,12 @@ fn reason(purpose: Purpose, sparsely: bool) -> &'static str {
 
 fn check(wanted: &GitCloneOptions) -> Result<(), RemoteError> {
     let senseless = |why: String| Err(RemoteError::senseless(why));
-    match &wanted.tip {
-        Tip::Revision(id) if !is_object_id(id) => {
-            return senseless(format!("{id:?} is not the whole id of a commit, which has 40 or 64 hexadecimal digits"));
-        }
-        Tip::Branch(name) if name.is_empty() || name.starts_with('-') || name.contains(char::is_control) => {
-            return senseless(format!("{name:?} cannot be the name of a branch"));
-        }
-        _ => {}
+    if let Some(id) = wanted.revision.as_ref().filter(|id| !is_object_id(id)) {
+        return senseless(format!("{id:?} is not the whole id of a commit, which has 40 or 64 hexadecimal digits"));
+    }
+    let is_no_name = |name: &&String| name.is_empty() || name.starts_with('-') || name.contains(char::is_control);
+    if let Some(name) = wanted.branch.as_ref().filter(is_no_name) {
+        return senseless(format!("{name:?} cannot be the name of a branch"));
     }
     for path in &wanted.sparse {
         let outside = path.split('/').any(|part| part == "..");
@@ -129,18 +144,18 @@ fn check(wanted: &GitCloneOptions) -> Result<(), RemoteError> {
     Ok(())
 }
 
-impl Recipe {
+impl PlannedClone {
     /// Returns the commands up to where nothing is checked out yet, with the repository to be made at `tree`.
-    pub fn begin(&self, tree: &Path) -> Vec<Step> {
-        if let (Tip::Revision(id), Some(_)) = (&self.tip, self.depth) {
+    pub(crate) fn begin(&self, tree: &Path) -> Vec<Step> {
+        if let (Some(id), Some(_)) = (&self.recipe.revision, self.recipe.depth) {
             return self.init_and_fetch(tree, id);
         }
         let purpose = format!("calve.purpose={}", self.purpose);
         let mut step = self.limited(Step::beside(["clone", "--no-checkout", "-c", &purpose]));
-        if self.depth.is_some() {
+        if self.recipe.depth.is_some() {
             step = step.with("--single-branch");
         }
-        if let Tip::Branch(name) = &self.tip {
+        if let Some(name) = &self.recipe.branch {
             step = step.with(format!("--branch={name}"));
         }
         vec![step.with("--").with(self.url.as_os_str()).with(tree)]
@@ -151,10 +166,10 @@ impl Recipe {
         let format = if id.len() == 64 { "sha256" } else { "sha1" };
         let mut steps = vec![
             Step::beside(["init", "--quiet"]).with(format!("--object-format={format}")).with(tree),
-            Step::inside(["config", "calve.purpose", self.purpose.into()]),
+            Step::inside(["config", "calve.purpose"]).with(self.purpose.to_string()),
             Step::inside(["config", "remote.origin.url"]).with(self.url.as_os_str()),
         ];
-        if let Some(filter) = self.filter {
+        if let Some(filter) = self.recipe.filter {
             steps.push(Step::inside(["config", "remote.origin.promisor", "true"]));
             steps.push(Step::inside(["config", "remote.origin.partialclonefilter", filter]));
         }
@@ -166,22 +181,16 @@ impl Recipe {
 
     /// Adds what the server is to leave out.
     fn limited(&self, step: Step) -> Step {
-        let step = self.filter.iter().fold(step, |step, filter| step.with(format!("--filter={filter}")));
-        self.depth.iter().fold(step, |step, depth| step.with(format!("--depth={depth}")))
-    }
-
-    /// Returns the command that fetches the commit by itself.
-    pub(crate) fn fetch_tip(&self) -> Option<Step> {
-        let Tip::Revision(id) = &self.tip else { return None };
-        self.fetched_tip.then(|| Step::inside(["fetch", "origin"]).with(id))
+        let step = self.recipe.filter.iter().fold(step, |step, filter| step.with(format!("--filter={filter}")));
+        self.recipe.depth.iter().fold(step, |step, depth| step.with(format!("--depth={depth}")))
     }
 
     /// Returns the commands that check out, in the new repository.
-    pub fn check_out(&self) -> Vec<Step> {
+    pub(crate) fn check_out(&self) -> Vec<Step> {
         let mut steps = Vec::new();
-        if !self.sparse.is_empty() {
+        if !self.recipe.sparse.is_empty() {
             let mut set = Step::inside(["sparse-checkout", "set", "--stdin"]);
-            for path in self.sparse.iter().map(|path| path.trim_matches('/')) {
+            for path in self.recipe.sparse.iter().map(|path| path.trim_matches('/')) {
                 // git would read a name in quotes as in C, and one with spaces at its ends as one without.
                 let is_other = path.starts_with(['"', ' ']) || path.ends_with(' ');
                 let line = if is_other { format!("/{path}/\n") } else { format!("{path}\n") };
@@ -190,29 +199,16 @@ impl Recipe {
             steps.extend([Step::inside(["sparse-checkout", "init", "--cone"]), set]);
         }
         // Without `--force`, git ends well although it could not write a file.
-        steps.push(match &self.tip {
-            Tip::Revision(id) => Step::inside(["checkout", "--force", "--detach"]).with(id),
-            _ => Step::inside(["checkout", "--force"]),
+        steps.push(match &self.recipe.revision {
+            Some(id) => Step::inside(["checkout", "--force", "--detach"]).with(id),
+            None => Step::inside(["checkout", "--force"]),
         });
         steps
     }
 
     /// Returns whether git links or copies the files of a repository on this machine, instead of asking a server.
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.url.kind == Transport::Local
-    }
-
-    pub(crate) fn asks_for(&self, property: Property) -> bool {
-        match property {
-            Property::Filter => self.filter.is_some(),
-            Property::Depth => self.depth.is_some(),
-        }
-    }
-
-    /// Returns all commands as a user would type them.
-    pub fn spoken(&self, directory: &Path) -> Vec<String> {
-        let steps = self.begin(directory).into_iter().chain(self.fetch_tip()).chain(self.check_out());
-        steps.map(|step| step.spoken(directory)).collect()
     }
 }
 
@@ -235,7 +231,8 @@ impl Step {
         self
     }
 
-    fn spoken(&self, directory: &Path) -> String {
+    /// Returns the command as a user would type it.
+    pub(crate) fn spoken(&self, directory: &Path) -> String {
         let mut words = vec!["git".to_owned()];
         if self.inside {
             words.extend(["-C".into(), quoted(directory.as_os_str())]);
@@ -266,15 +263,27 @@ mod tests {
 
     const ID: &str = "0123456789012345678901234567890123456789";
 
-    fn options(url: RepositoryUrl, purpose: Purpose, tip: Tip, sparse: Vec<String>) -> GitCloneOptions {
-        let (dst, require, prompts, cancel) = ("x".into(), Vec::new(), Prompts::Never, CancelToken::default());
-        GitCloneOptions { url, dst, purpose, tip, sparse, require, prompts, cancel }
+    fn chosen(url: &str, purpose: Purpose, tip: Tip, sparse: &[&str]) -> Result<Vec<String>, RemoteError> {
+        let (branch, revision) = match tip {
+            Tip::Default => (None, None),
+            Tip::Branch(name) => (Some(name.to_owned()), None),
+            Tip::Revision(id) => (None, Some(id.to_owned())),
+        };
+        let url = RepositoryUrl::parse(OsStr::new(url)).unwrap();
+        let sparse = sparse.iter().map(|path| (*path).to_owned()).collect();
+        let (dst, require, prompts, cancel) = ("it's".into(), Vec::new(), Prompts::Never, CancelToken::default());
+        let options = GitCloneOptions { url, dst, purpose, branch, revision, sparse, require, prompts, cancel };
+        choose(&options, false, "2.47".into()).map(|plan| plan.recipe.commands)
+    }
+
+    enum Tip {
+        Default,
+        Branch(&'static str),
+        Revision(&'static str),
     }
 
     fn lines(purpose: Purpose, tip: Tip, sparse: &[&str]) -> Vec<String> {
-        let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
-        let sparse = sparse.iter().map(|path| (*path).to_owned()).collect();
-        choose(&options(url, purpose, tip, sparse), false).unwrap().spoken(Path::new("it's"))
+        chosen("https://me:secret@example.org/a b.git", purpose, tip, sparse).unwrap()
     }
 
     #[test]
@@ -287,7 +296,7 @@ mod tests {
             [format!("git clone --no-checkout -c calve.purpose=dev {to}"), check_out.into()]
         );
         assert_eq!(
-            lines(Purpose::Ci, Tip::Branch("main".into()), &[]),
+            lines(Purpose::Ci, Tip::Branch("main"), &[]),
             [
                 format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch --branch=main {to}"),
                 check_out.into()
@@ -310,10 +319,10 @@ mod tests {
 
     #[test]
     fn one_commit_is_fetched_by_itself() {
-        let shallow = lines(Purpose::Ci, Tip::Revision(ID.into()), &[]);
+        let shallow = lines(Purpose::Ci, Tip::Revision(ID), &[]);
         let fetch = format!("fetch --no-tags --depth=1 origin {ID}");
         assert!(shallow.iter().any(|line| line.ends_with(&fetch)), "{shallow:?}");
-        for lines in [shallow, lines(Purpose::Dev, Tip::Revision(ID.into()), &[])] {
+        for lines in [shallow, lines(Purpose::Dev, Tip::Revision(ID), &[])] {
             assert!(lines.last().unwrap().ends_with(&format!("checkout --force --detach {ID}")), "{lines:?}");
             assert!(!lines.concat().contains("secret"), "{lines:?}");
         }
@@ -321,13 +330,14 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
-        let refused = |purpose, tip, sparse| choose(&options(url.clone(), purpose, tip, sparse), false).unwrap_err();
-        refused(Purpose::Ci, Tip::Revision("HEAD".into()), vec![]);
-        refused(Purpose::Ci, Tip::Revision(ID[1..].into()), vec![]);
-        refused(Purpose::Ci, Tip::Branch("--upload-pack=x".into()), vec![]);
+        let refused = |purpose, tip, sparse: &[&str]| {
+            chosen("https://example.org/a", purpose, tip, sparse).unwrap_err();
+        };
+        refused(Purpose::Ci, Tip::Revision("HEAD"), &[]);
+        refused(Purpose::Ci, Tip::Revision(&ID[1..]), &[]);
+        refused(Purpose::Ci, Tip::Branch("--upload-pack=x"), &[]);
         for path in ["", "/", ".", "./", "../x", "a/../b", "a\nb"] {
-            refused(Purpose::Dev, Tip::Default, vec![path.into()]);
+            refused(Purpose::Dev, Tip::Default, &[path]);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use memchr::memmem;
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::git::Git;
@@ -13,20 +14,18 @@ use crate::remote::clone::purpose::Property;
 use crate::remote::clone::recipe::Recipe;
 use crate::remote::error::RemoteError;
 
-/// The finding about one property of the recipe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    Honoured,
-    /// It does not, and how that shows.
-    Ignored(String),
-    /// There was nothing to tell it by (an empty repository).
-    Untold,
-}
+/// The finding about one property of the recipe: an error says how it shows that the server ignored it. `None`: there was nothing to tell it by
+/// (an empty repository).
+pub(crate) type Verdict = Option<std::result::Result<(), String>>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MissingObjects {
+    /// The number of objects that the server still has, as far as counted.
+    #[serde(rename = "objects_missing")]
     pub objects: u64,
-    /// Whether all were counted in the time that there was.
+    /// True if all of them were counted in the time that there was.
+    #[serde(rename = "objects_missing_counted")]
     pub counted: bool,
 }
 
@@ -36,10 +35,10 @@ pub(crate) fn verify(recipe: &Recipe, tree: &Path) -> Result<Vec<(Property, Verd
     let has_commit = git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])?;
     let mut verdicts = Vec::new();
     if let Some(depth) = recipe.depth {
-        verdicts.push((Property::Depth, if has_commit { depth_of(&git, depth)? } else { Verdict::Untold }));
+        verdicts.push((Property::Depth, if has_commit { depth_of(&git, depth)? } else { None }));
     }
     if recipe.filter.is_some() {
-        verdicts.push((Property::Filter, if has_commit { filter_of(&git)? } else { Verdict::Untold }));
+        verdicts.push((Property::Filter, if has_commit { filter_of(&git)? } else { None }));
     }
     Ok(verdicts)
 }
@@ -51,10 +50,10 @@ fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {
     let commits: u64 = commits.to_str().and_then(|digits| digits.parse().ok()).unwrap_or(0);
     // A history that is no longer than the depth is not cut anywhere.
     if commits <= u64::from(depth) {
-        return Ok(Verdict::Honoured);
+        return Ok(Some(Ok(())));
     }
     let state = if shallow { "shallow, but deeper than asked for" } else { "not shallow" };
-    Ok(Verdict::Ignored(format!("the repository is {state}: there are more than {depth} commits behind HEAD")))
+    Ok(Some(Err(format!("the repository is {state}: there are more than {depth} commits behind HEAD"))))
 }
 
 /// Tells whether the filter was honoured: a partial clone in which nothing was checked out has no contents of files.
@@ -62,16 +61,14 @@ fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
     let listed = git.run(&["rev-list", "--objects", "--missing=print", "--max-count=1", "HEAD"])?;
     let missing = listed.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"?")).count();
     if missing > 0 {
-        return Ok(Verdict::Honoured);
+        return Ok(Some(Ok(())));
     }
     let files = git.run(&["ls-tree", "-r", "-z", "HEAD"])?;
     let files = files.split(|byte| *byte == 0).filter(|entry| memmem::find(entry, b" blob ").is_some()).count();
     if files == 0 {
-        return Ok(Verdict::Untold);
+        return Ok(None);
     }
-    Ok(Verdict::Ignored(format!(
-        "the files of HEAD came with their contents although none were asked for (files: {files})"
-    )))
+    Ok(Some(Err(format!("the files of HEAD came with their contents although none were asked for (files: {files})"))))
 }
 
 /// Counts what a partial clone has left on the server, for a few seconds at most.

@@ -17,7 +17,7 @@ use crate::git::Git;
 use crate::place::{MissingDirectory, StepDown, open_directory, step_down};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::repository::entries::note_donor;
+use crate::repository::entries;
 use crate::repository::state::check_original;
 use crate::trust::{self, Provenance};
 use crate::worktree::add::ignored::left_behind::{self, take_notes};
@@ -66,7 +66,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     }
     request.path.clone_from(&here);
     if request.repository.own != request.repository.common {
-        note_donor(&request.repository.own, &request.donor)?;
+        entries::note(&request.repository.own, entries::DONOR, &request.donor)?;
     }
     if options.trust == Trust::No {
         judge(&mut request, &here)?;
@@ -176,8 +176,8 @@ impl SingleSet {
 /// Refuses to carry files of a pull request into the main worktree. Marks a linked one that gets some, before anything is carried into it.
 fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
     // The repository has been opened, so the worktree is marked if it is a pull request's, also where it has moved.
-    request.of_commit = trust::recorded(here)?;
-    request.provenance = request.of_commit.with_files_of(trust::recorded(&request.donor)?);
+    request.of_commit = trust::recorded(here);
+    request.provenance = request.of_commit.with_files_of(trust::recorded(&request.donor));
     if !request.provenance.is_untrusted() {
         return Ok(());
     }

@@ -55,8 +55,8 @@ impl AddRequest {
             is_sparse = at_donor.is_sparse();
         }
         let of_donor = match options.trust {
-            Trust::No => trust::recorded(&donor)?,
-            Trust::Yes => Provenance::TrustedByUser,
+            Trust::No => trust::recorded(&donor),
+            Trust::Yes => Provenance::Own,
         };
         let listed_in = match of_donor.is_untrusted() {
             // Its own list is that of the pull request.
@@ -87,7 +87,7 @@ impl AddRequest {
         let of_commit = match options.trust {
             Trust::No if target.pull_request.is_some() => Provenance::Untrusted,
             Trust::No => repository.provenance_of(&target.oid, target.branch.as_deref())?,
-            Trust::Yes => Provenance::TrustedByUser,
+            Trust::Yes => Provenance::Own,
         };
         Ok(AddRequest {
             options: options.clone(),

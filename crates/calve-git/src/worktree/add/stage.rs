@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::internal::StagedTree;
+use calve_core::internal::{ScanOptions, StagedTree};
 use calve_core::report::SkippedEntry;
 use calve_core::{CloneOptions, CloneReport, Selection, UnreadableEntry};
 
@@ -129,12 +129,10 @@ fn audit(
         tracked_below.iter().for_each(|path| names.made(path));
         Arc::new(names)
     });
-    let audit = AuditOptions {
-        names,
-        will_be: Some(request.path.clone()),
-        tracked: Some(tracked_below),
-        ..audit_options(request, carried)
-    };
+    let mut audit = audit_options(request, carried);
+    audit.scan.names = names;
+    audit.will_be = Some(request.path.clone());
+    audit.tracked = Some(tracked_below);
     escape::audit(&staged.path(), &request.donor, &audit)
 }
 
@@ -144,10 +142,8 @@ pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>) -> AuditO
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare && one.path != request.path);
     AuditOptions {
         fix: Fix::Yes,
-        below,
+        scan: ScanOptions { below, names: None, threads: clone.threads, cancel: clone.cancel.clone() },
         others: others.map(|one| one.path.clone()).collect(),
-        threads: clone.threads,
-        cancel: clone.cancel.clone(),
         ..AuditOptions::default()
     }
 }

@@ -29,6 +29,7 @@ use crate::repository::operation::holding;
 use crate::repository::references::BRANCH_MARK;
 use crate::repository::state::LinkedWorktree;
 use crate::trust::{self, Provenance};
+use crate::worktree::add::options::Trust;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::target::{AddTarget, check_free};
 use crate::worktree::agent_turn;
@@ -107,10 +108,10 @@ impl<'r> Registration<'r> {
     fn note_provenance(&self) -> Result<()> {
         let request = self.request;
         let oid = &request.target.oid;
-        match request.provenance {
-            Provenance::Untrusted => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
-            Provenance::TrustedByUser => trust::note_trust(&self.directory, oid),
-            Provenance::Own => Ok(()),
+        match (request.provenance, request.options.trust) {
+            (Provenance::Untrusted, _) => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
+            (Provenance::Own, Trust::Yes) => trust::note_trust(&self.directory, oid),
+            (Provenance::Own, Trust::No) => Ok(()),
         }
     }
 
@@ -123,7 +124,7 @@ impl<'r> Registration<'r> {
             None => format!("{}\n", request.target.oid),
         };
         fs_err::write(self.directory.join("HEAD"), head)?;
-        entries::note_donor(&self.directory, &request.donor)?;
+        entries::note(&self.directory, entries::DONOR, &request.donor)?;
         fs_err::write(self.directory.join(DATA_SOURCE), request.data_source.as_deref().unwrap_or(NO_SOURCE))?;
         self.copy_settings()
     }

@@ -19,7 +19,7 @@ pub(crate) use kept::{check_place, keep, sweep_kept};
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::real;
-use crate::repository::entries::donor_of;
+use crate::repository::entries::{DONOR, noted};
 use crate::repository::standing::WorktreeState;
 use crate::repository::state::LinkedWorktree;
 use crate::repository::{Repository, Worktree};
@@ -69,7 +69,7 @@ pub(crate) fn of_worktree(
     items.extend(part(hidden, unread)?);
     items.append(&mut nested.items);
     items.extend(misplaced(repository, worktree));
-    let donors = [repository.main().map(Path::to_path_buf), donor_of(&linked.entry)];
+    let donors = [repository.main().map(Path::to_path_buf), noted(&linked.entry, DONOR)];
     let donors =
         donors.into_iter().flatten().map(|donor| real(&donor)).filter(|donor| others.contains(donor)).collect();
     let mut search = IgnoredSearch::new(&root, donors, worktree.made());

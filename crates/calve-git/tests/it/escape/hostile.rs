@@ -32,7 +32,7 @@ fn nothing_is_written_through_a_symlink() {
     let found = pair.audited(&fixing());
     assert_eq!(outline(&found.findings), [(ReferenceKind::CMake, "build/CMakeCache.txt", Action::Repaired)]);
     let mut below = fixing();
-    below.below = ["bin/x", ".venv/bin", ".venv/pyvenv.cfg", "../outside/bin", "/etc", "target/debug"]
+    below.scan.below = ["bin/x", ".venv/bin", ".venv/pyvenv.cfg", "../outside/bin", "/etc", "target/debug"]
         .map(PathBuf::from)
         .to_vec();
     assert_eq!(outline(&pair.audited(&below).findings), []);

@@ -32,7 +32,7 @@ fn only_what_is_asked_for_is_looked_at() {
         .file("node_modules/.cache/x/y", "{old}")
         .file("node_modules/bin/x", "#!{old}/x");
     let mut options = fixing();
-    options.below = ["a", "b/bin/x", "l", "not there", "node_modules/.cache/x"].map(PathBuf::from).to_vec();
+    options.scan.below = ["a", "b/bin/x", "l", "not there", "node_modules/.cache/x"].map(PathBuf::from).to_vec();
     let found = pair.audited(&options);
     let expected = [
         (ReferenceKind::Shebang, "a/bin/x", Action::Repaired),

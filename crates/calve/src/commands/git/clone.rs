@@ -1,40 +1,40 @@
 use calve_core::CancelToken;
 use calve_git::remote::{
-    GitCloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
+    GitCloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, clone_repository, plan_clone,
 };
 
 use super::interaction::{prompts, with_progress};
-use super::receipt;
+use super::lines;
 use crate::cli::git::GitCloneArguments;
 use crate::failure::Failure;
+use crate::output;
 use crate::wording::word;
-use crate::{output, wording};
-use calve_receipt::GitClonePlanReceipt;
+use calve_receipt::{GitClonePlanReceipt, GitCloneReceipt};
 
 pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let request = request(arguments, cancel)?;
-    let (recipe, git) = plan_clone(&request)?;
+    let plan = plan_clone(&request)?;
+    let how = lines::plan_text(&plan);
     if arguments.dry_run {
         if arguments.json {
-            return output::json(&GitClonePlanReceipt { plan: receipt::plan(&recipe, &git, &request.dst) });
+            return output::json(&GitClonePlanReceipt { plan });
         }
-        return output::result(&receipt::plan_text(&recipe, &request.dst));
+        return output::result(&how);
     }
-    output::note(&receipt::plan_text(&recipe, &request.dst).trim_end().replace('\n', "\n  "));
-    let receipt = with_progress(|listener| clone_repository(&request, listener))?;
-    for notice in &receipt.notices {
-        let text = wording::git::notice(notice);
+    output::note(&how.trim_end().replace('\n', "\n  "));
+    let report = with_progress(|listener| clone_repository(&request, listener))?;
+    for notice in &report.warnings {
         match notice.code.is_warning() {
-            true => output::warn(&text),
-            false => output::note(&format!("note: {text}")),
+            true => output::warn(&notice.message),
+            false => output::note(&format!("note: {}", notice.message)),
         }
     }
-    if receipt.notices.iter().any(|notice| notice.code == NoticeCode::SparseMissing) {
+    if report.warnings.iter().any(|notice| notice.code == NoticeCode::SparseMissing) {
         output::hint(&format!("`git -C {} ls-tree -rd --name-only HEAD` lists the directories", word(&request.dst)));
     }
-    output::note(&receipt::clone_sentence(&receipt, &request.dst));
+    output::note(&lines::clone_sentence(&report));
     if arguments.json {
-        return output::json(&receipt::clone(&receipt, &request.dst));
+        return output::json(&GitCloneReceipt { report });
     }
     output::path(&request.dst)
 }
@@ -47,11 +47,16 @@ fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<GitClo
     };
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let purpose = arguments.purpose.unwrap_or(if in_ci { Purpose::Ci } else { Purpose::Dev });
-    let tip = match (&arguments.branch, &arguments.rev) {
-        (Some(branch), _) => Tip::Branch(branch.clone()),
-        (None, Some(id)) => Tip::Revision(id.to_ascii_lowercase()),
-        (None, None) => Tip::Default,
-    };
-    let (sparse, require) = (arguments.sparse.clone(), arguments.require.clone());
-    Ok(GitCloneOptions { url, dst, purpose, tip, sparse, require, prompts: prompts(), cancel: cancel.clone() })
+    let revision = arguments.rev.as_ref().map(|id| id.to_ascii_lowercase());
+    Ok(GitCloneOptions {
+        url,
+        dst,
+        purpose,
+        branch: arguments.branch.clone(),
+        revision,
+        sparse: arguments.sparse.clone(),
+        require: arguments.require.clone(),
+        prompts: prompts(),
+        cancel: cancel.clone(),
+    })
 }

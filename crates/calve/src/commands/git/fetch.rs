@@ -2,11 +2,11 @@ use calve_core::CancelToken;
 use calve_git::remote::{FetchOptions, fetch, plan_fetch};
 
 use super::interaction::{prompts, with_progress};
-use super::receipt;
+use super::lines;
 use crate::cli::git::GitFetchArguments;
 use crate::failure::Failure;
 use crate::output;
-use calve_receipt::GitFetchPlanReceipt;
+use calve_receipt::{GitFetchPlanReceipt, GitFetchReceipt};
 
 pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let request = FetchOptions {
@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
         cancel: cancel.clone(),
     };
     let plan = plan_fetch(&request)?;
-    let what = receipt::fetch_text(&plan);
+    let what = lines::fetch_text(&plan);
     if arguments.dry_run {
         if arguments.json {
             return output::json(&GitFetchPlanReceipt { plan });
@@ -24,11 +24,11 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
         return output::result(&what);
     }
     output::note(what.trim_end());
-    let receipt = with_progress(|listener| fetch(&request, listener))?;
-    for notice in &receipt.notices {
+    let report = with_progress(|listener| fetch(&request, listener))?;
+    for notice in &report.warnings {
         output::warn(&notice.message);
     }
-    receipt.updated.iter().for_each(|line| output::note(&format!("  {line}")));
-    output::note(&receipt::fetch_sentence(&receipt));
-    if arguments.json { output::json(&receipt::fetch(&receipt)) } else { Ok(()) }
+    report.updated.iter().for_each(|line| output::note(&format!("  {line}")));
+    output::note(&lines::fetch_sentence(&report));
+    if arguments.json { output::json(&GitFetchReceipt { report }) } else { Ok(()) }
 }

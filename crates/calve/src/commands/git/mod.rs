@@ -2,7 +2,7 @@ mod advise;
 mod clone;
 mod fetch;
 mod interaction;
-mod receipt;
+mod lines;
 
 use calve_core::CancelToken;
 

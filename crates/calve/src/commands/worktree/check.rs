@@ -7,8 +7,8 @@ use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, F
 
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::{output, real_path, wording};
-use calve_receipt::{EscapeFinding, WorktreeCheckReceipt, human, path as receipt_path};
+use crate::{output, real_path};
+use calve_receipt::{WorktreeCheckReceipt, human, path as receipt_path};
 
 pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (tree, others) = trees(arguments)?;
@@ -18,18 +18,11 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     // Without another one, it may still name the path that it had itself.
     let old = others.first().unwrap_or(&tree);
     options.others = others.iter().skip(1).cloned().collect();
-    options.cancel = cancel.clone();
+    options.scan.cancel = cancel.clone();
     let report = escape::audit(&tree, old, &options)?;
     check_named(&arguments.against, &report)?;
     match arguments.json {
-        true => output::json(&WorktreeCheckReceipt {
-            path: receipt_path(&tree),
-            fixed: report.fixed,
-            findings: findings(&report),
-            entries: report.entries,
-            skipped: report.skipped.clone(),
-            elapsed_ms: report.elapsed.into(),
-        })?,
+        true => output::json(&WorktreeCheckReceipt { path: receipt_path(&tree), report: &report })?,
         false => {
             output::result(&report.findings.iter().map(|finding| line(finding, report.fixed)).collect::<String>())?
         }
@@ -72,7 +65,7 @@ fn check_named(against: &[PathBuf], report: &AuditReport) -> Result<(), Failure>
 }
 
 fn line(finding: &Finding, fixed: bool) -> String {
-    let Finding { kind, path, names, action, .. } = finding;
+    let Finding { kind, path, names, action, explanation, .. } = finding;
     let action = match (action, fixed) {
         (Action::Reported, _) => "left",
         (Action::Repaired, true) => "repaired",
@@ -81,7 +74,7 @@ fn line(finding: &Finding, fixed: bool) -> String {
         (Action::Dropped, false) => "can be dropped",
     };
     let (path, names) = (ShownPath(path), ShownPath(names));
-    format!("{kind}: {path} -> {names}: {action}; {}\n", wording::git::explanation(finding))
+    format!("{kind}: {path} -> {names}: {action}; {explanation}\n")
 }
 
 fn summary(tree: &Path, report: &AuditReport) -> String {
@@ -98,15 +91,4 @@ fn summary(tree: &Path, report: &AuditReport) -> String {
             "`{tree}`: {repaired} to repair, {dropped} to drop, {left} to look at ({looked}); `calve worktree check --fix` does the first two"
         ),
     }
-}
-
-pub(super) fn findings(report: &AuditReport) -> Vec<EscapeFinding> {
-    let one = |finding: &Finding| EscapeFinding {
-        kind: finding.kind.into(),
-        path: receipt_path(&finding.path),
-        names: receipt_path(&finding.names),
-        action: finding.action.into(),
-        hint: wording::git::explanation(finding),
-    };
-    report.findings.iter().map(one).collect()
 }

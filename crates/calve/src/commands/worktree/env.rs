@@ -1,7 +1,6 @@
 //! `calve env` and `calve exec`: a worktree's environment.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calve_core::CancelToken;
@@ -9,9 +8,9 @@ use calve_core::internal::ShownPath;
 use calve_db::Address;
 use calve_env::{Environment, RewrittenFiles, StartedServices, ports_of_worktrees};
 use calve_git::configured_variables;
-use calve_git::environment::{EnvFile, LeasedPort, OtherValues, env_file_text};
+use calve_git::environment::{EnvFile, EnvFileOutcome, LeasedPort, OtherValues, env_file_text};
 use calve_git::worktree::{Worktree, WorktreeInfo};
-use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
+use calve_receipt::{EnvironmentReceipt, path};
 
 use crate::cli::env::{EnvArguments, EnvFormat};
 use crate::commands::worktree::services;
@@ -30,8 +29,7 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
         say_rewritten(&environment.rewrite_files(&Environment::variables(&ports, &services)?)?);
     }
     if arguments.json {
-        let (ports, services) = (receipts(&ports), services.receipts()?);
-        return output::json(&EnvironmentReceipt { path: path(root), ports, services });
+        return output::json(&EnvironmentReceipt { path: path(root), ports, services: services.receipts()? });
     }
     let variables = Environment::variables(&ports, &services)?;
     let [set, to, unset] = match arguments.format {
@@ -81,8 +79,8 @@ fn renewed(environment: &Environment<'_>) -> Result<Vec<LeasedPort>, Failure> {
     for port in &ports {
         let was = former.iter().find(|former| former.name == port.name);
         output::note(&match was {
-            Some(was) => format!("{} changes from {} to {}", port.variable(), was.number, port.number),
-            None => format!("{} is {}", port.variable(), port.number),
+            Some(was) => format!("{} changes from {} to {}", port.variable, was.number, port.number),
+            None => format!("{} is {}", port.variable, port.number),
         });
     }
     output::note("restart the programs of this worktree that use them");
@@ -91,9 +89,7 @@ fn renewed(environment: &Environment<'_>) -> Result<Vec<LeasedPort>, Failure> {
 
 /// Says which files have the new variables now. Those that Calve did not make, or that were edited, are only named.
 pub(crate) fn say_rewritten(rewritten: &RewrittenFiles) {
-    for (file, outcome) in &rewritten.files {
-        output::note(&file_line(file, *outcome));
-    }
+    rewritten.files.iter().for_each(|file| output::note(&file_line(file)));
     for OtherValues { file, variables, .. } in &rewritten.other_values {
         let file = ShownPath(file);
         output::warn(&format!(
@@ -115,30 +111,29 @@ fn listed(variables: &[String]) -> String {
 }
 
 pub(crate) fn ports_line(ports: &[LeasedPort]) -> Option<String> {
-    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
+    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable, port.number)).collect();
     (!words.is_empty()).then(|| format!("ports: {} (`calve env` prints them)", words.join(", ")))
 }
 
-pub(crate) fn file_line(file: &Path, outcome: EnvFile) -> String {
-    let file = ShownPath(file);
+pub(crate) fn file_line(EnvFile { path, outcome, ignored }: &EnvFile) -> String {
+    let file = ShownPath(path);
     match outcome {
-        EnvFile::Written => format!("wrote the variables to `{file}`"),
-        EnvFile::WrittenUnignored => {
+        EnvFileOutcome::Written if *ignored == Some(false) => {
             format!("warning: wrote the variables to `{file}`, which git does not ignore: add it to .gitignore")
         }
-        EnvFile::Tracked => format!("warning: git tracks `{file}`, so it was left alone"),
-        EnvFile::Foreign => format!(
+        EnvFileOutcome::Written => format!("wrote the variables to `{file}`"),
+        EnvFileOutcome::Tracked => format!("warning: git tracks `{file}`, so it was left alone"),
+        EnvFileOutcome::Foreign => format!(
             "warning: Calve did not make `{file}`, or it was edited, so it was left alone; `calve env --format dotenv` prints the variables"
         ),
-        EnvFile::NotIgnored => format!("warning: left out `{file}`: git does not ignore it here"),
-        EnvFile::NoDirectory => format!("warning: left out `{file}`: there is no directory for it"),
+        EnvFileOutcome::NotIgnored => format!("warning: left out `{file}`: git does not ignore it here"),
+        EnvFileOutcome::NoDirectory => format!("warning: left out `{file}`: there is no directory for it"),
     }
 }
 
 /// Says which files have the values of another worktree. `written` are those that have this one's.
-pub(crate) fn other_values_lines(found: &[OtherValues], written: &[(PathBuf, EnvFile)]) -> Vec<String> {
-    let is_written = |outcome| matches!(outcome, EnvFile::Written | EnvFile::WrittenUnignored);
-    let written = written.iter().find(|(_, outcome)| is_written(*outcome)).map(|(file, _)| file);
+pub(crate) fn other_values_lines(found: &[OtherValues], written: &[EnvFile]) -> Vec<String> {
+    let written = written.iter().find(|file| file.outcome == EnvFileOutcome::Written).map(|file| &file.path);
     let line = |OtherValues { file, variables, .. }: &OtherValues| {
         let file = ShownPath(file);
         let variables = listed(variables);
@@ -166,9 +161,4 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<LeasedPort>> {
 /// Returns the ports of a worktree that goes. Faults of theirs must not keep it.
 pub(crate) fn of_worktree(worktree: &Worktree) -> Vec<LeasedPort> {
     ports_of_worktrees(&Program, [worktree]).ok().and_then(|mut all| all.pop()).unwrap_or_default()
-}
-
-pub(crate) fn receipts(ports: &[LeasedPort]) -> Vec<PortReceipt> {
-    let one = |port: &LeasedPort| PortReceipt { name: port.name.clone(), variable: port.variable(), port: port.number };
-    ports.iter().map(one).collect()
 }

@@ -39,7 +39,7 @@ impl Facts {
         if let Some(services) = &own.services {
             self.services(services);
         }
-        self.add_all(FactSubject::EnvFiles, own.env_files.iter().map(|(file, outcome)| env::file_line(file, *outcome)));
+        self.add_all(FactSubject::EnvFiles, own.env_files.iter().map(env::file_line));
         self.add_all(FactSubject::OtherValues, env::other_values_lines(&own.other_values, &own.env_files));
     }
 

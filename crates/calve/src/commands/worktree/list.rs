@@ -6,9 +6,9 @@ use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 
 use crate::commands::worktree::{env, services, up};
 use crate::failure::Failure;
+use crate::output;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
-use crate::{output, wording};
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
 
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
@@ -32,7 +32,7 @@ pub(crate) fn run(json: bool) -> Result<(), Failure> {
     output::result(&text)?;
     for listed in &all {
         if let Some(problem) = listed.worktree.problem() {
-            let hint = problem.remedy().map(|remedy| fitting(wording::git::hint(&remedy))).unwrap_or_default();
+            let hint = problem.remedy().map(|remedy| fitting(remedy.to_string())).unwrap_or_default();
             output::warn(&format!("{problem}; {hint}"));
         }
     }
@@ -102,7 +102,7 @@ fn listed_receipt(listed: &WorktreeInfo, ports: &[LeasedPort], services: Vec<Ser
         behind: listed.behind,
         compared_with: listed.compared_with.clone(),
         age_s: listed.age.map(|age| age.as_secs()),
-        ports: env::receipts(ports),
+        ports: ports.to_vec(),
         services,
     }
 }

@@ -15,7 +15,7 @@ use crate::host::Program;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
 use crate::wording::unsaved;
-use crate::{consent, output, reaper, wording};
+use crate::{consent, output, reaper};
 
 pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let start = here()?;
@@ -85,7 +85,7 @@ fn receipt_of(pruned: &PruneReport, data: Vec<PrunedData>) -> WorktreePruneRecei
 }
 
 fn hint(kept: &KeptEntry) -> String {
-    kept.remedy.as_ref().map(wording::git::hint).map(fitting).unwrap_or_default()
+    kept.remedy.as_ref().map(ToString::to_string).map(fitting).unwrap_or_default()
 }
 
 fn find_merged(
@@ -95,7 +95,7 @@ fn find_merged(
 ) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
     let (mut found, mut stay) = (Vec::new(), Vec::new());
     for mut one in worktree::merged(start, arguments.older_than, cancel)? {
-        let mut data = calve_env::unsaved_data(&Program, &one.worktree);
+        let mut data = calve_env::unsaved_data(&Program, &one.worktree, LossRule::Refuse);
         if let (true, Ok(going)) = (arguments.lose_data, &mut data) {
             one.unsaved.append(going);
         }

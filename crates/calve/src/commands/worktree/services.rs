@@ -41,10 +41,10 @@ pub(crate) fn lacking_lines(services: &Services<'_>) -> Vec<String> {
 }
 
 pub(crate) fn complete(services: &mut Services<'_>) -> Result<(), Failure> {
-    let mut lacking = services.take_lacking();
+    let mut lacking = std::mem::take(&mut services.lacking);
     let last = lacking.pop();
-    lacking.into_iter().for_each(|error| _ = output::failure(&error.into()));
-    last.map_or(Ok(()), |error| Err(error.into()))
+    lacking.into_iter().for_each(|(_, error)| _ = output::failure(&error.into()));
+    last.map_or(Ok(()), |(_, error)| Err(error.into()))
 }
 
 /// Says which of the wanted services have no data, and how they get it.

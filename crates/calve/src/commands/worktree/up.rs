@@ -37,7 +37,8 @@ pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<
 pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let environment = here()?;
     let unsaved = LossRule::from_consent(arguments.force);
-    let (services, stopped) = environment.down(&arguments.common.names, unsaved, cancel)?;
+    let services = environment.chosen(&arguments.common.names)?;
+    let stopped = services.stop(unsaved, cancel)?;
     for service in services.receipts()?.iter().filter(|service| services.is_chosen(&service.name)) {
         output::note(&match stopped.contains(&service.name) {
             true => format!("stopped `{}`", service.name),
@@ -54,7 +55,8 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
         let refused = format!("the data of the service `{name}` may have been written to");
         consent::require(arguments.yes, &question, &refused, "`--yes` puts it back to its template all the same")
     };
-    let (services, reset) = environment.reset(arguments.service.as_deref(), may_lose, cancel)?;
+    let mut services = environment.services()?;
+    let reset = services.reset(arguments.service.as_deref(), may_lose, cancel)?;
     output::note(&format!("reset `{reset}`"));
     finish(&environment.root, &services, arguments.json)
 }

@@ -41,10 +41,7 @@ const EXAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defa
 
 /// Returns the fate of secrets in a worktree of this provenance, where the configuration says `configured`.
 pub(crate) fn secrets_rule(provenance: Provenance, configured: Option<Secrets>) -> Secrets {
-    match provenance {
-        Provenance::Untrusted => Secrets::Leave,
-        Provenance::Own | Provenance::TrustedByUser => configured.unwrap_or_default(),
-    }
+    if provenance.is_untrusted() { Secrets::Leave } else { configured.unwrap_or_default() }
 }
 
 /// Returns whether a name is one under which people keep secrets. Not in directories that package managers fill.

@@ -147,7 +147,7 @@ fn describe_audit(audit: &AuditReport, facts: &mut Facts) {
             0 => String::new(),
             more => format!("; {} more point out of it: `calve worktree check` lists them", human::count(more)),
         };
-        let text = format!("warning: `{path}` still names `{names}`: {}{more}", wording::git::explanation(found));
+        let text = format!("warning: `{path}` still names `{names}`: {}{more}", found.explanation);
         facts.add(FactSubject::References, text);
     }
 }

@@ -1,6 +1,5 @@
 mod lines;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,13 +8,11 @@ use calve_core::{CancelToken, Progress};
 use calve_env::{
     AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddSteps, AddedEnvironment, Services, TakenBack,
 };
-use calve_git::environment::EnvFile;
 use calve_git::worktree::{self, AddReport, IgnoredEntries, Trust, UncommittedChanges};
 
 use crate::cli::worktree::AddArguments;
 use crate::commands::trees::spares;
 use crate::commands::worktree::dependencies;
-use crate::commands::worktree::env;
 use crate::commands::worktree::facts::Facts;
 use crate::failure::{FAILED, Failure, REFUSED, ToFailure as _};
 use crate::host::Program;
@@ -23,7 +20,7 @@ use crate::progress_bar::Watch;
 use crate::wording::{self, word};
 use crate::{consent, home, output, real_path, reaper};
 use calve_receipt::{
-    CloneReceipt, EnvFileReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, TrackedFiles, TrackedPlan,
+    CloneReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, TrackedFiles, TrackedPlan,
     WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
 };
 
@@ -166,18 +163,6 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     })
 }
 
-fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
-    let (code, ignored) = match outcome {
-        EnvFile::Written => ("written", Some(true)),
-        EnvFile::WrittenUnignored => ("written", Some(false)),
-        EnvFile::Tracked => ("tracked", None),
-        EnvFile::Foreign => ("foreign", None),
-        EnvFile::NotIgnored => ("not_ignored", None),
-        EnvFile::NoDirectory => ("no_directory", None),
-    };
-    EnvFileReceipt { path: path(file), outcome: code, ignored }
-}
-
 fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAddReceipt, Failure> {
     let AddedEnvironment { report, own } = added;
     let AddReport { worktree: added, files, .. } = report;
@@ -203,12 +188,12 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         left: files.untracked.left.clone(),
         dependencies: dependencies::receipts(&files.untracked.dependencies),
         spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
-        ports: env::receipts(&own.ports),
+        ports: own.ports.clone(),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
-        env_files: own.env_files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
+        env_files: own.env_files.clone(),
         other_values: own.other_values.clone(),
         uncommitted: files.uncommitted,
-        escapes: super::check::findings(&files.audit),
+        escapes: files.audit.findings.clone(),
         post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
         facts: facts.0,
