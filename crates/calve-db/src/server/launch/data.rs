@@ -85,36 +85,16 @@ pub(super) fn clone_by(
     }
 }
 
-/// A clone of data that a server goes on to write. It is brought up to date when the server is held.
-pub(crate) struct FollowingClone<'a> {
-    source: FollowedSource,
-    strategy: Strategy,
-    dst: &'a Path,
-    cancel: &'a CancelToken,
-}
-
-impl<'a> FollowingClone<'a> {
-    /// Clones the data directory `src` to `dst`. Returns `None` where that would not shorten the hold, or failed.
-    pub(crate) fn begin(src: &Path, dst: &'a Path, cancel: &'a CancelToken) -> Option<Self> {
-        let slot = dst.parent()?;
-        let strategy = if can_reflink(src, slot) { Strategy::Reflink } else { Strategy::Copy };
-        let record = || FollowedSource::record(src, slot, Choice::Only(strategy), cancel).ok().flatten();
-        // A server removes files at any time, also one that is just being looked at.
-        let source = record().or_else(record)?;
-        cloned(src, dst, &only(strategy, cancel), Instant::now()).ok()?;
-        Some(Self { source, strategy, dst, cancel })
-    }
-
-    /// Brings the clone nearly up to date, so that little is left to do when the server is held.
-    pub(crate) fn catch_up(&mut self) {
-        // A failure shows again.
-        let _ = self.source.catch_up(self.dst, self.cancel);
-    }
-
-    /// Brings the clone up to date with a server that is held. Returns its strategy, or `None` if it has to be made anew.
-    pub(crate) fn finish(self) -> Option<Strategy> {
-        self.source.finish(self.dst, self.cancel).unwrap_or(false).then_some(self.strategy)
-    }
+/// Clones the data directory `src`, which a server goes on to write, to `dst`. Returns what brings the clone up to date when the server is held,
+/// and its strategy; `None` where that would not shorten the hold, or failed.
+pub(crate) fn clone_followed(src: &Path, dst: &Path, cancel: &CancelToken) -> Option<(FollowedSource, Strategy)> {
+    let slot = dst.parent()?;
+    let strategy = if can_reflink(src, slot) { Strategy::Reflink } else { Strategy::Copy };
+    let record = || FollowedSource::record(src, slot, Choice::Only(strategy), cancel).ok().flatten();
+    // A server removes files at any time, also one that is just being looked at.
+    let source = record().or_else(record)?;
+    cloned(src, dst, &only(strategy, cancel), Instant::now()).ok()?;
+    Some((source, strategy))
 }
 
 fn options(cancel: &CancelToken) -> CloneOptions {
