@@ -98,15 +98,6 @@ impl<'a> Supervisor<'a> {
         let _ = self.write_record();
         Some(next)
     }
-
-    /// Goes back to the first directories, which a server prepared ahead had left.
-    pub(super) fn move_back(&mut self) -> Result<()> {
-        if !self.directories.is_first() {
-            self.directories.remove()?;
-            self.directories = ServerDirectories::first(self.own, &self.record.directory);
-        }
-        Ok(())
-    }
 }
 
 fn exchange(directory: &Path, other: &Path) -> Result<()> {
