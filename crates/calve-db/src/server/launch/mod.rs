@@ -32,7 +32,7 @@ use crate::files::runtime;
 use crate::files::trash;
 use crate::registry::template::{self, manifest};
 use crate::registry::{self, LaunchReport};
-use crate::server::messages::{Origin, Spec};
+use crate::server::messages::Origin;
 use crate::sys::{self, ProcessEnd};
 
 pub(crate) struct RunningServer {
@@ -83,7 +83,11 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     };
     let tells = spec.record.notifies && told.is_some();
     let notifies = readiness::wait(&mut server, wanted, &notices, tells, &meanwhile);
-    let notifies = notifies.map_err(|error| unless_image_is_missing(spec, error))?;
+    let notifies = notifies.map_err(|error| match (&error, &spec.container) {
+        // An image that was removed is no server that failed.
+        (Error::ServerFailed { .. }, Some(container)) => container.image.missing().unwrap_or(error),
+        _ => error,
+    })?;
     meanwhile();
     neutralised
         .extend(unless_left(&wanted.owners, wanted.cancel, || wanted.engine.finish_start(&instance, wanted.cancel))?);
@@ -175,13 +179,11 @@ fn quietly<T: Send>(is_speculative: bool, work: impl FnOnce() -> T + Send) -> T 
     if !is_speculative {
         return work();
     }
-    let worked = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            sys::lower_priority();
-            work()
-        });
-        thread.join()
-    });
+    let work = || {
+        sys::lower_priority();
+        work()
+    };
+    let worked = std::thread::scope(|scope| scope.spawn(work).join());
     worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -310,12 +312,4 @@ pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let at = runtime::make_files(wanted.directory)?;
     sys::bind(wanted.files, &at).at(Operation::Mount, &at)?;
     Ok(ServerView { path: at, is_mount: true })
-}
-
-/// Tells an image that was removed from a server that failed.
-fn unless_image_is_missing(spec: &Spec, error: Error) -> Error {
-    match (&error, &spec.container) {
-        (Error::ServerFailed { .. }, Some(container)) => container.image.missing().unwrap_or(error),
-        _ => error,
-    }
 }
