@@ -69,8 +69,3 @@ pub(crate) fn make_files(path: &Path) -> Result<PathBuf> {
     private::make_directory(&at, CLOSED)?;
     Ok(at)
 }
-
-/// Removes the directory. Without waiting, its contents are deleted later, with the trash beside it.
-pub(crate) fn remove(path: &Path, wait: RemovalWait) {
-    let _ = trash::remove(path, wait);
-}

@@ -126,7 +126,7 @@ impl Drop for BaselineServer {
         if let Some(process) = self.process.take().filter(|_| self.spec.container.is_none()) {
             memory::remove(self.engine, &self.spec.slot, Some(process.pid()));
         }
-        runtime::remove(&self.spec.record.directory, RemovalWait::Yes);
+        let _ = trash::remove(&self.spec.record.directory, RemovalWait::Yes);
         let is_gone = self.is_removed || sweep::remove_container(&self.spec.slot).is_ok();
         // Otherwise the slot tells the next sweep which container is left.
         if is_gone {

@@ -13,7 +13,6 @@ use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::private::unless_missing;
-use crate::files::runtime;
 use crate::files::trash;
 use crate::registry::Home;
 use crate::registry::template;
@@ -125,7 +124,7 @@ pub(crate) fn take_away(home: &Home, slot: &Path, wait: RemovalWait) -> Result<(
     end_leftovers(home, slot);
     remove_container(slot)?;
     if let Some(directory) = note.directory(home) {
-        runtime::remove(&directory, wait);
+        let _ = trash::remove(&directory, wait);
     }
     trash::remove(slot, wait)
 }

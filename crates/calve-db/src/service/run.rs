@@ -13,8 +13,7 @@ use crate::engine::memory;
 use crate::engine::{Engine, Purpose, programs};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::directory::Directory;
-use crate::files::private;
-use crate::files::runtime;
+use crate::files::{private, runtime, trash};
 use crate::registry::{self, Home, Record, RegistrySlot};
 use crate::server::control;
 use crate::server::messages::{Ownership, Request, Spec};
@@ -57,7 +56,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let mut spec = service.spec(home, name, &slot.path)?;
     let directory = home.runtime.join(&service.runtime);
     // Leftovers of a killed one.
-    runtime::remove(&directory, RemovalWait::Yes);
+    let _ = trash::remove(&directory, RemovalWait::Yes);
     spec.record.server.template = Some(service.template.clone());
     spec.record = Record { control: runtime::control(&directory), directory, durable: true, ..spec.record };
     let durable = Some(service.slot.clone());

@@ -101,7 +101,7 @@ fn clear(spec: &Spec) {
     if let Ok(engine) = engine::named(&spec.record.server.engine) {
         sweep::end_children(engine, Some(spec.files()), None, spec.record.isolated);
     }
-    runtime::remove(&spec.record.directory, RemovalWait::Yes);
+    let _ = trash::remove(&spec.record.directory, RemovalWait::Yes);
     // Otherwise the slot tells the next sweep which container is left.
     if sweep::remove_container(&spec.slot).is_ok() {
         let _ = trash::remove(&spec.slot, RemovalWait::Yes);
@@ -505,7 +505,7 @@ impl<'a> Supervisor<'a> {
                 self.launched.seen.hide();
                 // The files are not the account's any more.
                 let _ = self.own.spec().and_then(|spec| private::close(&Directory::open(&spec.slot)?));
-                runtime::remove(&self.record.directory, RemovalWait::Yes);
+                let _ = trash::remove(&self.record.directory, RemovalWait::Yes);
                 let _ = self.talk.as_mut().map(|talk| send(talk.get_mut(), &answer));
             }
             end => {
@@ -517,7 +517,7 @@ impl<'a> Supervisor<'a> {
                 // The process that waits for the answer may want to remove the template, or the port.
                 self.launched.template = None;
                 self.port = None;
-                runtime::remove(&self.record.directory, RemovalWait::Yes);
+                let _ = trash::remove(&self.record.directory, RemovalWait::Yes);
                 let removed = self.launched.server.check_removed();
                 // Otherwise the next sweep keeps the ending, and takes away the slot.
                 let spec = self.own.spec().ok();
