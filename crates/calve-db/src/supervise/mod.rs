@@ -6,7 +6,6 @@ mod claim;
 mod directories;
 mod durable;
 mod mark;
-mod own;
 mod prepared;
 mod requests;
 mod reset;
@@ -33,8 +32,7 @@ use crate::server::launch::{HeldPort, LaunchRequest, Owners, ResetData, RunningS
 use crate::server::messages::{Answer, Order, Origin, Ownership, Request, Spec, receive, send};
 use crate::server::sweep;
 use crate::service::{self, LossRule};
-use crate::supervise::directories::{Preparations, ServerDirectories};
-use crate::supervise::own::OwnSlot;
+use crate::supervise::directories::{OwnSlot, Preparations, ServerDirectories, moved};
 use crate::supervise::requests::{Requests, is_closed};
 use crate::sys::{self, ProcessHandle};
 
@@ -77,7 +75,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     let directory = Directory::open(&spec.slot);
     let begun = match &directory {
         Ok(directory) => Supervisor::begin(&spec, directory, talk, cancel),
-        Err(_) => Err(own::moved(&spec.slot)),
+        Err(_) => Err(moved(&spec.slot)),
     };
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
