@@ -6,7 +6,6 @@ pub(crate) mod name;
 mod record;
 mod servers;
 mod slots;
-mod sockets;
 pub(crate) mod template;
 
 pub use crate::files::home::Home;
@@ -18,4 +17,3 @@ pub use record::{LaunchReport, Record, Server};
 pub use servers::{find, list, log, throwaway};
 pub(crate) use servers::{is_held_by, without_record};
 pub(crate) use slots::*;
-pub(crate) use sockets::{SOCKETS, SocketsNote};
