@@ -19,7 +19,6 @@ pub(crate) const URL_VARIABLE: &str = "DATABASE_URL";
 pub(crate) trait Engine: Sync {
     fn name(&self) -> &'static str;
 
-    /// Returns the variable by which programs find a server.
     fn url_variable(&self) -> &'static str {
         URL_VARIABLE
     }

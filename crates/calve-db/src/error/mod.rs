@@ -49,10 +49,8 @@ pub enum Error {
     Unreachable(PathBuf),
     #[error("there is no template `{0}`")]
     UnknownTemplate(String),
-    /// Its first build has not finished.
     #[error("the template `{0}` is still being built")]
     TemplateBeingBuilt(String),
-    /// The template's files are not what they were when it was made.
     #[error("the template `{name}` is damaged: {what}")]
     TemplateDamaged {
         name: String,
@@ -67,7 +65,6 @@ pub enum Error {
     ServiceWritten { service: String, worktree: PathBuf },
     #[error("there is no server `{0}`")]
     UnknownServer(String),
-    /// The server ended unasked.
     #[error("the server `{name}` {reason}")]
     ServerEnded { name: String, reason: EndReason },
     #[error("there is a server `{0}` already")]
@@ -95,7 +92,6 @@ pub enum Error {
         code: Option<i32>,
         said: String,
     },
-    /// A program that runs containers has failed for lack of subordinate ids.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     NoSubordinateIds { runtime: PathBuf, said: String },
     #[error("`{}` cannot be mounted into a container, because of the colon", ShownPath(.0))]

@@ -116,7 +116,6 @@ pub(crate) fn sign(lock: impl AsFd) {
     let _ = rustix::io::pwrite(lock, text.as_bytes(), 0);
 }
 
-/// Returns the process that signed it, and when that started.
 pub(super) fn signature(slot: &Path) -> Option<(u32, u64)> {
     let text = fs::read_to_string(slot.join(LOCK)).ok()?;
     // The end of a longer one may follow: a lock is written to, and not replaced.
@@ -129,7 +128,6 @@ pub(crate) fn is_signed_by_the_dead(slot: &Path) -> bool {
     signature(slot).is_some_and(|(pid, started)| sys::ProcessHandle::open(pid, Some(started)).is_none())
 }
 
-/// Calls flock(2), again whenever a signal interrupts it.
 pub(crate) fn wait_for(file: &File, operation: FlockOperation, path: &Path) -> Result<()> {
     sys::retry(|| rustix::fs::flock(file, operation)).at(Operation::Lock, path)
 }

@@ -191,7 +191,6 @@ pub(crate) enum Answer {
     /// The data was cloned, by this strategy.
     Copied(Option<Strategy>),
     Marked(Box<DatabaseTemplate>),
-    /// The server is gone.
     Stopped {},
     Failed(Error),
     /// A new supervisor must do without namespaces.

@@ -98,7 +98,6 @@ fn remove_new_services(home: &Home) -> Result<()> {
     left.try_for_each(|slot| trash::remove(&slot, RemovalWait::No))
 }
 
-/// Lists the directories in one whose names begin like this.
 fn beginning_with(prefix: &str, directory: &Path) -> Result<impl Iterator<Item = PathBuf>> {
     let begins = move |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
     Ok(registry::directories(directory)?.into_iter().filter(begins))
@@ -141,7 +140,6 @@ fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Deletes them, in the background.
 pub(crate) fn delete_old_templates(templates: &Path) {
     if move_old_templates_to_trash(templates).is_ok() && trash::is_in(templates) {
         let _ = trash::reap(templates);

@@ -124,7 +124,6 @@ impl Service {
     }
 }
 
-/// A service whose data another one was cloned from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Donor {
     pub(super) name: String,

@@ -40,7 +40,6 @@ use crate::sys::{self, ProcessHandle};
 const ORDERLY_END: Duration = Duration::from_secs(600);
 /// How long it may take on a full disk, where MariaDB waits until there is space.
 const END_ON_A_FULL_DISK: Duration = Duration::from_secs(5);
-/// How long a first connection to a standby may take.
 const WARM_IN: Duration = Duration::from_secs(2);
 /// How often what has no descriptor is looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -126,7 +125,6 @@ struct Supervisor<'a> {
     /// The first ones, or those of a server that was prepared.
     directories: ServerDirectories<'a>,
     prepared: Preparations<'a>,
-    /// Deletes what a reset has put out of sight.
     reaper: trash::Reaper,
     /// Its second name, which is a link: a standby keeps its slot when it is handed over.
     link: Option<PathBuf>,
@@ -474,7 +472,6 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Returns the descriptors whose end is the server's.
     fn owners(&self) -> Owners<'_> {
         let starter = self.talk.as_ref().filter(|_| self.owner == Ownership::Caller);
         (starter.map(|talk| talk.get_ref().as_fd()), self.watched.iter().filter_map(ProcessHandle::end).collect())

@@ -54,7 +54,6 @@ pub(crate) fn session() -> Option<(u32, u64)> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum ProcessEnd {
-    /// By itself, with this code.
     #[error("exit code {0}")]
     Exit(i32),
     #[error("signal {0}")]
@@ -84,7 +83,6 @@ pub(crate) const SEGMENT_HEAD: usize = 48;
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.
     pub(crate) command: &'a [OsString],
-    /// All of its environment: names and values.
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) directory: &'a Path,
     /// The file that becomes its standard output and standard error.

@@ -26,7 +26,6 @@ const CLIENTS: &[&str] = &[
     "mysqlslap",
     "mariadb-slap",
 ];
-/// The options that choose a server.
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
 /// The option files of distributions and vendors.
 const OF_THE_SYSTEM: &[&str] =

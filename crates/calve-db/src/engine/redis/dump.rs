@@ -29,9 +29,7 @@ const HEAD_BYTES: u64 = 4096;
 struct Head {
     /// The engine that wrote it, and its version.
     writer: Option<(&'static str, String)>,
-    /// The memory that its server used.
     memory_bytes: Option<u64>,
-    /// The second in which it was begun.
     begun_unix_s: Option<i64>,
 }
 

@@ -49,7 +49,6 @@ pub struct DatabaseTemplate {
     #[serde(default)]
     pub(crate) id: String,
     pub(crate) account: Account,
-    /// The image of the program, if it is in one.
     pub(crate) image: Option<Image>,
     pub(crate) notifies: bool,
     /// True if its data was that of a service.
@@ -116,7 +115,6 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     }
 }
 
-/// Returns why what describes a template is not to be had.
 fn without_document(slot: &Path, name: &str) -> Error {
     let document = slot.join(DOCUMENT);
     match fs::read(&document) {

@@ -9,7 +9,6 @@ use calve_core::{CancelToken, Choice, CloneOptions, Refusal, Requirement, Strate
 use crate::error::{Error, Result};
 use crate::registry::LaunchReport;
 
-/// A data directory that was cloned, or that is there.
 #[derive(Debug, Default)]
 pub(crate) struct DataClone {
     /// The part of the report that is known before the server runs.

@@ -286,7 +286,6 @@ pub(crate) struct ServerView {
 }
 
 impl ServerView {
-    /// Takes the second place away.
     pub(crate) fn hide(&mut self) {
         if std::mem::take(&mut self.is_mount) {
             sys::unbind(&self.path);

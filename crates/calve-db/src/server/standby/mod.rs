@@ -79,11 +79,9 @@ pub struct Pool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolLimit {
-    /// There is no memory for another one.
     #[error("not enough memory for more")]
     #[serde(alias = "Memory")]
     Memory,
-    /// There is no room on the disk for another one.
     #[error("not enough disk space for more")]
     #[serde(alias = "Disk")]
     Disk,
