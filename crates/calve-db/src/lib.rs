@@ -38,7 +38,7 @@ pub use build::{
 };
 pub use engine::address::Address;
 pub use engine::container::RUNTIMES;
-pub use engine::{EngineKind, MysqlSession, PostgresSession};
+pub use engine::{EngineKind, MysqlSession, PostgresSession, ServerProgram};
 pub use error::{EndReason, Error, Operation, Remedy, Result, UnusableData};
 pub use files::large_files::LargeFile;
 pub use registry::mark::marks;

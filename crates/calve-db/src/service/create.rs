@@ -79,12 +79,8 @@ pub(super) fn from_template(home: &Home, template: &str, slot: &Path, cancel: &C
     Ok(Service {
         template_identity: template.identity(),
         is_promoted: template.promoted,
-        engine: template.engine,
         template: template.name,
         program: template.program,
-        version: template.version,
-        account: template.account,
-        notifies: template.notifies,
         strategy,
         ..Service::default()
     })

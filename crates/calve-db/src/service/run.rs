@@ -81,7 +81,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
 fn unless_of_other_version(service: &Service, error: Error) -> Error {
     let examined = || {
         let engine = service.engine()?;
-        let program = programs::find(engine, Some(&service.program), &[])?;
+        let program = programs::find(engine, Some(&service.program.path), &[])?;
         engine.examine(&service.data_directory(), &program.version)
     };
     if matches!(error, Error::ServerFailed { .. })

@@ -12,6 +12,7 @@ use calve_core::internal::ShownPath;
 
 use super::requests::is_closed;
 use super::{END_ON_A_FULL_DISK, End, ORDERLY_END, PresentData, Supervisor};
+use crate::engine::ServerProgram;
 use crate::error::{EndReason, Error, Remedy, Result, UnusableData};
 use crate::files::directory::Directory;
 use crate::files::log;
@@ -113,17 +114,16 @@ impl Supervisor<'_> {
         self.engine.scrub(&data)?;
         let spec = self.own.spec()?;
         let unknown = || Error::server_failed("is of an unknown version");
-        self.engine.examine(&data, &self.engine.version(&spec.version).ok_or_else(unknown)?)?;
+        self.engine.examine(&data, &self.engine.version(&spec.program.version).ok_or_else(unknown)?)?;
         let (files, bytes) = manifest::write(staged)?;
-        let about = (&*spec.record.server.engine, &*spec.program, &*spec.version);
-        let mark = DatabaseTemplate::new(name, about, spec.account, staged)?;
+        let program = ServerProgram { notifies: self.record.notifies, ..spec.program.clone() };
+        let mark = DatabaseTemplate::new(name, program, staged)?;
         let mark = DatabaseTemplate {
             image: spec.container.as_ref().map(|container| container.image.clone()),
             key: format!("mark {}", mark.id),
             base: spec.record.server.template.clone(),
             files,
             bytes,
-            notifies: self.record.notifies,
             ..mark
         };
         private::write_json(&staged.join(template::DOCUMENT), &mark)?;

@@ -160,7 +160,7 @@ fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
         return launch(&wanted);
     }
     let name = wanted.address.socket.file_name().unwrap_or_default();
-    let socket = runtime::make_unseen(&spec.record.directory, spec.account)?.join(name);
+    let socket = runtime::make_unseen(&spec.record.directory, spec.program.account)?.join(name);
     let address = Address { socket, ..wanted.address.clone() };
     let launched = launch(&LaunchRequest { address: &address, ..wanted })?;
     service::note_first(spec, wanted.engine, &address)?;
@@ -208,7 +208,7 @@ impl<'a> Supervisor<'a> {
         let held = unless_left(&(starter, Vec::new()), cancel, || service::hold(spec, engine, cancel))?;
         let port = spec.tcp.map(HeldPort::take).transpose()?;
         let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
-        runtime::make(&spec.record.directory, spec.account)?;
+        runtime::make(&spec.record.directory, spec.program.account)?;
         let requests = Requests::listen(&spec.record.control)?;
         let number = port.as_ref().map(|port| port.number);
         let address = engine.address(&spec.record.directory, number, password.as_deref());

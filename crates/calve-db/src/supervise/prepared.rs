@@ -48,7 +48,7 @@ impl<'a> Supervisor<'a> {
         let directories = ServerDirectories::prepared(self.own, &self.record.directory, &name);
         let files = directories.files()?;
         private::make_in(&Directory::open(&spec.slot)?, &name)?;
-        let made = runtime::make(&directories.runtime, spec.account).and_then(|()| {
+        let made = runtime::make(&directories.runtime, spec.program.account).and_then(|()| {
             let identity = origin.template_identity();
             let address = self.engine.address(&directories.runtime, None, None);
             // The token is its own: that the owner has gone is no failure of this.

@@ -41,7 +41,7 @@ impl Supervisor<'_> {
     /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
     fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
         match origin {
-            Origin::Template(template) => template::hold(template, self.engine, &self.own.spec()?.version),
+            Origin::Template(template) => template::hold(template, self.engine, &self.own.spec()?.program.version),
             _ => Err(Error::failed("a server without a template cannot be reset", Remedy::StartNewServer)),
         }
     }

@@ -191,9 +191,9 @@ impl Engine for MysqlFamily {
             Self::Mariadb => mariadb::options(purpose),
             Self::Mysql => mysql::options(purpose),
         };
-        let mut command = vec![instance.program.clone().into(), "--no-defaults".into()];
+        let mut command = vec![instance.program.path.clone().into(), "--no-defaults".into()];
         command.extend(options.into_iter().map(OsString::from));
-        command.push(setting("--basedir", base(&instance.program)));
+        command.push(setting("--basedir", base(&instance.program.path)));
         command.push(data_option(&instance.data)?);
         command.push(TEMPORARY.into());
         command.push(setting("--socket", instance.sockets.join(SOCKET)));

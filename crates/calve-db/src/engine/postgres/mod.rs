@@ -179,7 +179,7 @@ impl Engine for Postgres {
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
         let (forced, more) = match instance.purpose {
-            Purpose::Keep if self.is_synced_at_once(&instance.version) => (DURABLE, SYNCED_AT_ONCE),
+            Purpose::Keep if self.is_synced_at_once(&instance.program.version) => (DURABLE, SYNCED_AT_ONCE),
             Purpose::Keep => (DURABLE, ""),
             _ => (FAST, FAST_SETTINGS),
         };
@@ -188,7 +188,7 @@ impl Engine for Postgres {
             instance.configure("pg_hba.conf", "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")?;
         let names = instance.configure("pg_ident.conf", "")?;
         let mut command: Vec<OsString> =
-            vec![instance.program.clone().into(), "-D".into(), instance.data.clone().into()];
+            vec![instance.program.path.clone().into(), "-D".into(), instance.data.clone().into()];
         let listening = if instance.address.tcp_port.is_some() { "127.0.0.1" } else { "" };
         let own = [
             setting("config_file", config),

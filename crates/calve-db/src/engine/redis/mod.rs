@@ -153,7 +153,7 @@ impl Engine for Redis {
         set("appendonly", if loads_append_only_files { "yes" } else { "no" });
         set("appendfsync", if *purpose == Purpose::Keep { "always" } else { "no" });
         let configuration = instance.configure("redis.conf", &text)?;
-        Ok(vec![instance.program.clone().into(), configuration.into()])
+        Ok(vec![instance.program.path.clone().into(), configuration.into()])
     }
 
     fn probe(&self, address: &Address, patience: Duration) -> std::result::Result<(), Refusal> {

@@ -65,9 +65,9 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         initialise(wanted, &seen.path.join("data"), &settings, &output)?;
     }
     let instance = instance(wanted, &seen.path, settings);
-    let notices = Notices::listen(wanted.directory, spec.account)?;
+    let notices = Notices::listen(wanted.directory, spec.program.account)?;
     connection::first_processes().remove(&wanted.address.socket);
-    let told = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.version));
+    let told = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.program.version));
     let _lent = wanted.port.map(HeldPort::lend);
     let mut server = start_server(wanted, &instance, told, &output)?;
     let pid = server.pid();
@@ -107,18 +107,18 @@ pub(crate) fn make_files(wanted: &LaunchRequest<'_>) -> Result<(Directory, Direc
     let slot = Directory::open(wanted.files)?;
     // Other processes cannot get there while root writes to the server's files, and leftovers of an earlier server are out of reach.
     private::close(&slot)?;
-    let settings = runtime::renew(wanted.directory, spec.account)?;
+    let settings = runtime::renew(wanted.directory, spec.program.account)?;
     trash::remove(&wanted.files.join("tmp"), RemovalWait::No)?;
-    private::make_in(&slot, "tmp")?.give_itself(spec.account)?;
+    private::make_in(&slot, "tmp")?.give_itself(spec.program.account)?;
     Ok((slot, settings, private::append(&log::path(spec.files()))?))
 }
 
 /// Lets the server's account into the directories that [`make_files`] made.
 pub(crate) fn open_up(wanted: &LaunchRequest<'_>, slot: &Directory, settings: &Directory) -> Result<()> {
     let spec = wanted.spec;
-    private::share(slot, spec.account, wanted.files)?;
+    private::share(slot, spec.program.account, wanted.files)?;
     if spec.container.is_some() {
-        container::name_user(settings, wanted.engine.name(), spec.account)?;
+        container::name_user(settings, wanted.engine.name(), spec.program.account)?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ pub(crate) fn open_up(wanted: &LaunchRequest<'_>, slot: &Directory, settings: &D
 fn recorded(wanted: &LaunchRequest<'_>, cloned: &DataClone, data: &Path) -> Option<CloneState> {
     let reset = wanted.reset?;
     let is_tree = cloned.report.clone_ms.is_some() && cloned.overlay.is_none();
-    if !is_tree || wanted.spec.account.to_become().is_some() {
+    if !is_tree || wanted.spec.program.account.to_become().is_some() {
         return None;
     }
     let after = match reset {
@@ -141,14 +141,12 @@ fn recorded(wanted: &LaunchRequest<'_>, cloned: &DataClone, data: &Path) -> Opti
 pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
     Instance {
         program: wanted.spec.program.clone(),
-        version: wanted.spec.version.clone(),
         data: seen.join("data"),
         data_here: wanted.files.join(DATA),
         sockets: wanted.address.socket.parent().unwrap_or(wanted.directory).to_path_buf(),
         settings,
         address: wanted.address.clone(),
         purpose: wanted.spec.purpose,
-        account: wanted.spec.account,
     }
 }
 
@@ -196,7 +194,7 @@ fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> 
         Origin::Present => Ok(PreparedData::default()),
         Origin::Init => {
             make_data(data)?;
-            slot.give(DATA, spec.account)?;
+            slot.give(DATA, spec.program.account)?;
             Ok(PreparedData::default())
         }
         Origin::Template(template) => {
@@ -244,7 +242,7 @@ fn taken_over(
     let cloned = DataClone::new(strategy, &[], started);
     let neutralised = wanted.engine.neutralise(data)?;
     wanted.engine.scrub(data)?;
-    private::give_tree(slot, DATA, wanted.spec.account)?;
+    private::give_tree(slot, DATA, wanted.spec.program.account)?;
     Ok((cloned, neutralised))
 }
 
@@ -256,7 +254,7 @@ pub(crate) fn make_data(data: &Path) -> Result<()> {
 /// Runs the program that fills the empty directory `data`, by its path as the program sees it.
 fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, output: &File) -> Result<()> {
     let in_image = wanted.spec.container.is_some();
-    let command = wanted.engine.init(&wanted.spec.program, data, &|program| in_image || program.is_file())?;
+    let command = wanted.engine.init(&wanted.spec.program.path, data, &|program| in_image || program.is_file())?;
     let Some(command) = command else { return Ok(()) };
     let mut program = match &wanted.spec.container {
         Some(container) => start_in_container(wanted, container, &command, settings, false, output)?,
@@ -300,9 +298,9 @@ impl Drop for ServerView {
 }
 
 pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
-    let spec = wanted.spec;
+    let (spec, account) = (wanted.spec, wanted.spec.program.account);
     // A directory that is bound into a container is reached there.
-    if spec.container.is_some() || spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
+    if spec.container.is_some() || account.to_become().is_none() || account.reaches(wanted.files) {
         return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });
     }
     if !spec.record.isolated {

@@ -44,7 +44,7 @@ pub(super) fn start(
         environment: variables.map(|(name, value)| (name.into(), value.to_owned())).collect(),
         directory,
         log: output.as_fd(),
-        account: wanted.spec.account.to_become(),
+        account: wanted.spec.program.account.to_become(),
         own_processes: wanted.spec.record.isolated,
     };
     let process = sys::spawn(&launch).map_err(|error| match error.kind() {
@@ -75,7 +75,7 @@ pub(super) fn start_in_container(
         volume(&settings.path.join(container::USERS), Path::new("/etc/passwd"), true)?,
         volume(&data, &data, false)?,
     ];
-    let (account, port) = (wanted.spec.account, wanted.address.tcp_port);
+    let (account, port) = (wanted.spec.program.account, wanted.address.tcp_port);
     let launch = Launch {
         command: &container.command(command, account, &data, volumes, port, by_entry_point),
         environment: container::environment().collect(),
