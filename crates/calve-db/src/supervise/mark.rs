@@ -24,7 +24,7 @@ use crate::registry::name;
 use crate::registry::template::{self, DatabaseTemplate, manifest};
 use crate::server::launch::data::clone_data;
 use crate::server::launch::{ResetData, unless_left};
-use crate::server::messages::{Answer, Origin, send};
+use crate::server::messages::{Answer, Origin, Request, send};
 use crate::server::sweep;
 use crate::service::LossRule;
 use crate::sys;
@@ -55,7 +55,10 @@ impl Supervisor<'_> {
         }
         self.ask_to_end(LossRule::Refuse).map_err(|error| self.with_log(error))?;
         self.prepared.forget();
-        let ended = match self.await_end(|supervisor| supervisor.requests.next_stop().map(End::Asked)) {
+        // Stop requests come before all others.
+        let is_stop = |request: &Request| matches!(request, Request::Stop | Request::StopAnyway);
+        let stop = |supervisor: &mut Self| supervisor.requests.next_of(is_stop).map(|(_, from)| End::Asked(from));
+        let ended = match self.await_end(stop) {
             Ok(Some(stopped)) => {
                 let _ = send(from, &Answer::failed(Error::StoppedMeanwhile(self.record.server.name.clone())));
                 return Ok(Some(stopped));

@@ -303,7 +303,7 @@ impl<'a> Supervisor<'a> {
                     _ => self.talk = None,
                 }
             }
-            while let Some((request, from)) = self.requests.next() {
+            while let Some((request, from)) = self.requests.next_of(|_| true) {
                 if let Some(end) = self.handle(request, from) {
                     return end;
                 }
