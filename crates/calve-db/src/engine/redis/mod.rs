@@ -280,7 +280,7 @@ impl Engine for Redis {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            environment: environment(variables, foreign),
+            environment: environment(variables, foreign.iter().copied()),
         }
     }
 }
