@@ -103,16 +103,6 @@ const INIT: &[&str] = &["--auth=trust", "--encoding=UTF8", "--no-sync"];
 /// The names of characters in all languages, sorted by number: the same on every machine.
 const LOCALE: &str = if cfg!(target_vendor = "apple") { "--locale=C" } else { "--locale=C.UTF-8" };
 
-impl Postgres {
-    /// Returns whether [`SYNCED_AT_ONCE`] is known to this version, and as good here as a call for each file.
-    fn is_synced_at_once(&self, version: &str) -> bool {
-        let kernel = rustix::system::uname();
-        cfg!(target_os = "linux")
-            && self.version(version).is_some_and(|version| version.major >= 14)
-            && numbers(&kernel.release().to_string_lossy()).is_some_and(|release| release >= (5, 8))
-    }
-}
-
 fn session(server: &Address) -> Result<Session<Connection>> {
     Session::open(server, DATABASE, PATIENCE).map_err(|refusal| match refusal {
         Refusal::NotYet => refused("it does not answer".into()),
@@ -188,8 +178,12 @@ impl Engine for Postgres {
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
+        let kernel = rustix::system::uname();
+        let is_synced_at_once = cfg!(target_os = "linux")
+            && self.version(&instance.program.version).is_some_and(|version| version.major >= 14)
+            && numbers(&kernel.release().to_string_lossy()).is_some_and(|release| release >= (5, 8));
         let (forced, more) = match instance.purpose {
-            Purpose::Keep if self.is_synced_at_once(&instance.program.version) => (DURABLE, SYNCED_AT_ONCE),
+            Purpose::Keep if is_synced_at_once => (DURABLE, SYNCED_AT_ONCE),
             Purpose::Keep => (DURABLE, ""),
             _ => (FAST, FAST_SETTINGS),
         };
