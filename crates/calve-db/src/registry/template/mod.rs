@@ -6,7 +6,6 @@ pub(crate) mod manifest;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use fs_err as fs;
 use rustix::fs::FlockOperation;
@@ -168,11 +167,6 @@ fn name_of(slot: &Path) -> String {
 pub(crate) fn read(slot: &Path) -> Result<Option<DatabaseTemplate>> {
     let template: Option<DatabaseTemplate> = private::read_json(&slot.join(DOCUMENT))?;
     Ok(template.map(|template| DatabaseTemplate { slot: slot.to_path_buf(), ..template }))
-}
-
-/// Returns when a template was made, as its file system tells.
-pub(crate) fn made(template: &DatabaseTemplate) -> Option<SystemTime> {
-    fs::metadata(template.slot.join(DOCUMENT)).ok()?.modified().ok()
 }
 
 pub fn list(home: &Home) -> Result<Vec<DatabaseTemplate>> {

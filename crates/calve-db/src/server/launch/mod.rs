@@ -306,7 +306,8 @@ pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     if !spec.record.isolated {
         return Err(Error::Unreachable(wanted.files.to_path_buf()));
     }
-    let at = runtime::make_files(wanted.directory)?;
+    let at = wanted.directory.join(runtime::FILES);
+    private::make_directory(&at, CLOSED)?;
     sys::bind(wanted.files, &at).at(Operation::Mount, &at)?;
     Ok(ServerView { path: at, is_mount: true })
 }
