@@ -156,15 +156,6 @@ impl Request {
     pub(crate) fn changes_data(&self) -> bool {
         matches!(self, Self::Reset(_) | Self::Mark(_) | Self::Unmark(_))
     }
-
-    pub(crate) fn needs_server(&self) -> bool {
-        matches!(self, Self::Mark(_) | Self::Copy(_) | Self::Written | Self::Keep | Self::Finish | Self::Claim(_))
-    }
-
-    /// Returns whether it is carried out in the slot, by its path.
-    pub(crate) fn needs_home(&self) -> bool {
-        self.changes_data() || matches!(self, Self::Copy(_) | Self::Finish)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -128,11 +128,6 @@ impl Drop for PreparedServer<'_> {
 }
 
 impl Preparations<'_> {
-    pub(super) fn forget_for(&mut self, origin: &Origin) {
-        self.wanted.take_if(|wanted| wanted == origin);
-        self.next.take_if(|next| next.origin == *origin);
-    }
-
     pub(super) fn forget(&mut self) {
         (self.wanted, self.next) = (None, None);
     }

@@ -133,7 +133,7 @@ impl Supervisor<'_> {
         Ok(mark)
     }
 
-    fn resume(&mut self) -> Result<()> {
+    pub(super) fn resume(&mut self) -> Result<()> {
         self.kill();
         self.launched.seen.hide();
         let renewed = self.launch(&Origin::Present, &ResetData::ToClone)?;
@@ -141,14 +141,6 @@ impl Supervisor<'_> {
         self.launched.seen = renewed.seen;
         self.down = None;
         self.write_record()
-    }
-
-    /// Starts the server if a mark could not do so and there is room by now. Returns the error of commands that need it if it is down.
-    pub(super) fn still_down(&mut self) -> Option<Error> {
-        if matches!(self.down, Some((.., PresentData::Whole))) {
-            let _ = self.resume();
-        }
-        self.down_error()
     }
 
     /// Shuts the server down cleanly, with everything written. Gives up if the caller is gone.
@@ -206,7 +198,9 @@ impl Supervisor<'_> {
         let at = self.mark_named(name)?;
         let marks = mark::directory(&self.own.spec()?.slot);
         sweep::found(Directory::open(&at))?.ok_or_else(|| mark::unknown(&self.record.server.name, name))?;
-        self.prepared.forget_for(&Origin::Template(at.clone()));
+        let origin = Origin::Template(at.clone());
+        self.prepared.wanted.take_if(|wanted| *wanted == origin);
+        self.prepared.next.take_if(|next| next.origin == origin);
         let aside = marks.join(format!("{}{name}-{}", template::OLD, random::letters(6)?));
         private::rename(&at, &aside)?;
         sweep::delete_old_templates(&marks);

@@ -410,10 +410,20 @@ impl<'a> Supervisor<'a> {
         None
     }
 
-    /// Returns why a request cannot be carried out now, if it cannot.
+    /// Returns why a request cannot be carried out now, if it cannot. Starts the server if a mark could not do so and there is room by now.
     fn refusal(&mut self, request: &Request) -> Option<Error> {
-        let moved = self.own.spec().err().filter(|_| request.needs_home());
-        moved.or_else(|| if request.needs_server() { self.still_down() } else { None })
+        use Request::{Claim, Copy, Finish, Keep, Mark, Written};
+        let needs_home = request.changes_data() || matches!(request, Copy(_) | Finish);
+        if needs_home && let Err(moved) = self.own.spec() {
+            return Some(moved);
+        }
+        if !matches!(request, Mark(_) | Copy(_) | Written | Keep | Finish | Claim(_)) {
+            return None;
+        }
+        if matches!(self.down, Some((.., PresentData::Whole))) {
+            let _ = self.resume();
+        }
+        self.down_error()
     }
 
     fn with_log(&self, error: Error) -> Error {
