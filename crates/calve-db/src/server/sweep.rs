@@ -61,7 +61,10 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
         }
     }
     remove_dead_links(home);
-    remove_new_services(home)?;
+    // What killed clones left. A clone in progress holds its lock, or begins when this is done.
+    for slot in beginning_with(registry::NEW_SERVICE, &home.services)?.filter(|slot| !registry::is_held(slot)) {
+        trash::remove(&slot, RemovalWait::No)?;
+    }
     move_old_templates_to_trash(&home.templates)?;
     registry::sweep_endings(home);
     container::sweep_looks(home);
@@ -89,13 +92,6 @@ impl ServerSweepReport {
             (Ok(()), None) => self.servers.push(name),
         }
     }
-}
-
-/// Takes away the data that killed clones left. A clone in progress holds its lock, or begins when this is done.
-fn remove_new_services(home: &Home) -> Result<()> {
-    let all = beginning_with(registry::NEW_SERVICE, &home.services)?;
-    let mut left = all.filter(|slot| !registry::is_held(slot));
-    left.try_for_each(|slot| trash::remove(&slot, RemovalWait::No))
 }
 
 fn beginning_with(prefix: &str, directory: &Path) -> Result<impl Iterator<Item = PathBuf>> {
