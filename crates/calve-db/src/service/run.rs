@@ -37,9 +37,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         match control::ask(&record, Request::Keep, cancel) {
             Ok(_) => {
                 // Its starter may have been killed before that.
-                if !is_on_disk(&service.slot) {
-                    write_to_disk(&service.slot, &starter)?;
-                }
+                write_to_disk(&service.slot, &starter)?;
                 return Ok(record);
             }
             // One that was asked to end before does not answer.
@@ -63,11 +61,9 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let mut spec = Spec { purpose: Purpose::Keep, owner: Ownership::Nobody, durable, ..spec };
     // What clients commit is worth nothing without the clone that it is in. The server is not announced before.
     let (started, written) = std::thread::scope(|scope| {
-        let is_to_be_written = !is_on_disk(&service.slot);
-        let writing = is_to_be_written.then(|| scope.spawn(|| write_to_disk(&service.slot, &starter)));
+        let writing = scope.spawn(|| write_to_disk(&service.slot, &starter));
         let started = starter::run(home, &mut spec, slot, &starter);
-        let written = writing.map(|writing| writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        (started, written.unwrap_or(Ok(())))
+        (started, writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
     let record = started.map_err(|error| unless_of_other_version(&service, error))?.record;
     if let Err(error) = written {
@@ -92,13 +88,14 @@ fn unless_of_other_version(service: &Service, error: Error) -> Error {
     error
 }
 
-fn is_on_disk(slot: &Path) -> bool {
-    slot.join(ON_DISK).exists()
-}
-
+/// Writes a clone to the disk, unless that was done.
 fn write_to_disk(slot: &Path, starter: &Starter<'_>) -> Result<()> {
-    starter.sync(slot)?;
-    private::open(&slot.join(ON_DISK)).map(drop)
+    let done = slot.join(ON_DISK);
+    if !done.exists() {
+        starter.sync(slot)?;
+        private::open(&done)?;
+    }
+    Ok(())
 }
 
 /// The fate of data that is nowhere else, or that a server cannot write, for example on a full disk.
