@@ -74,7 +74,7 @@ impl Supervisor<'_> {
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| self.with_log(error));
         if let Err(error) = self.resume() {
-            return Err(self.go_down(self.with_log(error), PresentData::Whole));
+            return Err(self.go_down(&self.with_log(error), PresentData::Whole));
         }
         let is_kept = kept.is_ok();
         let answer = kept.map_or_else(Answer::failed, |mark| Answer::Marked(Box::new(mark)));

@@ -423,7 +423,8 @@ impl<'a> Supervisor<'a> {
         if matches!(self.down, Some((.., PresentData::Whole))) {
             let _ = self.resume();
         }
-        self.down_error()
+        let (text, remedy, _) = self.down.as_ref()?;
+        Some(Error::failed(text, remedy.clone()))
     }
 
     fn with_log(&self, error: Error) -> Error {
@@ -434,21 +435,17 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Leaves the server down: its marks and its template are there, for a reset. Returns the error of the command that has failed.
-    fn go_down(&mut self, cause: Error, data: PresentData) -> Error {
+    fn go_down(&mut self, cause: &Error, data: PresentData) -> Error {
         self.kill();
         let name = &self.record.server.name;
         let text = format!("the server `{name}` is down, because it could not be started again: {cause}");
         let free = cause.full_disk().map(|path| Remedy::FreeSpace(path.to_path_buf()));
-        self.down = Some((text, free.unwrap_or_else(|| Remedy::ResetServer(name.clone())), data));
+        let remedy = free.unwrap_or_else(|| Remedy::ResetServer(name.clone()));
+        let error = Error::failed(&text, remedy.clone());
+        self.down = Some((text, remedy, data));
         // The record is for others. It is tried again.
         let _ = self.write_record();
-        self.down_error().unwrap_or(cause)
-    }
-
-    /// Returns the error of commands that need the server, if it is down.
-    fn down_error(&self) -> Option<Error> {
-        let (text, remedy, _) = self.down.as_ref()?;
-        Some(Error::failed(text, remedy.clone()))
+        error
     }
 
     /// Deletes trash, beside other work.

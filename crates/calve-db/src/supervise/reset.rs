@@ -29,7 +29,7 @@ impl Supervisor<'_> {
                     let _ = send(from, &Answer::failed(error));
                     return Ok(Some(End::Unasked(EndReason::OwnerEnded)));
                 }
-                Err(error) => return Err(self.go_down(self.with_log(error), PresentData::Gone)),
+                Err(error) => return Err(self.go_down(&self.with_log(error), PresentData::Gone)),
             }
         }
         let _ = send(from, &Answer::Ready(Box::new(self.record.clone())));
