@@ -64,7 +64,7 @@ pub(crate) fn lock_all(home: &Home) -> Result<File> {
 /// Opens a lock, and waits until it is free.
 pub(crate) fn take_lock(path: &Path) -> Result<File> {
     let file = private::open(path)?;
-    wait_for(&file, FlockOperation::LockExclusive, path)?;
+    sys::retry(|| rustix::fs::flock(&file, FlockOperation::LockExclusive)).at(Operation::Lock, path)?;
     Ok(file)
 }
 
@@ -126,10 +126,6 @@ pub(super) fn signature(slot: &Path) -> Option<(u32, u64)> {
 /// Returns whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.
 pub(crate) fn is_signed_by_the_dead(slot: &Path) -> bool {
     signature(slot).is_some_and(|(pid, started)| sys::ProcessHandle::open(pid, Some(started)).is_none())
-}
-
-pub(crate) fn wait_for(file: &File, operation: FlockOperation, path: &Path) -> Result<()> {
-    sys::retry(|| rustix::fs::flock(file, operation)).at(Operation::Lock, path)
 }
 
 /// Returns whether the lock of a directory is held. A directory without one is free.

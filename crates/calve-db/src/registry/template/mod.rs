@@ -13,12 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::container::{Image, name_in_volumes};
 use crate::engine::{Engine, ServerProgram};
-use crate::error::{Error, Operation, Remedy, Result};
+use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::files::random;
 use crate::registry::name;
 use crate::registry::slots;
+use crate::sys;
 
 pub(crate) const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.
@@ -149,7 +150,7 @@ pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<Fi
 /// Keeps the files of the template in `slot` for as long as the returned lock is open.
 pub(crate) fn lock(slot: &Path) -> Result<File> {
     let lock = slots::open_lock(slot)?;
-    slots::wait_for(&lock, FlockOperation::LockShared, slot)?;
+    sys::retry(|| rustix::fs::flock(&lock, FlockOperation::LockShared)).at(Operation::Lock, slot)?;
     Ok(lock)
 }
 
