@@ -84,12 +84,8 @@ pub struct LaunchReport {
 impl LaunchReport {
     /// Returns the name of the strategy; `init` when the files were made anew.
     pub fn strategy_name(&self) -> &'static str {
-        strategy_name(self.strategy)
+        self.strategy.map_or(INIT, Strategy::name)
     }
-}
-
-fn strategy_name(strategy: Option<Strategy>) -> &'static str {
-    strategy.map_or(INIT, Strategy::name)
 }
 
 const INIT: &str = "init";
@@ -101,7 +97,7 @@ fn strategies() -> Vec<&'static str> {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn write_strategy<S: Serializer>(strategy: &Option<Strategy>, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(strategy_name(*strategy))
+    to.serialize_str(strategy.map_or(INIT, Strategy::name))
 }
 
 /// Reads a strategy. One that this version does not know is none.
