@@ -180,24 +180,15 @@ pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> 
         if let Some(name) = &claim.name {
             registry::forget_ending(home, name);
         }
-        if let Some(owned) = take(home, &record, claim)? {
-            return Ok(Some(owned));
+        let Ok(stream) = UnixStream::connect(&record.control) else { continue };
+        let mut talk = BufReader::new(stream);
+        let answer = converse(&mut talk, &Request::Claim(claim.clone()), &CancelToken::default())?;
+        // Otherwise it has ended, or another caller was first.
+        if let Some(Answer::Ready(record)) = answer.map(Answer::into_result).transpose()? {
+            return Ok(Some(OwnedServer { record: *record, home: home.clone(), talk, supervisor: None }));
         }
     }
     Ok(None)
-}
-
-/// Takes over a standby. `None` if it has ended, or another caller was first.
-fn take(home: &Home, record: &Record, claim: &Claim) -> Result<Option<OwnedServer>> {
-    let Ok(stream) = UnixStream::connect(&record.control) else { return Ok(None) };
-    let mut talk = BufReader::new(stream);
-    let answer = converse(&mut talk, &Request::Claim(claim.clone()), &CancelToken::default())?;
-    match answer.map(Answer::into_result).transpose()? {
-        Some(Answer::Ready(record)) => {
-            Ok(Some(OwnedServer { record: *record, home: home.clone(), talk, supervisor: None }))
-        }
-        _ => Ok(None),
-    }
 }
 
 /// Ends standbys of a template: those that are of what it was, or all if it is no more.
