@@ -65,15 +65,10 @@ impl<'a> Supervisor<'a> {
             self.engine.warm(&address, WARM_IN);
             Ok((identity, launched))
         });
-        match made {
-            Ok((identity, launched)) => {
-                Ok(PreparedServer { launched, directories, origin, identity, since: Instant::now() })
-            }
-            Err(error) => {
-                let _ = directories.remove();
-                Err(error)
-            }
-        }
+        let (identity, launched) = made.inspect_err(|_| {
+            let _ = directories.remove();
+        })?;
+        Ok(PreparedServer { launched, directories, origin, identity, since: Instant::now() })
     }
 
     /// Puts the prepared server in the place of the one that runs, which is returned and ends. `None` if none is prepared from `origin` as
