@@ -276,24 +276,20 @@ fn build(
         let mut neutralised = owned.record.neutralised.clone();
         spec.container.iter().for_each(|container| container.find_first_process(&owned.record.server.address.socket));
         let is_new = plan.from.is_none() && options.command.is_empty();
-        match fill(plan, &path, &owned, options, &log, caller) {
-            Ok(()) => {
-                neutralised.extend(plan.engine.without_effect(&owned.record.server.address));
-                owned.finish(cancel)?;
-                if !is_new {
-                    let fresh = self::spec(home, options, plan, &path, account)?;
-                    let fresh = Spec { origin: Origin::Present, purpose: Purpose::Build, ..fresh };
-                    try_to_start(home, fresh, &held, plan.engine, &starter)?;
-                }
-                // Its supervisor has ended, but not its builder.
-                registry::sign(&held);
-            }
-            Err(error) => {
-                keep_log(&path, &log);
-                let _ = owned.stop();
-                return Err(error);
-            }
+        if let Err(error) = fill(plan, &path, &owned, options, &log, caller) {
+            keep_log(&path, &log);
+            let _ = owned.stop();
+            return Err(error);
         }
+        neutralised.extend(plan.engine.without_effect(&owned.record.server.address));
+        owned.finish(cancel)?;
+        if !is_new {
+            let fresh = self::spec(home, options, plan, &path, account)?;
+            let fresh = Spec { origin: Origin::Present, purpose: Purpose::Build, ..fresh };
+            try_to_start(home, fresh, &held, plan.engine, &starter)?;
+        }
+        // Its supervisor has ended, but not its builder.
+        registry::sign(&held);
         let program = ServerProgram { notifies, ..plan.program.recorded(plan.engine, account) };
         let template = DatabaseTemplate {
             image: plan.image.clone(),
