@@ -97,9 +97,8 @@ impl Service {
 
     pub fn server(&self, home: &Home) -> Result<Option<Record>> {
         match registry::find(home, &self.name) {
-            Ok(record) => Ok(Some(record)),
             Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(None),
-            Err(error) => Err(error),
+            found => found.map(Some),
         }
     }
 

@@ -124,9 +124,8 @@ pub fn stop(home: &Home, name: &str, unsaved: LossRule, cancel: &CancelToken) ->
 pub(super) fn end(home: &Home, service: &Service, unsaved: LossRule, cancel: &CancelToken) -> Result<bool> {
     let request = if unsaved == LossRule::Accept { Request::StopAnyway } else { Request::Stop };
     match control::stop_by(home, &service.name, request, cancel) {
-        Ok(_) => Ok(true),
         Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(false),
-        Err(error) => Err(error),
+        stopped => stopped.map(|_| true),
     }
 }
 
