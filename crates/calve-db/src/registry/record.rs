@@ -10,7 +10,6 @@ use super::slots::{BEGUN, RECORD, slot_of};
 use crate::engine::address::Address;
 use crate::engine::{self, EngineKind};
 use crate::files::home::Home;
-use crate::files::large_files::LargeFile;
 use crate::files::private;
 use crate::sys;
 
@@ -79,6 +78,17 @@ pub struct LaunchReport {
     pub clone_ms: Option<f64>,
     /// The time from the start of cloning to the first answer, in milliseconds.
     pub ready_ms: f64,
+}
+
+/// A file of a data directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DbFile"))]
+pub struct LargeFile {
+    /// The path, relative to the data directory.
+    #[cfg_attr(feature = "schema", schemars(with = "calve_core::internal::json::ReceiptPath"))]
+    pub path: PathBuf,
+    /// The size in bytes.
+    pub bytes: u64,
 }
 
 impl LaunchReport {

@@ -5,9 +5,12 @@ use std::time::Instant;
 
 use calve_core::internal::{FollowedSource, InlinedBytes, OverlayMount, OverlayOptions};
 use calve_core::{CancelToken, Choice, CloneOptions, Refusal, Requirement, Strategy};
+use rustix::fs::FileType;
 
 use crate::error::{Error, Result};
-use crate::registry::LaunchReport;
+use crate::files::confined;
+use crate::files::directory::Directory;
+use crate::registry::{LargeFile, LaunchReport};
 
 #[derive(Debug, Default)]
 pub(crate) struct DataClone {
@@ -153,4 +156,24 @@ fn overlay(
 fn can_reflink(src: &Path, dst: &Path) -> bool {
     let offers = |offer: &calve_core::report::Offer| offer.strategy == Strategy::Reflink && offer.refused.is_none();
     calve_core::probe(src, dst).is_ok_and(|report| report.offers.iter().any(offers))
+}
+
+/// Files above this size are listed. PostgreSQL's log files have exactly this size, and it opens one at each start.
+const LARGE_BYTES: u64 = 16 << 20;
+
+/// Lists the files of a data directory above [`LARGE_BYTES`], the largest first. This only feeds a report: where something cannot be read, the
+/// rest is left out.
+pub(super) fn large_files(data: &Path) -> Vec<LargeFile> {
+    let mut found = Vec::new();
+    let _ = Directory::open(data).and_then(|data| {
+        confined::walk(&data, &mut |directory, entry, path| {
+            let is_file = entry.kind == FileType::RegularFile;
+            let bytes =
+                if is_file { directory.stat(&entry.name)?.map_or(0, |found| found.st_size.unsigned_abs()) } else { 0 };
+            found.extend((bytes > LARGE_BYTES).then(|| LargeFile { path: path.to_path_buf(), bytes }));
+            Ok(())
+        })
+    });
+    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
+    found
 }

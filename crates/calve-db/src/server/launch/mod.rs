@@ -14,7 +14,7 @@ use calve_core::internal::{CloneState, OverlayMount};
 use calve_core::{CancelToken, CloneOptions, RemovalWait, Strategy};
 use rustix::event::{PollFd, PollFlags};
 
-use self::data::{DataClone, MAY_NOT_MOUNT, clone_by, milliseconds_since};
+use self::data::{DataClone, MAY_NOT_MOUNT, clone_by, large_files, milliseconds_since};
 pub(crate) use self::port::HeldPort;
 pub(crate) use self::process::start_server;
 use self::process::{start, start_in_container};
@@ -25,7 +25,6 @@ use crate::engine::container::{self, ServerProcess};
 use crate::engine::{Instance, connection, memory};
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::directory::Directory;
-use crate::files::large_files;
 use crate::files::log;
 use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
@@ -95,7 +94,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     report.ready_ms = milliseconds_since(started);
     report.strategy = report.strategy.or(spec.record.server.launch.strategy);
     if let (Origin::Template(source), true) = (wanted.origin, copies_up) {
-        report.copied_on_first_open = large_files::large(&source.join(DATA));
+        report.copied_on_first_open = large_files(&source.join(DATA));
     }
     let template = template.filter(|_| overlay.is_some());
     Ok(RunningServer { server, report, notifies, neutralised, seen, overlay, state, template })
