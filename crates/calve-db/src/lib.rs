@@ -38,13 +38,12 @@ pub use build::{
 };
 pub use engine::address::Address;
 pub use engine::container::RUNTIMES;
-pub use engine::{EngineKind, MysqlSession, PostgresSession};
+pub use engine::{EngineKind, MysqlSession, PostgresSession, ServerProgram};
 pub use error::{EndReason, Error, Operation, Remedy, Result, UnusableData};
-pub use files::large_files::LargeFile;
 pub use registry::mark::marks;
 pub use registry::template::key::recipe_word;
 pub use registry::template::{DatabaseTemplate, ImageOrigin, list as list_templates};
-pub use registry::{Ending, Home, LaunchReport, Record, Server, endings, find, list, log, throwaway};
+pub use registry::{Ending, Home, LargeFile, LaunchReport, Record, Server, endings, find, list, log, throwaway};
 pub use server::baseline::{BaselineServer, BaselineServers};
 pub use server::control::{mark, reset, stop, unmark};
 pub use server::messages::Ownership;

@@ -32,7 +32,7 @@ pub(crate) fn ready(
     // A command may write some of its own inputs, as a dump of the schema, the first time.
     for _ in 0..2 {
         // An engine that was replaced meanwhile, by its next version, has none of it. One whose files are damaged is made again.
-        if calve_db::service_template(home, &name).is_ok_and(|template| template.program.is_file()) {
+        if calve_db::service_template(home, &name).is_ok_and(|template| template.program.path.is_file()) {
             return Ok(name);
         }
         make(host, home, root, &name, (service, config, recipe), consent, cancel)?;

@@ -1,7 +1,7 @@
 //! The report of `calve bench db`.
 
 use calve_core::Strategy;
-use calve_db::DatabaseTemplate;
+use calve_db::{DatabaseTemplate, ServerProgram};
 use calve_receipt::bench::{
     BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, NotRun, NotRunReason, ResultDetails, Spread,
     TemplateFact,
@@ -57,7 +57,7 @@ pub(super) fn complete(
 }
 
 fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseTemplate, write: &str) {
-    let DatabaseTemplate { name, engine, version, files, bytes, .. } = template;
+    let DatabaseTemplate { name, program: ServerProgram { engine, version, .. }, files, bytes, .. } = template;
     report.circumstance("Template", format!("`{name}`: {version}, {}, {}", counted(*files, "file"), size(*bytes)));
     let query = format!("`{}`, timed from the request for a server on, cloning included", bench.query);
     report.circumstance("First query", query);

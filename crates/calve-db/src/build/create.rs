@@ -12,7 +12,7 @@ use fs_err as fs;
 use super::publish;
 use crate::engine::container::{self, Container, Image};
 use crate::engine::programs::{self, Program};
-use crate::engine::{self, Engine, Purpose};
+use crate::engine::{self, Engine, Purpose, ServerProgram};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::log;
@@ -22,7 +22,7 @@ use crate::registry;
 use crate::registry::mark;
 use crate::registry::name;
 use crate::registry::template::key::Key;
-use crate::registry::template::{self, About, DatabaseTemplate, building_lock, load};
+use crate::registry::template::{self, DatabaseTemplate, building_lock, load};
 use crate::registry::{Home, Record};
 use crate::server::messages::{Origin, Spec};
 use crate::server::standby;
@@ -114,7 +114,7 @@ pub fn create(
     if !options.rebuild
         && let Ok(template) = there
     {
-        if template.engine != plan.engine.name() {
+        if template.program.engine != plan.engine.name() {
             return Err(of_other_engine(&template));
         }
         if template.promoted {
@@ -133,8 +133,8 @@ pub fn create(
 }
 
 pub(super) fn of_other_engine(template: &DatabaseTemplate) -> Error {
-    let DatabaseTemplate { name, engine, .. } = template;
-    let text = format!("there is a template `{name}` of the engine {engine}");
+    let DatabaseTemplate { name, program, .. } = template;
+    let text = format!("there is a template `{name}` of the engine {}", program.engine);
     Error::failed(text, Remedy::ReplaceTemplate(name.clone()))
 }
 
@@ -159,16 +159,16 @@ impl TemplatePlan {
             (None, None) => None,
         };
         let engine = match (&options.engine, &base) {
-            (Some(name), Some(base)) if *name != base.engine => {
-                let text = format!("the base template `{}` is for {}", base.name, base.engine);
+            (Some(name), Some(base)) if *name != base.program.engine => {
+                let text = format!("the base template `{}` is for {}", base.name, base.program.engine);
                 return Err(Error::usage(text, Remedy::ReadHelp));
             }
             (Some(name), _) => engine::named(name)?,
-            (None, Some(base)) => engine::named(&base.engine)?,
+            (None, Some(base)) => engine::named(&base.program.engine)?,
             (None, None) => return Err(Error::usage("no engine was named", Remedy::NameEngine)),
         };
         let named = options.server_bin.as_ref().map(|path| options.directory.join(path));
-        let named = named.as_deref().or(base.as_ref().map(|base| base.program.as_path()));
+        let named = named.as_deref().or(base.as_ref().map(|base| base.program.path.as_path()));
         let of_base = base.as_ref().filter(|_| options.server_bin.is_none()).and_then(|base| base.image.as_ref());
         let runtime = options.runtime.as_deref().or(of_base.map(|image| image.runtime.as_path()));
         let (image, program) = match options.image.as_deref().or(of_base.map(|image| image.name.as_str())) {
@@ -207,10 +207,6 @@ impl TemplatePlan {
         key.add_inputs(&options.inputs, &options.directory)?;
         Ok(Self { engine, program, image, base, from, key: key.finish() })
     }
-
-    fn about(&self) -> About<'_> {
-        (self.engine.name(), &self.program.path, &self.program.version.text)
-    }
 }
 
 /// Waits until no other process builds the template of that name, and holds the lock of its builder. Processes that waited find what the
@@ -234,7 +230,8 @@ pub(super) fn wait_for_others(
 }
 
 fn spec(home: &Home, options: &CreateOptions, plan: &TemplatePlan, slot: &Path, account: Account) -> Result<Spec> {
-    let mut spec = new_spec(home, &options.name, slot, plan.about(), account)?;
+    let program = plan.program.recorded(plan.engine, account);
+    let mut spec = new_spec(home, &options.name, slot, program)?;
     spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;
     spec.origin = match (&plan.from, &plan.base) {
         (Some(from), _) => Origin::Directory(from.clone()),
@@ -262,7 +259,7 @@ fn build(
         plan.engine.examine(&base.data_directory(), &plan.program.version)?;
     }
     let account = match &plan.base {
-        Some(base) => base.account,
+        Some(base) => base.program.account,
         None => Account::for_server(plan.engine.accounts())?,
     };
     let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, random::letters(6)?))?;
@@ -279,31 +276,27 @@ fn build(
         let mut neutralised = owned.record.neutralised.clone();
         spec.container.iter().for_each(|container| container.find_first_process(&owned.record.server.address.socket));
         let is_new = plan.from.is_none() && options.command.is_empty();
-        match fill(plan, &path, &owned, options, &log, caller) {
-            Ok(()) => {
-                neutralised.extend(plan.engine.without_effect(&owned.record.server.address));
-                owned.finish(cancel)?;
-                if !is_new {
-                    let fresh = self::spec(home, options, plan, &path, account)?;
-                    let fresh = Spec { origin: Origin::Present, purpose: Purpose::Build, ..fresh };
-                    try_to_start(home, fresh, &held, plan.engine, &starter)?;
-                }
-                // Its supervisor has ended, but not its builder.
-                registry::sign(&held);
-            }
-            Err(error) => {
-                keep_log(&path, &log);
-                let _ = owned.stop();
-                return Err(error);
-            }
+        if let Err(error) = fill(plan, &path, &owned, options, &log, caller) {
+            keep_log(&path, &log);
+            let _ = owned.stop();
+            return Err(error);
         }
+        neutralised.extend(plan.engine.without_effect(&owned.record.server.address));
+        owned.finish(cancel)?;
+        if !is_new {
+            let fresh = self::spec(home, options, plan, &path, account)?;
+            let fresh = Spec { origin: Origin::Present, purpose: Purpose::Build, ..fresh };
+            try_to_start(home, fresh, &held, plan.engine, &starter)?;
+        }
+        // Its supervisor has ended, but not its builder.
+        registry::sign(&held);
+        let program = ServerProgram { notifies, ..plan.program.recorded(plan.engine, account) };
         let template = DatabaseTemplate {
             image: plan.image.clone(),
             key: plan.key.clone(),
             base: plan.base.as_ref().and_then(|base| options.base.clone().or(base.base.clone())),
             neutralised,
-            notifies,
-            ..DatabaseTemplate::new(&options.name, plan.about(), account, &path)?
+            ..DatabaseTemplate::new(&options.name, program, &path)?
         };
         publish::publish(home, plan.engine, &plan.program.version, template, &|path| starter.sync(path))
     });

@@ -7,8 +7,8 @@ use fs_err as fs;
 
 use super::create::{of_other_engine, wait_for_others};
 use super::{BuildEvent, publish};
-use crate::engine;
 use crate::engine::programs;
+use crate::engine::{self, ServerProgram};
 use crate::error::{AtPath as _, Operation, Result};
 use crate::files::log;
 use crate::files::random;
@@ -29,12 +29,12 @@ pub fn promote(
 ) -> Result<DatabaseTemplate> {
     home.prepare()?;
     let found = service::find(home, service)?;
-    let engine = engine::named(&found.engine)?;
-    let program = programs::find(engine, Some(&found.program), &[])?;
+    let engine = engine::named(&found.program.engine)?;
+    let program = programs::find(engine, Some(&found.program.path), &[])?;
     let name = &found.template;
     let _building = wait_for_others(home, name, say, cancel)?;
     let old = read(&home.templates.join(name))?;
-    if let Some(old) = old.as_ref().filter(|old| old.engine != found.engine) {
+    if let Some(old) = old.as_ref().filter(|old| old.program.engine != found.program.engine) {
         return Err(of_other_engine(old));
     }
     // Data that are written after this are not in the template for certain.
@@ -57,14 +57,13 @@ pub fn promote(
         registry::sign(&held);
         // A copy of data that was in use has been recovered, and has ended in order since.
         fs::write(log::path(&path), "").at(Operation::Empty, log::path(&path))?;
-        let about = (&*found.engine, &*program.path, &*program.version.text);
+        let made_by = ServerProgram { notifies, ..program.recorded(engine, found.program.account) };
         let template = DatabaseTemplate {
             // Unchanged inputs do not make it again.
             key: old.as_ref().map(|old| old.key.clone()).unwrap_or_default(),
             base: old.as_ref().and_then(|old| old.base.clone()),
-            notifies,
             promoted: true,
-            ..DatabaseTemplate::new(name, about, found.account, &path)?
+            ..DatabaseTemplate::new(name, made_by, &path)?
         };
         publish::publish(home, engine, &program.version, template, &|path| starter.sync(path))
     });

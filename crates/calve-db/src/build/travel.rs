@@ -10,7 +10,7 @@ use calve_core::{CancelToken, RemovalWait};
 use super::create::wait_for_others;
 use super::{BuildEvent, BuiltTemplate, publish};
 use crate::engine::programs::{self, Program};
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, ServerProgram};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
@@ -137,12 +137,13 @@ pub fn receive<E: From<Error>>(
         None => None,
     };
     let reused = |same: &DatabaseTemplate| Ok(BuiltTemplate { template: same.clone(), reused: true });
-    if let Some(same) = same.filter(|same| options.server_bin.is_none() && same.program.is_file()) {
+    if let Some(same) = same.filter(|same| options.server_bin.is_none() && same.program.path.is_file()) {
         return reused(same);
     }
     let (engine, program) = fitting(name, options)?;
     // A template belongs to one server program.
-    if let Some(same) = same.filter(|same| same.program == program.path && same.version == program.version.text) {
+    let is_of = |made_by: &ServerProgram| made_by.path == program.path && made_by.version == program.version.text;
+    if let Some(same) = same.filter(|same| is_of(&same.program)) {
         return reused(same);
     }
     let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, random::letters(6)?))?;
@@ -206,12 +207,11 @@ fn make(
     engine.examine(&data, &program.version)?;
     let neutralised = engine.neutralise(&data)?;
     private::give_tree(&Directory::open(slot)?, DATA, account)?;
-    let about = (engine.name(), &*program.path, &*program.version.text);
     let template = DatabaseTemplate {
         key: options.key.clone(),
         neutralised,
         origin: Some(options.origin.clone()),
-        ..DatabaseTemplate::new(&lock.name, about, account, slot)?
+        ..DatabaseTemplate::new(&lock.name, program.recorded(engine, account), slot)?
     };
     let sync = |path: &Path| sys::sync_file_system(path).at(Operation::Sync, path);
     publish::publish(home, engine, &program.version, template, &sync)

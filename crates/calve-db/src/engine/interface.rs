@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use calve_core::CancelToken;
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::address::Address;
 use crate::error::{Result, UnusableData};
+use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private;
@@ -19,7 +21,6 @@ pub(crate) const URL_VARIABLE: &str = "DATABASE_URL";
 pub(crate) trait Engine: Sync {
     fn name(&self) -> &'static str;
 
-    /// Returns the variable by which programs find a server.
     fn url_variable(&self) -> &'static str {
         URL_VARIABLE
     }
@@ -169,6 +170,19 @@ impl Version {
     }
 }
 
+/// The program of a server on some data, as it is recorded beside that.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerProgram {
+    pub engine: String,
+    #[serde(rename = "program")]
+    pub path: PathBuf,
+    /// Its version, in its own words.
+    pub version: String,
+    pub(crate) account: Account,
+    /// Whether it is known to tell when it is ready.
+    pub(crate) notifies: bool,
+}
+
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// Nothing listens, or it is not ready.
@@ -177,7 +191,7 @@ pub(crate) enum Refusal {
     Said(String),
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Purpose {
     /// To be written to, and killed.
     Serve,
@@ -199,8 +213,7 @@ impl Purpose {
 
 #[derive(Debug)]
 pub(crate) struct Instance {
-    pub(crate) program: PathBuf,
-    pub(crate) version: String,
+    pub(crate) program: ServerProgram,
     /// The data directory as the server sees it. Beside it is `tmp`, for temporary files.
     pub(crate) data: PathBuf,
     /// The data directory as this process sees it.
@@ -211,13 +224,12 @@ pub(crate) struct Instance {
     pub(crate) settings: Directory,
     pub(crate) address: Address,
     pub(crate) purpose: Purpose,
-    pub(crate) account: crate::files::account::Account,
 }
 
 impl Instance {
     /// Writes a file that the server reads. Returns its path.
     pub(super) fn configure(&self, name: &str, text: &str) -> Result<PathBuf> {
-        private::write_shared(&self.settings, name, text, self.account)
+        private::write_shared(&self.settings, name, text, self.program.account)
     }
 }
 

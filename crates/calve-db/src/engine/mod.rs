@@ -10,6 +10,7 @@ mod postgres;
 pub(crate) mod programs;
 mod redis;
 
+pub use interface::ServerProgram;
 pub(crate) use interface::{Engine, Instance, Purpose, Refusal, URL_VARIABLE, Version, numbers, setting};
 use mysql_family::MysqlFamily;
 pub use mysql_family::Session as MysqlSession;

@@ -3,13 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::engine::{Engine, Version};
+use crate::engine::{Engine, ServerProgram, Version};
 use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::files::account::Account;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) version: Version,
+}
+
+impl Program {
+    /// Returns the record of it, for data of this account.
+    pub(crate) fn recorded(&self, engine: &dyn Engine, account: Account) -> ServerProgram {
+        let (path, version) = (self.path.clone(), self.version.text.clone());
+        ServerProgram { engine: engine.name().to_owned(), path, version, account, notifies: false }
+    }
 }
 
 /// Finds the server program: in `named` (a directory, or the program itself), else in `search` (PATH) and the usual places.

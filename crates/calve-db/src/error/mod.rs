@@ -1,9 +1,7 @@
 //! Errors. They cross the socket of a supervisor as they are.
 
-mod end_reason;
 mod operation;
 mod remedy;
-mod unusable_data;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,11 +9,12 @@ use std::path::{Path, PathBuf};
 use calve_core::internal::ShownPath;
 use calve_core::{CancelToken, Strategy};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
-pub use end_reason::EndReason;
 pub use operation::Operation;
 pub use remedy::Remedy;
-pub use unusable_data::UnusableData;
+
+use crate::sys::ProcessEnd;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -50,10 +49,8 @@ pub enum Error {
     Unreachable(PathBuf),
     #[error("there is no template `{0}`")]
     UnknownTemplate(String),
-    /// Its first build has not finished.
     #[error("the template `{0}` is still being built")]
     TemplateBeingBuilt(String),
-    /// The template's files are not what they were when it was made.
     #[error("the template `{name}` is damaged: {what}")]
     TemplateDamaged {
         name: String,
@@ -68,7 +65,6 @@ pub enum Error {
     ServiceWritten { service: String, worktree: PathBuf },
     #[error("there is no server `{0}`")]
     UnknownServer(String),
-    /// The server ended unasked.
     #[error("the server `{name}` {reason}")]
     ServerEnded { name: String, reason: EndReason },
     #[error("there is a server `{0}` already")]
@@ -96,7 +92,6 @@ pub enum Error {
         code: Option<i32>,
         said: String,
     },
-    /// A program that runs containers has failed for lack of subordinate ids.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     NoSubordinateIds { runtime: PathBuf, said: String },
     #[error("`{}` cannot be mounted into a container, because of the colon", ShownPath(.0))]
@@ -257,6 +252,64 @@ impl Error {
             Self::Failed { remedy, .. } | Self::Usage { remedy, .. } => remedy.clone(),
             Self::Interrupted | Self::GoesOn(_) => return None,
         })
+    }
+}
+
+/// Why a server ended without being stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum EndReason {
+    #[error("ended by itself ({0})")]
+    EndedByItself(ProcessEnd),
+    #[error("ended with its owner")]
+    OwnerEnded,
+    #[error("ended when its time was over")]
+    TimeOver,
+    #[error("ended because its supervisor was told to end")]
+    SupervisorStopped,
+    #[error("ended because its supervisor was killed")]
+    SupervisorKilled,
+    /// Its files were moved, and its supervisor has ended since.
+    #[error("ended after CALVE_HOME was moved")]
+    HomeMoved,
+}
+
+/// Why a data directory cannot be a template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum UnusableData {
+    /// It is not a data directory of the engine, or not all of one.
+    #[error("{0}")]
+    Incomplete(String),
+    #[error("it was made by {made_by}, and the server is {server}")]
+    OtherVersion { made_by: String, server: String },
+    #[error("it is in use by the process {0}")]
+    InUse(i64),
+    /// One of Calve's, whose data goes with it.
+    #[error("it is in use by the server `{0}`")]
+    InUseByServer(String),
+    #[error("its server was not shut down cleanly")]
+    NotShutDown,
+    /// Calve needs an object that the engine makes in every data directory, and that was renamed or dropped since.
+    #[error("it has no {what}")]
+    Lacks {
+        what: String,
+        /// The command that makes it, in the source's server.
+        command: String,
+    },
+    #[error("{0}")]
+    LeadsOut(String),
+}
+
+impl UnusableData {
+    fn remedy(&self) -> Remedy {
+        match self {
+            Self::Incomplete(_) => Remedy::NameCompleteDirectory,
+            Self::OtherVersion { .. } => Remedy::ChooseMatchingVersion,
+            Self::InUseByServer(name) => Remedy::MarkServer(name.clone()),
+            Self::InUse(_) | Self::NotShutDown => Remedy::ShutDownSource,
+            Self::Lacks { command, .. } => Remedy::PrepareSource(command.clone()),
+            Self::LeadsOut(_) => Remedy::CopyToOnePlace,
+        }
     }
 }
 

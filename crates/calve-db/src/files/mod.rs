@@ -4,7 +4,6 @@ pub(crate) mod account;
 pub(crate) mod confined;
 pub(crate) mod directory;
 pub(crate) mod home;
-pub(crate) mod large_files;
 pub(crate) mod log;
 pub(crate) mod private;
 pub(crate) mod random;

@@ -10,7 +10,7 @@ use calve_core::RemovalWait;
 use crate::error::{AtPath as _, Operation, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
-use crate::files::private::{self, CLOSED};
+use crate::files::private;
 use crate::files::trash;
 
 /// The directory of the sockets, which belongs to the server's account. Its name is short because a socket's path must be.
@@ -22,7 +22,7 @@ pub(crate) const SETTINGS: &str = "settings";
 /// Where the server reports that it is ready.
 pub(crate) const NOTICES: &str = "notify";
 /// Where the server's files are mounted if it cannot reach them otherwise.
-const FILES: &str = "files";
+pub(crate) const FILES: &str = "files";
 const CONTROL: &str = "control";
 
 pub(crate) fn control(directory: &Path) -> PathBuf {
@@ -61,16 +61,4 @@ pub(crate) fn make_unseen(path: &Path, account: Account) -> Result<PathBuf> {
 pub(crate) fn show(path: &Path) -> Result<()> {
     let sockets = sockets(path);
     private::exchange(&path.join(UNSEEN), &sockets, || trash::remove(&sockets, RemovalWait::No))
-}
-
-/// Creates an empty directory on which the server's files can be mounted.
-pub(crate) fn make_files(path: &Path) -> Result<PathBuf> {
-    let at = path.join(FILES);
-    private::make_directory(&at, CLOSED)?;
-    Ok(at)
-}
-
-/// Removes the directory. Without waiting, its contents are deleted later, with the trash beside it.
-pub(crate) fn remove(path: &Path, wait: RemovalWait) {
-    let _ = trash::remove(path, wait);
 }

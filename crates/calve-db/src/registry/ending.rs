@@ -43,7 +43,6 @@ pub(super) fn ending(home: &Home, name: &str) -> Option<Ending> {
     private::read_json(&path(&home.logs, name)).ok().flatten()
 }
 
-/// Forgets the earlier servers of a name.
 pub(crate) fn forget(home: &Home, name: &str) {
     let _ = fs::remove_file(path(&home.logs, name));
 }

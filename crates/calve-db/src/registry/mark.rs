@@ -18,7 +18,7 @@ pub fn marks(home: &Home, server: &str) -> Result<Vec<DatabaseTemplate>> {
     let record = servers::find(home, server)?;
     let mut marks = template::read_all(&directory(&slot_of(home, &record.server.name)))?;
     // Several may have been made in a second.
-    marks.sort_by_cached_key(template::made);
+    marks.sort_by_cached_key(|mark| fs_err::metadata(mark.slot.join(template::DOCUMENT)).ok()?.modified().ok());
     Ok(marks)
 }
 

@@ -6,7 +6,6 @@ pub(crate) mod name;
 mod record;
 mod servers;
 mod slots;
-mod sockets;
 pub(crate) mod template;
 
 pub use crate::files::home::Home;
@@ -14,8 +13,7 @@ pub(crate) use crate::files::home::POOL_SUFFIX;
 pub use ending::{Ending, endings};
 pub(crate) use ending::{forget as forget_ending, gone, sweep as sweep_endings};
 pub(crate) use record::{EarlyRecord, read, read_begun, write, write_begun};
-pub use record::{LaunchReport, Record, Server};
+pub use record::{LargeFile, LaunchReport, Record, Server};
 pub use servers::{find, list, log, throwaway};
 pub(crate) use servers::{is_held_by, without_record};
 pub(crate) use slots::*;
-pub(crate) use sockets::{SOCKETS, SocketsNote};

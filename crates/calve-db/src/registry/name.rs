@@ -12,7 +12,6 @@ pub(crate) fn check(name: &str) -> Result<()> {
     Err(Error::BadName { name: name.to_owned(), longest: LONGEST_TEMPLATE_NAME })
 }
 
-/// Makes up a name for a server of a template.
 pub(crate) fn made_up(template: &str, letters: &str) -> String {
     format!("{}-{letters}", template.chars().take(40).collect::<String>())
 }

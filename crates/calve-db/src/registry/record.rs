@@ -10,7 +10,6 @@ use super::slots::{BEGUN, RECORD, slot_of};
 use crate::engine::address::Address;
 use crate::engine::{self, EngineKind};
 use crate::files::home::Home;
-use crate::files::large_files::LargeFile;
 use crate::files::private;
 use crate::sys;
 
@@ -81,15 +80,22 @@ pub struct LaunchReport {
     pub ready_ms: f64,
 }
 
+/// A file of a data directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DbFile"))]
+pub struct LargeFile {
+    /// The path, relative to the data directory.
+    #[cfg_attr(feature = "schema", schemars(with = "calve_core::internal::json::ReceiptPath"))]
+    pub path: PathBuf,
+    /// The size in bytes.
+    pub bytes: u64,
+}
+
 impl LaunchReport {
     /// Returns the name of the strategy; `init` when the files were made anew.
     pub fn strategy_name(&self) -> &'static str {
-        strategy_name(self.strategy)
+        self.strategy.map_or(INIT, Strategy::name)
     }
-}
-
-fn strategy_name(strategy: Option<Strategy>) -> &'static str {
-    strategy.map_or(INIT, Strategy::name)
 }
 
 const INIT: &str = "init";
@@ -101,7 +107,7 @@ fn strategies() -> Vec<&'static str> {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn write_strategy<S: Serializer>(strategy: &Option<Strategy>, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(strategy_name(*strategy))
+    to.serialize_str(strategy.map_or(INIT, Strategy::name))
 }
 
 /// Reads a strategy. One that this version does not know is none.

@@ -5,8 +5,7 @@ use std::path::Path;
 use super::ending::{self, Ending};
 use super::name;
 use super::record::{Record, Server, read};
-use super::slots::{is_held, signature, slot_of, slots};
-use super::sockets::SocketsNote;
+use super::slots::{SocketsNote, is_held, signature, slot_of, slots};
 use crate::engine::container;
 use crate::error::{Error, Result};
 use crate::files::home::Home;
@@ -83,11 +82,10 @@ pub(crate) fn is_held_by(slot: &Path, record: &Record) -> bool {
 /// Returns the last lines of the log of a server that runs, or that ended lately, as the server wrote them, and how it ended, if it has.
 pub fn log(home: &Home, name: &str) -> Result<(String, Option<Ending>)> {
     match find(home, name) {
-        Ok(record) => Ok((crate::files::log::last_lines(&record.files(home)), None)),
         Err(Error::ServerEnded { .. }) => {
             let ending = ending::ending(home, name).ok_or_else(|| Error::UnknownServer(name.into()))?;
             Ok((ending.log.clone(), Some(ending)))
         }
-        Err(error) => Err(error),
+        found => Ok((crate::files::log::last_lines(&found?.files(home)), None)),
     }
 }

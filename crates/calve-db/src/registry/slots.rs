@@ -12,11 +12,10 @@ use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 
 use crate::engine::container;
-use crate::error::{AtPath as _, Error, Operation, Result, unless_cancelled};
+use crate::error::{AtPath as _, EndReason, Error, Operation, Result, unless_cancelled};
 use crate::files::directory::Directory;
 use crate::files::home::Home;
 use crate::files::private::{self, unless_missing};
-use crate::registry::sockets::SOCKETS;
 use crate::sys;
 
 pub(crate) const LOCK: &str = "lock";
@@ -24,6 +23,7 @@ pub(crate) const RECORD: &str = "server.json";
 /// The record of a server that is ending, and may yet go on.
 pub(crate) const HIDDEN: &str = "ending.json";
 pub(super) const BEGUN: &str = "begun.json";
+pub(crate) const SOCKETS: &str = "sockets";
 /// The entries in a slot beside the server's own files.
 const FILES: &[&str] = &[LOCK, RECORD, HIDDEN, BEGUN, SOCKETS, container::NOTE, "log"];
 /// Directories of templates that are being built. No server has such a name.
@@ -64,7 +64,7 @@ pub(crate) fn lock_all(home: &Home) -> Result<File> {
 /// Opens a lock, and waits until it is free.
 pub(crate) fn take_lock(path: &Path) -> Result<File> {
     let file = private::open(path)?;
-    wait_for(&file, FlockOperation::LockExclusive, path)?;
+    sys::retry(|| rustix::fs::flock(&file, FlockOperation::LockExclusive)).at(Operation::Lock, path)?;
     Ok(file)
 }
 
@@ -116,7 +116,6 @@ pub(crate) fn sign(lock: impl AsFd) {
     let _ = rustix::io::pwrite(lock, text.as_bytes(), 0);
 }
 
-/// Returns the process that signed it, and when that started.
 pub(super) fn signature(slot: &Path) -> Option<(u32, u64)> {
     let text = fs::read_to_string(slot.join(LOCK)).ok()?;
     // The end of a longer one may follow: a lock is written to, and not replaced.
@@ -127,11 +126,6 @@ pub(super) fn signature(slot: &Path) -> Option<(u32, u64)> {
 /// Returns whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.
 pub(crate) fn is_signed_by_the_dead(slot: &Path) -> bool {
     signature(slot).is_some_and(|(pid, started)| sys::ProcessHandle::open(pid, Some(started)).is_none())
-}
-
-/// Calls flock(2), again whenever a signal interrupts it.
-pub(crate) fn wait_for(file: &File, operation: FlockOperation, path: &Path) -> Result<()> {
-    sys::retry(|| rustix::fs::flock(file, operation)).at(Operation::Lock, path)
 }
 
 /// Returns whether the lock of a directory is held. A directory without one is free.
@@ -171,6 +165,43 @@ pub(crate) fn slot_of(home: &Home, name: &str) -> PathBuf {
     match fs::read_link(&slot) {
         Ok(target) if target.parent() == Some(Path::new("")) => home.servers.join(target),
         _ => slot,
+    }
+}
+
+/// The file in a slot that names its directory of sockets, so that it can be found without a record, and on the next line the slot itself.
+pub(crate) struct SocketsNote {
+    directory: PathBuf,
+    slot: PathBuf,
+}
+
+impl SocketsNote {
+    pub(crate) fn write(slot: &Path, directory: &Path) -> Result<()> {
+        let noted = [directory, slot].map(Path::to_string_lossy).join("\n");
+        private::replace(&slot.join(SOCKETS), noted.as_bytes())
+    }
+
+    /// Reads that of a slot; an empty one if it is missing.
+    pub(crate) fn read(slot: &Path) -> Self {
+        let noted = fs::read_to_string(slot.join(SOCKETS)).unwrap_or_default();
+        let (directory, slot) = noted.split_once('\n').unwrap_or((&noted, ""));
+        Self { directory: directory.into(), slot: slot.into() }
+    }
+
+    /// Returns the directory, if it is a name in this user's own, whatever the file says.
+    pub(crate) fn directory(self, home: &Home) -> Option<PathBuf> {
+        (self.directory.parent() == Some(&*home.runtime)).then_some(self.directory)
+    }
+
+    /// Returns why a server has ended without a word in a slot with this note. `None`: the slot is in a copied home, and the one that it is a
+    /// copy of is still there: what runs, or has ended, belongs to that.
+    pub(crate) fn end_reason(&self, home: &Home, slot: &Path) -> Option<EndReason> {
+        let identity = |path: &Path| rustix::fs::stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
+        let is_there = identity(&self.slot) == identity(slot);
+        if self.slot.as_os_str().is_empty() || self.slot.starts_with(&home.root) || is_there {
+            return Some(EndReason::SupervisorKilled);
+        }
+        // The slot of another home in its place has other sockets.
+        (Self::read(&self.slot).directory != self.directory).then_some(EndReason::HomeMoved)
     }
 }
 

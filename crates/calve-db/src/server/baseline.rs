@@ -61,7 +61,7 @@ impl<'a> BaselineServers<'a> {
     /// Prepares a server on a clone made beforehand by the best strategy other than an overlay. This is not timed. Returns what starts it, and
     /// does not wait until it answers.
     pub fn prepare<'c>(&self, cancel: &'c CancelToken) -> Result<impl FnOnce() -> Result<BaselineServer> + use<'c>> {
-        let engine = engine::named(&self.template.engine)?;
+        let engine = engine::named(&self.template.program.engine)?;
         let slot = registry::reserve(self.home, &self.name)?;
         let spec = spec_of(self.home, &self.name, &slot, self.template.clone())?;
         let address = engine.address(&spec.record.directory, None, None);
@@ -71,7 +71,7 @@ impl<'a> BaselineServers<'a> {
         registry::SocketsNote::write(&spec.slot, &spec.record.directory)?;
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&spec.slot))?;
         registry::write_begun(&spec.slot, &spec.record.server.engine, None)?;
-        runtime::make(&spec.record.directory, spec.account)?;
+        runtime::make(&spec.record.directory, spec.program.account)?;
         clone_data(&self.template.data_directory(), &spec.slot.join("data"), cancel)?;
         let wanted = LaunchRequest::new(spec, engine, &server.address, cancel);
         let (slot, settings, output) = make_files(&wanted)?;
@@ -126,7 +126,7 @@ impl Drop for BaselineServer {
         if let Some(process) = self.process.take().filter(|_| self.spec.container.is_none()) {
             memory::remove(self.engine, &self.spec.slot, Some(process.pid()));
         }
-        runtime::remove(&self.spec.record.directory, RemovalWait::Yes);
+        let _ = trash::remove(&self.spec.record.directory, RemovalWait::Yes);
         let is_gone = self.is_removed || sweep::remove_container(&self.spec.slot).is_ok();
         // Otherwise the slot tells the next sweep which container is left.
         if is_gone {

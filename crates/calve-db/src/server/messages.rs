@@ -9,10 +9,9 @@ use std::time::Duration;
 use calve_core::Strategy;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Purpose;
 use crate::engine::container::Container;
+use crate::engine::{Purpose, ServerProgram};
 use crate::error::{Error, Remedy, Result};
-use crate::files::account::Account;
 use crate::registry::Record;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::sys::ProcessHandle;
@@ -28,13 +27,11 @@ pub(crate) enum Order<'a> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Spec {
     /// Its record, as far as that is known before the start. `strategy` is the one wanted, if not the best; `isolated` says whether
-    /// namespaces are to be tried, and `notifies` whether this program is known to tell when it is ready.
+    /// namespaces are to be tried.
     pub(crate) record: Record,
-    pub(crate) program: PathBuf,
+    /// As it was when the template was made.
+    pub(crate) program: ServerProgram,
     pub(crate) container: Option<Container>,
-    /// The version of that program, in its words, when the template was made.
-    pub(crate) version: String,
-    pub(crate) account: Account,
     /// Its slot in the registry: here its files go.
     pub(crate) slot: PathBuf,
     /// Where a report is left if no caller waits for it.
@@ -66,7 +63,7 @@ impl Spec {
 
     /// Returns the paths that the server must see as they are.
     pub(crate) fn needed(&self) -> Vec<&Path> {
-        let mut paths = vec![self.slot.as_path(), &self.record.directory, &self.program];
+        let mut paths = vec![self.slot.as_path(), &self.record.directory, &self.program.path];
         paths.extend(self.durable.as_deref());
         if self.container.is_some() {
             // The locks of podman are there, for all who run it.
@@ -159,15 +156,6 @@ impl Request {
     pub(crate) fn changes_data(&self) -> bool {
         matches!(self, Self::Reset(_) | Self::Mark(_) | Self::Unmark(_))
     }
-
-    pub(crate) fn needs_server(&self) -> bool {
-        matches!(self, Self::Mark(_) | Self::Copy(_) | Self::Written | Self::Keep | Self::Finish | Self::Claim(_))
-    }
-
-    /// Returns whether it is carried out in the slot, by its path.
-    pub(crate) fn needs_home(&self) -> bool {
-        self.changes_data() || matches!(self, Self::Copy(_) | Self::Finish)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,7 +179,6 @@ pub(crate) enum Answer {
     /// The data was cloned, by this strategy.
     Copied(Option<Strategy>),
     Marked(Box<DatabaseTemplate>),
-    /// The server is gone.
     Stopped {},
     Failed(Error),
     /// A new supervisor must do without namespaces.

@@ -12,13 +12,12 @@ use calve_core::CancelToken;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
-use crate::engine::Purpose;
 use crate::engine::container::Container;
+use crate::engine::{Purpose, ServerProgram};
 use crate::error::{AtPath as _, Error, Operation, Result, unless_cancelled};
-use crate::files::account::Account;
 use crate::files::random;
 use crate::files::runtime;
-use crate::registry::template::{self, About, DatabaseTemplate};
+use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, Home, Record, RegistrySlot, Server};
 use crate::server::messages::{Answer, Order, Origin, Ownership, Request, Spec, receive, send};
 use crate::server::sweep;
@@ -83,32 +82,23 @@ impl OwnedServer {
 
 /// Returns the specification of a server of a template, with nothing special about it.
 pub(crate) fn spec_of(home: &Home, name: &str, slot: &RegistrySlot, template: DatabaseTemplate) -> Result<Spec> {
-    let about = (&*template.engine, &*template.program, &*template.version);
-    let mut spec = new_spec(home, name, &slot.path, about, template.account)?;
+    let mut spec = new_spec(home, name, &slot.path, template.program)?;
     spec.container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
     spec.pool = Some(home.pool(&template.name));
     spec.purpose = Purpose::Serve;
     spec.origin = Origin::Template(template.slot);
     spec.record.server.template = Some(template.name);
-    spec.record.notifies = template.notifies;
     Ok(spec)
 }
 
 /// Returns the common part of all servers.
-pub(crate) fn new_spec(
-    home: &Home,
-    name: &str,
-    slot: &Path,
-    (engine, program, version): About<'_>,
-    account: Account,
-) -> Result<Spec> {
+pub(crate) fn new_spec(home: &Home, name: &str, slot: &Path, program: ServerProgram) -> Result<Spec> {
     let directory = home.runtime.join(random::letters(8)?);
-    let server = Server { name: name.to_owned(), engine: engine.to_owned(), ..Server::default() };
+    let server = Server { name: name.to_owned(), engine: program.engine.clone(), ..Server::default() };
+    let (control, notifies) = (runtime::control(&directory), program.notifies);
     Ok(Spec {
-        record: Record { server, control: runtime::control(&directory), directory, ..Record::default() },
-        program: program.to_path_buf(),
-        version: version.to_owned(),
-        account,
+        record: Record { server, control, directory, notifies, ..Record::default() },
+        program,
         slot: slot.to_path_buf(),
         logs: home.logs.clone(),
         owner: Ownership::Caller,
@@ -176,9 +166,9 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, slot: RegistrySlot, starter: &St
     }
     made.map_err(|error| match (error, &spec.record.server.template) {
         (Error::NoProgram { .. }, Some(template)) => Error::ProgramGone {
-            program: spec.program.clone(),
+            program: spec.program.path.clone(),
             template: template.clone(),
-            version: spec.version.clone(),
+            version: spec.program.version.clone(),
             origin: template::load(home, template).ok().and_then(|template| Some(template.origin?.reference)),
         },
         (error, _) => error,
@@ -204,7 +194,6 @@ fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>)
     answered.map(|_| None)
 }
 
-/// Waits until the supervisor says something, or hangs up.
 pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
     while talk.buffer().is_empty() && !sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
         unless_cancelled(cancel)?;

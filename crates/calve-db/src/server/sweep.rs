@@ -13,7 +13,6 @@ use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::private::unless_missing;
-use crate::files::runtime;
 use crate::files::trash;
 use crate::registry::Home;
 use crate::registry::template;
@@ -62,7 +61,10 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
         }
     }
     remove_dead_links(home);
-    remove_new_services(home)?;
+    // What killed clones left. A clone in progress holds its lock, or begins when this is done.
+    for slot in beginning_with(registry::NEW_SERVICE, &home.services)?.filter(|slot| !registry::is_held(slot)) {
+        trash::remove(&slot, RemovalWait::No)?;
+    }
     move_old_templates_to_trash(&home.templates)?;
     registry::sweep_endings(home);
     container::sweep_looks(home);
@@ -92,14 +94,6 @@ impl ServerSweepReport {
     }
 }
 
-/// Takes away the data that killed clones left. A clone in progress holds its lock, or begins when this is done.
-fn remove_new_services(home: &Home) -> Result<()> {
-    let all = beginning_with(registry::NEW_SERVICE, &home.services)?;
-    let mut left = all.filter(|slot| !registry::is_held(slot));
-    left.try_for_each(|slot| trash::remove(&slot, RemovalWait::No))
-}
-
-/// Lists the directories in one whose names begin like this.
 fn beginning_with(prefix: &str, directory: &Path) -> Result<impl Iterator<Item = PathBuf>> {
     let begins = move |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
     Ok(registry::directories(directory)?.into_iter().filter(begins))
@@ -125,7 +119,7 @@ pub(crate) fn take_away(home: &Home, slot: &Path, wait: RemovalWait) -> Result<(
     end_leftovers(home, slot);
     remove_container(slot)?;
     if let Some(directory) = note.directory(home) {
-        runtime::remove(&directory, wait);
+        let _ = trash::remove(&directory, wait);
     }
     trash::remove(slot, wait)
 }
@@ -142,7 +136,6 @@ fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Deletes them, in the background.
 pub(crate) fn delete_old_templates(templates: &Path) {
     if move_old_templates_to_trash(templates).is_ok() && trash::is_in(templates) {
         let _ = trash::reap(templates);

@@ -17,7 +17,7 @@ use crate::files::trash;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, Home, RegistrySlot, lock_all, name, unix_now};
 use crate::server::control;
-use crate::server::launch::data::{FollowingClone, clone_data};
+use crate::server::launch::data::{clone_data, clone_followed};
 use crate::server::messages::{Answer, Request, Spec};
 use crate::server::starter::{self, OwnedServer, Starter};
 use crate::server::sweep;
@@ -73,12 +73,8 @@ pub(super) fn from_template(home: &Home, template: &str, slot: &Path, cancel: &C
     Ok(Service {
         template_identity: template.identity(),
         is_promoted: template.promoted,
-        engine: template.engine,
         template: template.name,
         program: template.program,
-        version: template.version,
-        account: template.account,
-        notifies: template.notifies,
         strategy,
         ..Service::default()
     })
@@ -88,23 +84,21 @@ pub(super) fn from_template(home: &Home, template: &str, slot: &Path, cancel: &C
 pub(super) fn from_service(home: &Home, source: &str, slot: &Path, cancel: &CancelToken) -> Result<Service> {
     let (_turn, source) = take_turn(home, source, cancel)?;
     let before = Donor::find(home, &source);
-    if let Some(record) = source.server(home)? {
-        let to = slot.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match control::ask(&record, Request::Copy(to), cancel) {
-            Ok(Answer::Copied(strategy)) => {
-                // Writes made while it was copied may be in the copy.
-                let donor = Donor::merge(before, Donor::find(home, &source));
-                return Ok(Service { strategy, donor, ..source });
-            }
-            Ok(answer) => answer.into_result().map(|_| ())?,
-            // It ended in this moment.
-            Err(Error::SupervisorGone(_)) => {}
-            Err(error) => return Err(error),
+    let to = slot.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let copied = source.server(home)?.map(|record| control::ask(&record, Request::Copy(to), cancel)).transpose();
+    let copied = match copied {
+        // It ended in this moment.
+        Err(Error::SupervisorGone(_)) => None,
+        answer => answer?.map(Answer::into_result).transpose()?,
+    };
+    let (strategy, _held) = match copied {
+        Some(Answer::Copied(strategy)) => (strategy, None),
+        _ => {
+            let held = run::take_data(home, &source, cancel)?;
+            (clone_data(&source.data_directory(), &slot.join(DATA), cancel)?.report.strategy, Some(held))
         }
-    }
-    let _held = run::take_data(home, &source, cancel)?;
-    let data = slot.join(DATA);
-    let strategy = clone_data(&source.data_directory(), &data, cancel)?.report.strategy;
+    };
+    // Writes made while it was copied may be in the copy.
     let donor = Donor::merge(before, Donor::find(home, &source));
     Ok(Service { strategy, donor, ..source })
 }
@@ -120,17 +114,20 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     let mut following = std::thread::scope(|scope| {
         // A server on the clone then has little to recover. Without that, it only takes longer.
         scope.spawn(|| engine.write_back(server));
-        FollowingClone::begin(&data, &clone, cancel)
+        clone_followed(&data, &clone, cancel)
     });
     // Cloning a file waits until its writes are on the disk, so most of that comes before.
     match &mut following {
-        Some(following) => following.catch_up(),
+        // A failure shows again.
+        Some((source, _)) => drop(source.catch_up(&clone, cancel)),
         None => sys::sync_file_system(files).at(Operation::Sync, files)?,
     }
     unless_cancelled(cancel)?;
     let cloned = {
         let _frozen = sys::freeze().at(Operation::HoldServer, files)?;
-        if let Some(strategy) = following.and_then(FollowingClone::finish) {
+        if let Some((source, strategy)) = following
+            && source.finish(&clone, cancel).unwrap_or(false)
+        {
             return Ok(Some(strategy));
         }
         trash::remove(&clone, RemovalWait::No)?;

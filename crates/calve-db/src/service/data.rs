@@ -9,9 +9,8 @@ use calve_core::{CancelToken, Strategy};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::address::Address;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, ServerProgram};
 use crate::error::{Error, Result};
-use crate::files::account::Account;
 use crate::files::log;
 use crate::files::private;
 use crate::files::random;
@@ -53,7 +52,8 @@ pub struct Service {
     pub service: String,
     #[serde(flatten)]
     pub worktree: ServiceWorktree,
-    pub engine: String,
+    #[serde(flatten)]
+    pub program: ServerProgram,
     /// The template that it comes from, maybe by way of others.
     pub template: String,
     /// Tells that template from those that had its name before or since. Empty in data of an older version of Calve.
@@ -63,10 +63,6 @@ pub struct Service {
     #[serde(default)]
     pub(super) is_promoted: bool,
     pub made_unix_s: u64,
-    pub(crate) program: PathBuf,
-    pub(crate) version: String,
-    pub(crate) account: Account,
-    pub(crate) notifies: bool,
     pub(crate) strategy: Option<Strategy>,
     /// The name of its runtime directory, which is always the same one, so that its URL is too.
     pub(super) runtime: String,
@@ -81,15 +77,13 @@ pub struct Service {
 
 impl Service {
     pub(super) fn engine(&self) -> Result<&'static dyn Engine> {
-        engine::named(&self.engine)
+        engine::named(&self.program.engine)
     }
 
     /// Returns the common part of the specifications of servers on its data, in a slot of the registry.
     pub(super) fn spec(&self, home: &Home, name: &str, slot: &Path) -> Result<Spec> {
-        let about = (&*self.engine, &*self.program, &*self.version);
-        let mut spec = Spec { origin: Origin::Present, ..new_spec(home, name, slot, about, self.account)? };
+        let mut spec = Spec { origin: Origin::Present, ..new_spec(home, name, slot, self.program.clone())? };
         spec.record.server.launch.strategy = self.strategy;
-        spec.record.notifies = self.notifies;
         Ok(spec)
     }
 
@@ -103,9 +97,8 @@ impl Service {
 
     pub fn server(&self, home: &Home) -> Result<Option<Record>> {
         match registry::find(home, &self.name) {
-            Ok(record) => Ok(Some(record)),
             Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(None),
-            Err(error) => Err(error),
+            found => found.map(Some),
         }
     }
 
@@ -124,7 +117,6 @@ impl Service {
     }
 }
 
-/// A service whose data another one was cloned from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Donor {
     pub(super) name: String,

@@ -20,27 +20,15 @@ use crate::server::messages::{Answer, Request, Spec};
 /// The position at the first start. There as soon as the first client may have come in; empty if the engine has none.
 const STARTED: &str = "started";
 
-/// A state of data, if it is known.
-#[derive(PartialEq, Eq)]
-enum DataState {
-    /// It has nothing that it was not cloned with.
-    Unchanged,
-    Changed {
-        position: String,
-    },
-    Unknown,
-}
-
 impl Donor {
     /// Returns the service that a clone which is about to be made gets more from than its template has: this one, or, where it has nothing of
     /// its own, the one that it was cloned from.
     pub(super) fn find(home: &Home, service: &Service) -> Option<Self> {
-        let written = match state(home, service) {
-            Ok(DataState::Unchanged) => return service.donor.clone(),
-            Ok(DataState::Changed { position }) => Some(position),
-            // Its server may end in this moment.
-            Ok(DataState::Unknown) | Err(_) => None,
-        };
+        // Its server may end in this moment.
+        let (may_have_more, written) = changes(home, service).unwrap_or((true, None));
+        if !may_have_more {
+            return service.donor.clone();
+        }
         Some(Self { name: service.name.clone(), made_unix_s: service.made_unix_s, written })
     }
 
@@ -64,20 +52,18 @@ pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
     let lacks = service.donor.as_ref().is_some_and(|donor| !donor.has_all(home));
     // Replaced or removed, it has nothing any more that it got from a worktree.
     let is_there = || template::load(home, &service.template).is_ok_and(|template| service.is_of(&template));
-    Ok(lacks || (service.is_promoted && !is_there()) || state(home, service)? != DataState::Unchanged)
+    Ok(lacks || (service.is_promoted && !is_there()) || changes(home, service)?.0)
 }
 
-fn state(home: &Home, service: &Service) -> Result<DataState> {
+/// Returns whether data may have what it was not cloned with, and its position if it has and that is known.
+fn changes(home: &Home, service: &Service) -> Result<(bool, Option<String>)> {
     if !was_started(&service.slot) {
-        return Ok(DataState::Unchanged);
+        return Ok((false, None));
     }
     // Without a note that can be read, it counts as changed.
     let noted: Option<String> = private::read_json(&service.slot.join(STARTED)).ok().flatten().flatten();
-    Ok(match position(home, service)? {
-        None => DataState::Unknown,
-        now if now == noted => DataState::Unchanged,
-        Some(position) => DataState::Changed { position },
-    })
+    let now = position(home, service)?;
+    Ok((now.is_none() || now != noted, now))
 }
 
 /// Returns the position now. `None`: it cannot be told, as after a crash, until a server has recovered the data, or of a server whose

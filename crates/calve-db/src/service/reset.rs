@@ -15,9 +15,10 @@ pub fn reset(home: &Home, name: &str, template: Option<&str>, cancel: &CancelTok
     let staged = StagedData::make(home, name)?;
     let (_turn, former) = take_turn(home, name, cancel)?;
     let cloned = from_template(home, template.unwrap_or(&former.template), &staged.slot, cancel)?;
-    if cloned.engine != former.engine {
+    if cloned.program.engine != former.program.engine {
         // Its URL would be another one.
-        let (service, was, template, now) = (former.service, former.engine, cloned.template, cloned.engine);
+        let (service, was) = (former.service, former.program.engine);
+        let (template, now) = (cloned.template, cloned.program.engine);
         let text = format!(
             "the template `{template}` is now of the engine {now}, and the service `{service}` of {was}; it stays as it is"
         );

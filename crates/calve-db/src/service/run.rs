@@ -13,8 +13,7 @@ use crate::engine::memory;
 use crate::engine::{Engine, Purpose, programs};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::directory::Directory;
-use crate::files::private;
-use crate::files::runtime;
+use crate::files::{private, runtime, trash};
 use crate::registry::{self, Home, Record, RegistrySlot};
 use crate::server::control;
 use crate::server::messages::{Ownership, Request, Spec};
@@ -38,9 +37,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         match control::ask(&record, Request::Keep, cancel) {
             Ok(_) => {
                 // Its starter may have been killed before that.
-                if !is_on_disk(&service.slot) {
-                    write_to_disk(&service.slot, &starter)?;
-                }
+                write_to_disk(&service.slot, &starter)?;
                 return Ok(record);
             }
             // One that was asked to end before does not answer.
@@ -57,18 +54,16 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let mut spec = service.spec(home, name, &slot.path)?;
     let directory = home.runtime.join(&service.runtime);
     // Leftovers of a killed one.
-    runtime::remove(&directory, RemovalWait::Yes);
+    let _ = trash::remove(&directory, RemovalWait::Yes);
     spec.record.server.template = Some(service.template.clone());
     spec.record = Record { control: runtime::control(&directory), directory, durable: true, ..spec.record };
     let durable = Some(service.slot.clone());
     let mut spec = Spec { purpose: Purpose::Keep, owner: Ownership::Nobody, durable, ..spec };
     // What clients commit is worth nothing without the clone that it is in. The server is not announced before.
     let (started, written) = std::thread::scope(|scope| {
-        let is_to_be_written = !is_on_disk(&service.slot);
-        let writing = is_to_be_written.then(|| scope.spawn(|| write_to_disk(&service.slot, &starter)));
+        let writing = scope.spawn(|| write_to_disk(&service.slot, &starter));
         let started = starter::run(home, &mut spec, slot, &starter);
-        let written = writing.map(|writing| writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        (started, written.unwrap_or(Ok(())))
+        (started, writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
     let record = started.map_err(|error| unless_of_other_version(&service, error))?.record;
     if let Err(error) = written {
@@ -82,7 +77,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
 fn unless_of_other_version(service: &Service, error: Error) -> Error {
     let examined = || {
         let engine = service.engine()?;
-        let program = programs::find(engine, Some(&service.program), &[])?;
+        let program = programs::find(engine, Some(&service.program.path), &[])?;
         engine.examine(&service.data_directory(), &program.version)
     };
     if matches!(error, Error::ServerFailed { .. })
@@ -93,13 +88,14 @@ fn unless_of_other_version(service: &Service, error: Error) -> Error {
     error
 }
 
-fn is_on_disk(slot: &Path) -> bool {
-    slot.join(ON_DISK).exists()
-}
-
+/// Writes a clone to the disk, unless that was done.
 fn write_to_disk(slot: &Path, starter: &Starter<'_>) -> Result<()> {
-    starter.sync(slot)?;
-    private::open(&slot.join(ON_DISK)).map(drop)
+    let done = slot.join(ON_DISK);
+    if !done.exists() {
+        starter.sync(slot)?;
+        private::open(&done)?;
+    }
+    Ok(())
 }
 
 /// The fate of data that is nowhere else, or that a server cannot write, for example on a full disk.
@@ -128,9 +124,8 @@ pub fn stop(home: &Home, name: &str, unsaved: LossRule, cancel: &CancelToken) ->
 pub(super) fn end(home: &Home, service: &Service, unsaved: LossRule, cancel: &CancelToken) -> Result<bool> {
     let request = if unsaved == LossRule::Accept { Request::StopAnyway } else { Request::Stop };
     match control::stop_by(home, &service.name, request, cancel) {
-        Ok(_) => Ok(true),
         Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(false),
-        Err(error) => Err(error),
+        stopped => stopped.map(|_| true),
     }
 }
 

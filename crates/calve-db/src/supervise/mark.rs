@@ -12,6 +12,7 @@ use calve_core::internal::ShownPath;
 
 use super::requests::is_closed;
 use super::{END_ON_A_FULL_DISK, End, ORDERLY_END, PresentData, Supervisor};
+use crate::engine::ServerProgram;
 use crate::error::{EndReason, Error, Remedy, Result, UnusableData};
 use crate::files::directory::Directory;
 use crate::files::log;
@@ -23,7 +24,7 @@ use crate::registry::name;
 use crate::registry::template::{self, DatabaseTemplate, manifest};
 use crate::server::launch::data::clone_data;
 use crate::server::launch::{ResetData, unless_left};
-use crate::server::messages::{Answer, Origin, send};
+use crate::server::messages::{Answer, Origin, Request, send};
 use crate::server::sweep;
 use crate::service::LossRule;
 use crate::sys;
@@ -54,7 +55,10 @@ impl Supervisor<'_> {
         }
         self.ask_to_end(LossRule::Refuse).map_err(|error| self.with_log(error))?;
         self.prepared.forget();
-        let ended = match self.await_end(|supervisor| supervisor.requests.next_stop().map(End::Asked)) {
+        // Stop requests come before all others.
+        let is_stop = |request: &Request| matches!(request, Request::Stop | Request::StopAnyway);
+        let stop = |supervisor: &mut Self| supervisor.requests.next_of(is_stop).map(|(_, from)| End::Asked(from));
+        let ended = match self.await_end(stop) {
             Ok(Some(stopped)) => {
                 let _ = send(from, &Answer::failed(Error::StoppedMeanwhile(self.record.server.name.clone())));
                 return Ok(Some(stopped));
@@ -70,7 +74,7 @@ impl Supervisor<'_> {
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| self.with_log(error));
         if let Err(error) = self.resume() {
-            return Err(self.go_down(self.with_log(error), PresentData::Whole));
+            return Err(self.go_down(&self.with_log(error), PresentData::Whole));
         }
         let is_kept = kept.is_ok();
         let answer = kept.map_or_else(Answer::failed, |mark| Answer::Marked(Box::new(mark)));
@@ -113,24 +117,23 @@ impl Supervisor<'_> {
         self.engine.scrub(&data)?;
         let spec = self.own.spec()?;
         let unknown = || Error::server_failed("is of an unknown version");
-        self.engine.examine(&data, &self.engine.version(&spec.version).ok_or_else(unknown)?)?;
+        self.engine.examine(&data, &self.engine.version(&spec.program.version).ok_or_else(unknown)?)?;
         let (files, bytes) = manifest::write(staged)?;
-        let about = (&*spec.record.server.engine, &*spec.program, &*spec.version);
-        let mark = DatabaseTemplate::new(name, about, spec.account, staged)?;
+        let program = ServerProgram { notifies: self.record.notifies, ..spec.program.clone() };
+        let mark = DatabaseTemplate::new(name, program, staged)?;
         let mark = DatabaseTemplate {
             image: spec.container.as_ref().map(|container| container.image.clone()),
             key: format!("mark {}", mark.id),
             base: spec.record.server.template.clone(),
             files,
             bytes,
-            notifies: self.record.notifies,
             ..mark
         };
         private::write_json(&staged.join(template::DOCUMENT), &mark)?;
         Ok(mark)
     }
 
-    fn resume(&mut self) -> Result<()> {
+    pub(super) fn resume(&mut self) -> Result<()> {
         self.kill();
         self.launched.seen.hide();
         let renewed = self.launch(&Origin::Present, &ResetData::ToClone)?;
@@ -138,14 +141,6 @@ impl Supervisor<'_> {
         self.launched.seen = renewed.seen;
         self.down = None;
         self.write_record()
-    }
-
-    /// Starts the server if a mark could not do so and there is room by now. Returns the error of commands that need it if it is down.
-    pub(super) fn still_down(&mut self) -> Option<Error> {
-        if matches!(self.down, Some((.., PresentData::Whole))) {
-            let _ = self.resume();
-        }
-        self.down_error()
     }
 
     /// Shuts the server down cleanly, with everything written. Gives up if the caller is gone.
@@ -203,7 +198,9 @@ impl Supervisor<'_> {
         let at = self.mark_named(name)?;
         let marks = mark::directory(&self.own.spec()?.slot);
         sweep::found(Directory::open(&at))?.ok_or_else(|| mark::unknown(&self.record.server.name, name))?;
-        self.prepared.forget_for(&Origin::Template(at.clone()));
+        let origin = Origin::Template(at.clone());
+        self.prepared.wanted.take_if(|wanted| *wanted == origin);
+        self.prepared.next.take_if(|next| next.origin == origin);
         let aside = marks.join(format!("{}{name}-{}", template::OLD, random::letters(6)?));
         private::rename(&at, &aside)?;
         sweep::delete_old_templates(&marks);

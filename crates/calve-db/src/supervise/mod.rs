@@ -6,7 +6,6 @@ mod claim;
 mod directories;
 mod durable;
 mod mark;
-mod own;
 mod prepared;
 mod requests;
 mod reset;
@@ -33,8 +32,7 @@ use crate::server::launch::{HeldPort, LaunchRequest, Owners, ResetData, RunningS
 use crate::server::messages::{Answer, Order, Origin, Ownership, Request, Spec, receive, send};
 use crate::server::sweep;
 use crate::service::{self, LossRule};
-use crate::supervise::directories::{Preparations, ServerDirectories};
-use crate::supervise::own::OwnSlot;
+use crate::supervise::directories::{OwnSlot, Preparations, ServerDirectories, moved};
 use crate::supervise::requests::{Requests, is_closed};
 use crate::sys::{self, ProcessHandle};
 
@@ -42,7 +40,6 @@ use crate::sys::{self, ProcessHandle};
 const ORDERLY_END: Duration = Duration::from_secs(600);
 /// How long it may take on a full disk, where MariaDB waits until there is space.
 const END_ON_A_FULL_DISK: Duration = Duration::from_secs(5);
-/// How long a first connection to a standby may take.
 const WARM_IN: Duration = Duration::from_secs(2);
 /// How often what has no descriptor is looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -77,7 +74,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     let directory = Directory::open(&spec.slot);
     let begun = match &directory {
         Ok(directory) => Supervisor::begin(&spec, directory, talk, cancel),
-        Err(_) => Err(own::moved(&spec.slot)),
+        Err(_) => Err(moved(&spec.slot)),
     };
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
@@ -101,7 +98,7 @@ fn clear(spec: &Spec) {
     if let Ok(engine) = engine::named(&spec.record.server.engine) {
         sweep::end_children(engine, Some(spec.files()), None, spec.record.isolated);
     }
-    runtime::remove(&spec.record.directory, RemovalWait::Yes);
+    let _ = trash::remove(&spec.record.directory, RemovalWait::Yes);
     // Otherwise the slot tells the next sweep which container is left.
     if sweep::remove_container(&spec.slot).is_ok() {
         let _ = trash::remove(&spec.slot, RemovalWait::Yes);
@@ -128,7 +125,6 @@ struct Supervisor<'a> {
     /// The first ones, or those of a server that was prepared.
     directories: ServerDirectories<'a>,
     prepared: Preparations<'a>,
-    /// Deletes what a reset has put out of sight.
     reaper: trash::Reaper,
     /// Its second name, which is a link: a standby keeps its slot when it is handed over.
     link: Option<PathBuf>,
@@ -164,7 +160,7 @@ fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
         return launch(&wanted);
     }
     let name = wanted.address.socket.file_name().unwrap_or_default();
-    let socket = runtime::make_unseen(&spec.record.directory, spec.account)?.join(name);
+    let socket = runtime::make_unseen(&spec.record.directory, spec.program.account)?.join(name);
     let address = Address { socket, ..wanted.address.clone() };
     let launched = launch(&LaunchRequest { address: &address, ..wanted })?;
     service::note_first(spec, wanted.engine, &address)?;
@@ -212,7 +208,7 @@ impl<'a> Supervisor<'a> {
         let held = unless_left(&(starter, Vec::new()), cancel, || service::hold(spec, engine, cancel))?;
         let port = spec.tcp.map(HeldPort::take).transpose()?;
         let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
-        runtime::make(&spec.record.directory, spec.account)?;
+        runtime::make(&spec.record.directory, spec.program.account)?;
         let requests = Requests::listen(&spec.record.control)?;
         let number = port.as_ref().map(|port| port.number);
         let address = engine.address(&spec.record.directory, number, password.as_deref());
@@ -307,7 +303,7 @@ impl<'a> Supervisor<'a> {
                     _ => self.talk = None,
                 }
             }
-            while let Some((request, from)) = self.requests.next() {
+            while let Some((request, from)) = self.requests.next_of(|_| true) {
                 if let Some(end) = self.handle(request, from) {
                     return end;
                 }
@@ -414,10 +410,21 @@ impl<'a> Supervisor<'a> {
         None
     }
 
-    /// Returns why a request cannot be carried out now, if it cannot.
+    /// Returns why a request cannot be carried out now, if it cannot. Starts the server if a mark could not do so and there is room by now.
     fn refusal(&mut self, request: &Request) -> Option<Error> {
-        let moved = self.own.spec().err().filter(|_| request.needs_home());
-        moved.or_else(|| if request.needs_server() { self.still_down() } else { None })
+        use Request::{Claim, Copy, Finish, Keep, Mark, Written};
+        let needs_home = request.changes_data() || matches!(request, Copy(_) | Finish);
+        if needs_home && let Err(moved) = self.own.spec() {
+            return Some(moved);
+        }
+        if !matches!(request, Mark(_) | Copy(_) | Written | Keep | Finish | Claim(_)) {
+            return None;
+        }
+        if matches!(self.down, Some((.., PresentData::Whole))) {
+            let _ = self.resume();
+        }
+        let (text, remedy, _) = self.down.as_ref()?;
+        Some(Error::failed(text, remedy.clone()))
     }
 
     fn with_log(&self, error: Error) -> Error {
@@ -428,21 +435,17 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Leaves the server down: its marks and its template are there, for a reset. Returns the error of the command that has failed.
-    fn go_down(&mut self, cause: Error, data: PresentData) -> Error {
+    fn go_down(&mut self, cause: &Error, data: PresentData) -> Error {
         self.kill();
         let name = &self.record.server.name;
         let text = format!("the server `{name}` is down, because it could not be started again: {cause}");
         let free = cause.full_disk().map(|path| Remedy::FreeSpace(path.to_path_buf()));
-        self.down = Some((text, free.unwrap_or_else(|| Remedy::ResetServer(name.clone())), data));
+        let remedy = free.unwrap_or_else(|| Remedy::ResetServer(name.clone()));
+        let error = Error::failed(&text, remedy.clone());
+        self.down = Some((text, remedy, data));
         // The record is for others. It is tried again.
         let _ = self.write_record();
-        self.down_error().unwrap_or(cause)
-    }
-
-    /// Returns the error of commands that need the server, if it is down.
-    fn down_error(&self) -> Option<Error> {
-        let (text, remedy, _) = self.down.as_ref()?;
-        Some(Error::failed(text, remedy.clone()))
+        error
     }
 
     /// Deletes trash, beside other work.
@@ -476,7 +479,6 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Returns the descriptors whose end is the server's.
     fn owners(&self) -> Owners<'_> {
         let starter = self.talk.as_ref().filter(|_| self.owner == Ownership::Caller);
         (starter.map(|talk| talk.get_ref().as_fd()), self.watched.iter().filter_map(ProcessHandle::end).collect())
@@ -505,7 +507,7 @@ impl<'a> Supervisor<'a> {
                 self.launched.seen.hide();
                 // The files are not the account's any more.
                 let _ = self.own.spec().and_then(|spec| private::close(&Directory::open(&spec.slot)?));
-                runtime::remove(&self.record.directory, RemovalWait::Yes);
+                let _ = trash::remove(&self.record.directory, RemovalWait::Yes);
                 let _ = self.talk.as_mut().map(|talk| send(talk.get_mut(), &answer));
             }
             end => {
@@ -517,7 +519,7 @@ impl<'a> Supervisor<'a> {
                 // The process that waits for the answer may want to remove the template, or the port.
                 self.launched.template = None;
                 self.port = None;
-                runtime::remove(&self.record.directory, RemovalWait::Yes);
+                let _ = trash::remove(&self.record.directory, RemovalWait::Yes);
                 let removed = self.launched.server.check_removed();
                 // Otherwise the next sweep keeps the ending, and takes away the slot.
                 let spec = self.own.spec().ok();

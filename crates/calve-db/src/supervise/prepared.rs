@@ -3,14 +3,14 @@
 //! Its files and its runtime directory are directories of their own in those of the first server. A reset exchanges the two directories of
 //! sockets, so that the path which clients know leads to the prepared server, and ends the old one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use calve_core::{CancelToken, RemovalWait};
 
 use super::directories::{PreparedServer, ServerDirectories};
 use super::{Supervisor, WARM_IN};
-use crate::error::{AtPath as _, Operation, Result};
+use crate::error::Result;
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::runtime;
@@ -18,6 +18,7 @@ use crate::files::trash;
 use crate::server::launch::{LaunchRequest, launch};
 use crate::server::messages::Origin;
 use crate::server::standby;
+use crate::sys;
 
 impl<'a> Supervisor<'a> {
     /// Prepares a server for the next reset if there is a pool and a clone takes up no space. Ends it when it was idle too long.
@@ -48,7 +49,7 @@ impl<'a> Supervisor<'a> {
         let directories = ServerDirectories::prepared(self.own, &self.record.directory, &name);
         let files = directories.files()?;
         private::make_in(&Directory::open(&spec.slot)?, &name)?;
-        let made = runtime::make(&directories.runtime, spec.account).and_then(|()| {
+        let made = runtime::make(&directories.runtime, spec.program.account).and_then(|()| {
             let identity = origin.template_identity();
             let address = self.engine.address(&directories.runtime, None, None);
             // The token is its own: that the owner has gone is no failure of this.
@@ -64,15 +65,10 @@ impl<'a> Supervisor<'a> {
             self.engine.warm(&address, WARM_IN);
             Ok((identity, launched))
         });
-        match made {
-            Ok((identity, launched)) => {
-                Ok(PreparedServer { launched, directories, origin, identity, since: Instant::now() })
-            }
-            Err(error) => {
-                let _ = directories.remove();
-                Err(error)
-            }
-        }
+        let (identity, launched) = made.inspect_err(|_| {
+            let _ = directories.remove();
+        })?;
+        Ok(PreparedServer { launched, directories, origin, identity, since: Instant::now() })
     }
 
     /// Puts the prepared server in the place of the one that runs, which is returned and ends. `None` if none is prepared from `origin` as
@@ -80,10 +76,8 @@ impl<'a> Supervisor<'a> {
     pub(super) fn swap(&mut self, origin: &Origin) -> Option<PreparedServer<'a>> {
         let mut next = self.prepared.next.take_if(|next| next.origin == *origin)?;
         let is_current = !next.identity.is_empty() && next.identity == origin.template_identity();
-        if !is_current
-            || next.launched.server.ended().is_some()
-            || exchange(&self.record.directory, &next.directories.runtime).is_err()
-        {
+        let [known, other] = [&self.record.directory, &next.directories.runtime].map(|path| runtime::sockets(path));
+        if !is_current || next.launched.server.ended().is_some() || sys::exchange(&known, &other).is_err() {
             return None;
         }
         std::mem::swap(&mut self.launched, &mut next.launched);
@@ -98,18 +92,4 @@ impl<'a> Supervisor<'a> {
         let _ = self.write_record();
         Some(next)
     }
-
-    /// Goes back to the first directories, which a server prepared ahead had left.
-    pub(super) fn move_back(&mut self) -> Result<()> {
-        if !self.directories.is_first() {
-            self.directories.remove()?;
-            self.directories = ServerDirectories::first(self.own, &self.record.directory);
-        }
-        Ok(())
-    }
-}
-
-fn exchange(directory: &Path, other: &Path) -> Result<()> {
-    let (ours, theirs) = (runtime::sockets(directory), runtime::sockets(other));
-    crate::sys::exchange(&ours, &theirs).at(Operation::Rename, &theirs)
 }

@@ -41,17 +41,6 @@ impl Requests {
         std::iter::once(self.socket.as_fd()).chain(self.callers.iter().map(|caller| caller.stream.as_fd()))
     }
 
-    /// Returns the next request, of this user's or of root's, and where the answer goes.
-    pub(crate) fn next(&mut self) -> Option<(Request, UnixStream)> {
-        self.next_of(|_| true)
-    }
-
-    /// Returns the connection of the next stop request. Stop requests come before all others.
-    pub(crate) fn next_stop(&mut self) -> Option<UnixStream> {
-        let is_stop = |request: &Request| matches!(request, Request::Stop | Request::StopAnyway);
-        self.next_of(is_stop).map(|(_, from)| from)
-    }
-
     /// Answers those that waited to change a server which was stopped before their turn. Others see by the end of the connection that it ends.
     pub(crate) fn refuse_changes(&mut self, server: &str) {
         while let Some((_, mut from)) = self.next_of(Request::changes_data) {
@@ -59,7 +48,8 @@ impl Requests {
         }
     }
 
-    fn next_of(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Option<(Request, UnixStream)> {
+    /// Returns the next wanted request, of this user's or of root's, and where the answer goes.
+    pub(crate) fn next_of(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Option<(Request, UnixStream)> {
         while let Ok((stream, _)) = self.socket.accept() {
             self.callers.extend(Caller::new(stream));
         }

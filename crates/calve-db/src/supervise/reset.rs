@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use calve_core::{Choice, CloneOptions, RemovalWait, Strategy};
 
+use super::directories::ServerDirectories;
 use super::{End, PresentData, Supervisor};
 use crate::error::{EndReason, Error, Remedy, Result};
 use crate::files::trash;
@@ -28,7 +29,7 @@ impl Supervisor<'_> {
                     let _ = send(from, &Answer::failed(error));
                     return Ok(Some(End::Unasked(EndReason::OwnerEnded)));
                 }
-                Err(error) => return Err(self.go_down(self.with_log(error), PresentData::Gone)),
+                Err(error) => return Err(self.go_down(&self.with_log(error), PresentData::Gone)),
             }
         }
         let _ = send(from, &Answer::Ready(Box::new(self.record.clone())));
@@ -40,7 +41,7 @@ impl Supervisor<'_> {
     /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
     fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
         match origin {
-            Origin::Template(template) => template::hold(template, self.engine, &self.own.spec()?.version),
+            Origin::Template(template) => template::hold(template, self.engine, &self.own.spec()?.program.version),
             _ => Err(Error::failed("a server without a template cannot be reset", Remedy::StartNewServer)),
         }
     }
@@ -49,24 +50,25 @@ impl Supervisor<'_> {
         let identity = origin.template_identity();
         self.prepared.forget();
         self.kill();
-        let data = self.reset_data(origin, &identity)?;
+        self.launched.seen.hide();
+        let data = match self.revert(origin, &identity) {
+            Some(reverted) => reverted,
+            None => {
+                self.take_files_away()?;
+                // Back to the first directories, which a server prepared ahead had left.
+                if !self.directories.is_first() {
+                    self.directories.remove()?;
+                    self.directories = ServerDirectories::first(self.own, &self.record.directory);
+                }
+                ResetData::ToClone
+            }
+        };
         self.record.template_identity = identity;
         self.launched = self.launch(origin, &data)?;
         self.origin = origin.clone();
         self.down = None;
         self.record.server.standby = false;
         self.write_record()
-    }
-
-    /// Puts back the data, or takes the present ones away. The server has ended.
-    fn reset_data(&mut self, origin: &Origin, identity: &str) -> Result<ResetData> {
-        self.launched.seen.hide();
-        if let Some(reverted) = self.revert(origin, identity) {
-            return Ok(reverted);
-        }
-        self.take_files_away()?;
-        self.move_back()?;
-        Ok(ResetData::ToClone)
     }
 
     /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did

@@ -54,7 +54,6 @@ pub(crate) fn session() -> Option<(u32, u64)> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum ProcessEnd {
-    /// By itself, with this code.
     #[error("exit code {0}")]
     Exit(i32),
     #[error("signal {0}")]
@@ -80,16 +79,14 @@ pub(crate) struct Segment {
 /// The size that is read of shared memory: more than the part of its beginning that tells of other memory.
 pub(crate) const SEGMENT_HEAD: usize = 48;
 
+/// A program to start. It has nothing to read.
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.
     pub(crate) command: &'a [OsString],
-    /// All of its environment: names and values.
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) directory: &'a Path,
     /// The file that becomes its standard output and standard error.
     pub(crate) log: BorrowedFd<'a>,
-    /// The file that becomes its standard input.
-    pub(crate) input: BorrowedFd<'a>,
     /// The user and group that it becomes, when this process is root.
     pub(crate) account: Option<(u32, u32)>,
     /// Whether it is the first process of a process namespace, which ends with it.

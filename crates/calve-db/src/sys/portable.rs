@@ -100,7 +100,7 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(launch.directory);
     command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::from(launch.input.try_clone_to_owned()?));
+    command.stdin(Stdio::null());
     command.stdout(Stdio::from(launch.log.try_clone_to_owned()?));
     command.stderr(Stdio::from(launch.log.try_clone_to_owned()?));
     if let Some((user, group)) = launch.account {

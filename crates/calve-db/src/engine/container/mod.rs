@@ -140,7 +140,6 @@ impl Container {
         private::write_json(&slot.join(NOTE), self)
     }
 
-    /// Sends a signal to its first process.
     fn signal(&self, signal: Signal) -> Result<()> {
         let signal = signal.as_raw().to_string();
         self.image.ask(["kill", "--signal", &signal, &self.name]).map(|_| ())

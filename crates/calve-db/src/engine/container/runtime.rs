@@ -31,7 +31,6 @@ for program in "$(command -v "$0")" "$@"; do
 done
 exit 127"#;
 
-/// Begins a command that runs a shell in an image.
 const LOOKING: [&str; 6] = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
 
 /// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
@@ -138,7 +137,6 @@ impl Image {
         }
     }
 
-    /// Runs the runtime, and returns what it prints.
     pub(crate) fn ask(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
         ask(&self.runtime, self.engine.as_deref(), words)
     }

@@ -1,7 +1,6 @@
 //! PostgreSQL 13 to 18.
 
 mod examine;
-mod foreign;
 mod wire;
 
 use std::ffi::OsString;
@@ -28,6 +27,17 @@ const STANDARD_PORT: u16 = 5432;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Reading samples of all tables.
 const PATIENCE_TO_ANALYSE: Duration = Duration::from_secs(60);
+
+/// The variables that libpq reads (its manual, "Environment Variables", versions 13 to 18) and Calve does not set: they would lead programs to
+/// another server.
+const FOREIGN: &str = "
+    PGHOSTADDR PGPASSWORD PGPASSFILE PGREQUIREAUTH PGCHANNELBINDING PGSERVICE PGSERVICEFILE PGSYSCONFDIR
+    PGOPTIONS PGAPPNAME PGSSLMODE PGREQUIRESSL PGSSLNEGOTIATION PGSSLCOMPRESSION PGSSLCERT PGSSLKEY
+    PGSSLCERTMODE PGSSLROOTCERT PGSSLCRL PGSSLCRLDIR PGSSLSNI PGSSLKEYLOGFILE PGREQUIREPEER
+    PGSSLMINPROTOCOLVERSION PGSSLMAXPROTOCOLVERSION PGMINPROTOCOLVERSION PGMAXPROTOCOLVERSION PGGSSENCMODE
+    PGKRBSRVNAME PGREALM PGGSSLIB PGGSSDELEGATION PGCONNECT_TIMEOUT PGCLIENTENCODING PGTARGETSESSIONATTRS
+    PGLOADBALANCEHOSTS PGDATESTYLE PGTZ PGGEQO PGTTY PGLOCALEDIR
+";
 
 /// Settings that hold whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
 ///
@@ -92,16 +102,6 @@ update_process_title = off
 const INIT: &[&str] = &["--auth=trust", "--encoding=UTF8", "--no-sync"];
 /// The names of characters in all languages, sorted by number: the same on every machine.
 const LOCALE: &str = if cfg!(target_vendor = "apple") { "--locale=C" } else { "--locale=C.UTF-8" };
-
-impl Postgres {
-    /// Returns whether [`SYNCED_AT_ONCE`] is known to this version, and as good here as a call for each file.
-    fn is_synced_at_once(&self, version: &str) -> bool {
-        let kernel = rustix::system::uname();
-        cfg!(target_os = "linux")
-            && self.version(version).is_some_and(|version| version.major >= 14)
-            && numbers(&kernel.release().to_string_lossy()).is_some_and(|release| release >= (5, 8))
-    }
-}
 
 fn session(server: &Address) -> Result<Session<Connection>> {
     Session::open(server, DATABASE, PATIENCE).map_err(|refusal| match refusal {
@@ -178,8 +178,12 @@ impl Engine for Postgres {
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
+        let kernel = rustix::system::uname();
+        let is_synced_at_once = cfg!(target_os = "linux")
+            && self.version(&instance.program.version).is_some_and(|version| version.major >= 14)
+            && numbers(&kernel.release().to_string_lossy()).is_some_and(|release| release >= (5, 8));
         let (forced, more) = match instance.purpose {
-            Purpose::Keep if self.is_synced_at_once(&instance.version) => (DURABLE, SYNCED_AT_ONCE),
+            Purpose::Keep if is_synced_at_once => (DURABLE, SYNCED_AT_ONCE),
             Purpose::Keep => (DURABLE, ""),
             _ => (FAST, FAST_SETTINGS),
         };
@@ -188,7 +192,7 @@ impl Engine for Postgres {
             instance.configure("pg_hba.conf", "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")?;
         let names = instance.configure("pg_ident.conf", "")?;
         let mut command: Vec<OsString> =
-            vec![instance.program.clone().into(), "-D".into(), instance.data.clone().into()];
+            vec![instance.program.path.clone().into(), "-D".into(), instance.data.clone().into()];
         let listening = if instance.address.tcp_port.is_some() { "127.0.0.1" } else { "" };
         let own = [
             setting("config_file", config),
@@ -338,7 +342,7 @@ impl Engine for Postgres {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            environment: environment(variables, foreign::VARIABLES),
+            environment: environment(variables, FOREIGN.split_ascii_whitespace()),
         }
     }
 }

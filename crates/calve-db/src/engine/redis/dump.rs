@@ -29,9 +29,7 @@ const HEAD_BYTES: u64 = 4096;
 struct Head {
     /// The engine that wrote it, and its version.
     writer: Option<(&'static str, String)>,
-    /// The memory that its server used.
     memory_bytes: Option<u64>,
-    /// The second in which it was begun.
     begun_unix_s: Option<i64>,
 }
 
@@ -151,44 +149,29 @@ fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
 }
 
 /// The files that the data of a directory that is taken over is loaded from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    Dump,
-    /// The append-only files are there, and are left out.
-    NewerDump,
-    AppendOnlyFiles,
-    /// The dump is there, and is left out.
-    NewerAppendOnlyFiles,
-}
-
-impl Source {
-    pub(super) fn is_append_only_files(self) -> bool {
-        matches!(self, Self::AppendOnlyFiles | Self::NewerAppendOnlyFiles)
-    }
-
-    /// Names the files that were taken and left out, if there are any.
-    pub(super) fn told(self) -> Option<String> {
-        let told = match self {
-            Self::Dump => return None,
-            Self::NewerDump => "took the data from `dump.rdb`, and left out the append-only files, which are older",
-            Self::AppendOnlyFiles => "took the data from the append-only files",
-            Self::NewerAppendOnlyFiles => {
-                "took the data from the append-only files, and left out `dump.rdb`, which is not newer"
-            }
-        };
-        Some(told.to_owned())
-    }
+pub(super) struct Source {
+    pub(super) has_append_only_files: bool,
+    /// Names the files that were taken and left out, if there was a choice.
+    pub(super) told: Option<&'static str>,
 }
 
 /// Returns the files to load. The append-only files stay when a server stops writing them, so that of two only the time tells
 /// which has the data. A copy may have no times of its own: what the dump says of itself holds in any case.
 pub(super) fn source(path: &Path) -> Result<Source> {
     let data = Directory::open(path)?;
-    let Some(newest) = newest(&data)? else { return Ok(Source::Dump) };
-    let Some(dump) = data.stat(DUMP)? else { return Ok(Source::AppendOnlyFiles) };
-    let was_begun_before = head(&data)?.and_then(|head| head.begun_unix_s).is_some_and(|begun| begun < newest.0);
-    let is_older = written(dump) <= newest || was_begun_before;
-    Ok(if is_older { Source::NewerAppendOnlyFiles } else { Source::NewerDump })
+    let Some(newest) = newest(&data)? else { return Ok(Source { has_append_only_files: false, told: None }) };
+    let told = match data.stat(DUMP)? {
+        None => "took the data from the append-only files",
+        Some(dump) => {
+            let begun = head(&data)?.and_then(|head| head.begun_unix_s);
+            if written(dump) > newest && begun.is_none_or(|begun| begun >= newest.0) {
+                let told = "took the data from `dump.rdb`, and left out the append-only files, which are older";
+                return Ok(Source { has_append_only_files: false, told: Some(told) });
+            }
+            "took the data from the append-only files, and left out `dump.rdb`, which is not newer"
+        }
+    };
+    Ok(Source { has_append_only_files: true, told: Some(told) })
 }
 
 /// Returns when a file was last written to, in seconds and nanoseconds.

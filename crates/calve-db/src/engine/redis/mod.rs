@@ -148,12 +148,12 @@ impl Engine for Redis {
         let loads_append_only_files = match purpose {
             // No template has any, but a copy of a service has.
             Purpose::Keep | Purpose::Serve | Purpose::Build => dump::has_append_only_files(&instance.data_here)?,
-            Purpose::TakeOver => dump::source(&instance.data_here)?.is_append_only_files(),
+            Purpose::TakeOver => dump::source(&instance.data_here)?.has_append_only_files,
         };
         set("appendonly", if loads_append_only_files { "yes" } else { "no" });
         set("appendfsync", if *purpose == Purpose::Keep { "always" } else { "no" });
         let configuration = instance.configure("redis.conf", &text)?;
-        Ok(vec![instance.program.clone().into(), configuration.into()])
+        Ok(vec![instance.program.path.clone().into(), configuration.into()])
     }
 
     fn probe(&self, address: &Address, patience: Duration) -> std::result::Result<(), Refusal> {
@@ -182,7 +182,7 @@ impl Engine for Redis {
                 session.ask(&["CONFIG", "SET", "appendonly", "no"]).map_err(failed)?;
                 session.ask(&["SAVE"]).map_err(failed)?;
                 dump::remove_append_only_files(&instance.data_here)?;
-                Ok(source.told().into_iter().collect())
+                Ok(source.told.map(str::to_owned).into_iter().collect())
             }
             Purpose::Keep | Purpose::Serve | Purpose::Build => Ok(Vec::new()),
         }
@@ -280,7 +280,7 @@ impl Engine for Redis {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            environment: environment(variables, foreign),
+            environment: environment(variables, foreign.iter().copied()),
         }
     }
 }

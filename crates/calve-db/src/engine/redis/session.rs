@@ -15,7 +15,6 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects, with the password if there is one.
     pub(super) fn open(address: &Address, patience: Duration) -> Result<Self, Refusal> {
         let connection = Connection::open(address, patience).ok_or(Refusal::NotYet)?;
         let mut session = Self { stream: BufReader::new(connection) };

@@ -71,7 +71,6 @@ fn line(below: &Path, found: &Stat) -> Vec<u8> {
     line
 }
 
-/// Lists the names in a directory, in order.
 pub(crate) fn names(directory: &Path) -> Result<Vec<OsString>> {
     let listed = fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
     let mut names: Vec<OsString> = listed.at(Operation::List, directory)?;

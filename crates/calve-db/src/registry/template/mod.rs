@@ -6,36 +6,30 @@ pub(crate) mod manifest;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Engine;
 use crate::engine::container::{Image, name_in_volumes};
-use crate::error::{Error, Operation, Remedy, Result};
-use crate::files::account::Account;
+use crate::engine::{Engine, ServerProgram};
+use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::files::random;
 use crate::registry::name;
 use crate::registry::slots;
+use crate::sys;
 
 pub(crate) const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.
 pub(crate) const OLD: &str = ".old-";
 
-/// The name of an engine, its server program, and what that said of its version.
-pub(crate) type About<'a> = (&'a str, &'a Path, &'a str);
-
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatabaseTemplate {
     pub name: String,
-    pub engine: String,
-    /// The server program, and what it said of its version.
-    pub program: PathBuf,
-    pub version: String,
+    #[serde(flatten)]
+    pub program: ServerProgram,
     /// The hash of its ingredients: while they are unchanged, it need not be made again.
     pub key: String,
     /// The template below, if it was made from one.
@@ -48,10 +42,7 @@ pub struct DatabaseTemplate {
     /// Tells it from others of its name.
     #[serde(default)]
     pub(crate) id: String,
-    pub(crate) account: Account,
-    /// The image of the program, if it is in one.
     pub(crate) image: Option<Image>,
-    pub(crate) notifies: bool,
     /// True if its data was that of a service.
     #[serde(default)]
     pub(crate) promoted: bool,
@@ -70,20 +61,12 @@ pub struct ImageOrigin {
 
 impl DatabaseTemplate {
     /// Describes a template in `slot`, of a server program. Everything else is as for one that is made of nothing.
-    pub(crate) fn new(
-        name: &str,
-        (engine, program, version): About<'_>,
-        account: Account,
-        slot: &Path,
-    ) -> Result<Self> {
+    pub(crate) fn new(name: &str, program: ServerProgram, slot: &Path) -> Result<Self> {
         Ok(Self {
             name: name.to_owned(),
-            engine: engine.to_owned(),
-            program: program.to_path_buf(),
-            version: version.to_owned(),
+            program,
             made_unix_s: slots::unix_now(),
             id: random::letters(12)?,
-            account,
             slot: slot.to_path_buf(),
             ..Self::default()
         })
@@ -116,7 +99,6 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     }
 }
 
-/// Returns why what describes a template is not to be had.
 fn without_document(slot: &Path, name: &str) -> Error {
     let document = slot.join(DOCUMENT);
     match fs::read(&document) {
@@ -152,14 +134,14 @@ pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<Fi
     };
     let lock = lock(slot)?;
     check_files(slot)?;
-    let of_this_engine = engine.version(version).filter(|_| template.engine == engine.name());
+    let of_this_engine = engine.version(version).filter(|_| template.program.engine == engine.name());
     let fits = of_this_engine.is_some_and(|version| engine.examine(&slot.join("data"), &version).is_ok());
     if fits {
         Ok(lock)
     } else {
         let text = format!(
             "the template `{}` was made again by {}, but the server runs {version}; it stays as it is",
-            template.name, template.version
+            template.name, template.program.version
         );
         Err(Error::failed(text, Remedy::StartNewServer))
     }
@@ -168,7 +150,7 @@ pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<Fi
 /// Keeps the files of the template in `slot` for as long as the returned lock is open.
 pub(crate) fn lock(slot: &Path) -> Result<File> {
     let lock = slots::open_lock(slot)?;
-    slots::wait_for(&lock, FlockOperation::LockShared, slot)?;
+    sys::retry(|| rustix::fs::flock(&lock, FlockOperation::LockShared)).at(Operation::Lock, slot)?;
     Ok(lock)
 }
 
@@ -186,11 +168,6 @@ fn name_of(slot: &Path) -> String {
 pub(crate) fn read(slot: &Path) -> Result<Option<DatabaseTemplate>> {
     let template: Option<DatabaseTemplate> = private::read_json(&slot.join(DOCUMENT))?;
     Ok(template.map(|template| DatabaseTemplate { slot: slot.to_path_buf(), ..template }))
-}
-
-/// Returns when a template was made, as its file system tells.
-pub(crate) fn made(template: &DatabaseTemplate) -> Option<SystemTime> {
-    fs::metadata(template.slot.join(DOCUMENT)).ok()?.modified().ok()
 }
 
 pub fn list(home: &Home) -> Result<Vec<DatabaseTemplate>> {

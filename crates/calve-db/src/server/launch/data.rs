@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use calve_core::internal::{FollowedSource, InlinedBytes, OverlayMount};
 use calve_core::{CancelToken, Choice, CloneOptions, Refusal, Requirement, Strategy};
+use rustix::fs::FileType;
 
 use crate::error::{Error, Result};
-use crate::registry::LaunchReport;
+use crate::files::confined;
+use crate::files::directory::Directory;
+use crate::registry::{LargeFile, LaunchReport};
 
-/// A data directory that was cloned, or that is there.
 #[derive(Debug, Default)]
 pub(crate) struct DataClone {
     /// The part of the report that is known before the server runs.
@@ -85,36 +87,16 @@ pub(super) fn clone_by(
     }
 }
 
-/// A clone of data that a server goes on to write. It is brought up to date when the server is held.
-pub(crate) struct FollowingClone<'a> {
-    source: FollowedSource,
-    strategy: Strategy,
-    dst: &'a Path,
-    cancel: &'a CancelToken,
-}
-
-impl<'a> FollowingClone<'a> {
-    /// Clones the data directory `src` to `dst`. Returns `None` where that would not shorten the hold, or failed.
-    pub(crate) fn begin(src: &Path, dst: &'a Path, cancel: &'a CancelToken) -> Option<Self> {
-        let slot = dst.parent()?;
-        let strategy = if can_reflink(src, slot) { Strategy::Reflink } else { Strategy::Copy };
-        let record = || FollowedSource::record(src, slot, Choice::Only(strategy), cancel).ok().flatten();
-        // A server removes files at any time, also one that is just being looked at.
-        let source = record().or_else(record)?;
-        cloned(src, dst, &only(strategy, cancel), Instant::now()).ok()?;
-        Some(Self { source, strategy, dst, cancel })
-    }
-
-    /// Brings the clone nearly up to date, so that little is left to do when the server is held.
-    pub(crate) fn catch_up(&mut self) {
-        // A failure shows again.
-        let _ = self.source.catch_up(self.dst, self.cancel);
-    }
-
-    /// Brings the clone up to date with a server that is held. Returns its strategy, or `None` if it has to be made anew.
-    pub(crate) fn finish(self) -> Option<Strategy> {
-        self.source.finish(self.dst, self.cancel).unwrap_or(false).then_some(self.strategy)
-    }
+/// Clones the data directory `src`, which a server goes on to write, to `dst`. Returns what brings the clone up to date when the server is held,
+/// and its strategy; `None` where that would not shorten the hold, or failed.
+pub(crate) fn clone_followed(src: &Path, dst: &Path, cancel: &CancelToken) -> Option<(FollowedSource, Strategy)> {
+    let slot = dst.parent()?;
+    let strategy = if can_reflink(src, slot) { Strategy::Reflink } else { Strategy::Copy };
+    let record = || FollowedSource::record(src, slot, Choice::Only(strategy), cancel).ok().flatten();
+    // A server removes files at any time, also one that is just being looked at.
+    let source = record().or_else(record)?;
+    cloned(src, dst, &only(strategy, cancel), Instant::now()).ok()?;
+    Some((source, strategy))
 }
 
 fn options(cancel: &CancelToken) -> CloneOptions {
@@ -172,4 +154,24 @@ fn overlay(
 fn can_reflink(src: &Path, dst: &Path) -> bool {
     let offers = |offer: &calve_core::report::Offer| offer.strategy == Strategy::Reflink && offer.refused.is_none();
     calve_core::probe(src, dst).is_ok_and(|report| report.offers.iter().any(offers))
+}
+
+/// Files above this size are listed. PostgreSQL's log files have exactly this size, and it opens one at each start.
+const LARGE_BYTES: u64 = 16 << 20;
+
+/// Lists the files of a data directory above [`LARGE_BYTES`], the largest first. This only feeds a report: where something cannot be read, the
+/// rest is left out.
+pub(super) fn large_files(data: &Path) -> Vec<LargeFile> {
+    let mut found = Vec::new();
+    let _ = Directory::open(data).and_then(|data| {
+        confined::walk(&data, &mut |directory, entry, path| {
+            let is_file = entry.kind == FileType::RegularFile;
+            let bytes =
+                if is_file { directory.stat(&entry.name)?.map_or(0, |found| found.st_size.unsigned_abs()) } else { 0 };
+            found.extend((bytes > LARGE_BYTES).then(|| LargeFile { path: path.to_path_buf(), bytes }));
+            Ok(())
+        })
+    });
+    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
+    found
 }

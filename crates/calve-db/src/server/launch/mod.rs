@@ -14,7 +14,7 @@ use calve_core::internal::{CloneState, OverlayMount};
 use calve_core::{CancelToken, CloneOptions, RemovalWait, Strategy};
 use rustix::event::{PollFd, PollFlags};
 
-use self::data::{DataClone, MAY_NOT_MOUNT, clone_by, milliseconds_since};
+use self::data::{DataClone, MAY_NOT_MOUNT, clone_by, large_files, milliseconds_since};
 pub(crate) use self::port::HeldPort;
 pub(crate) use self::process::start_server;
 use self::process::{start, start_in_container};
@@ -25,14 +25,13 @@ use crate::engine::container::{self, ServerProcess};
 use crate::engine::{Instance, connection, memory};
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::directory::Directory;
-use crate::files::large_files;
 use crate::files::log;
 use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
 use crate::files::trash;
 use crate::registry::template::{self, manifest};
 use crate::registry::{self, LaunchReport};
-use crate::server::messages::{Origin, Spec};
+use crate::server::messages::Origin;
 use crate::sys::{self, ProcessEnd};
 
 pub(crate) struct RunningServer {
@@ -65,9 +64,9 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         initialise(wanted, &seen.path.join("data"), &settings, &output)?;
     }
     let instance = instance(wanted, &seen.path, settings);
-    let notices = Notices::listen(wanted.directory, spec.account)?;
+    let notices = Notices::listen(wanted.directory, spec.program.account)?;
     connection::first_processes().remove(&wanted.address.socket);
-    let told = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.version));
+    let told = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.program.version));
     let _lent = wanted.port.map(HeldPort::lend);
     let mut server = start_server(wanted, &instance, told, &output)?;
     let pid = server.pid();
@@ -83,7 +82,11 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     };
     let tells = spec.record.notifies && told.is_some();
     let notifies = readiness::wait(&mut server, wanted, &notices, tells, &meanwhile);
-    let notifies = notifies.map_err(|error| unless_image_is_missing(spec, error))?;
+    let notifies = notifies.map_err(|error| match (&error, &spec.container) {
+        // An image that was removed is no server that failed.
+        (Error::ServerFailed { .. }, Some(container)) => container.image.missing().unwrap_or(error),
+        _ => error,
+    })?;
     meanwhile();
     neutralised
         .extend(unless_left(&wanted.owners, wanted.cancel, || wanted.engine.finish_start(&instance, wanted.cancel))?);
@@ -91,7 +94,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     report.ready_ms = milliseconds_since(started);
     report.strategy = report.strategy.or(spec.record.server.launch.strategy);
     if let (Origin::Template(source), true) = (wanted.origin, copies_up) {
-        report.copied_on_first_open = large_files::large(&source.join(DATA));
+        report.copied_on_first_open = large_files(&source.join(DATA));
     }
     let template = template.filter(|_| overlay.is_some());
     Ok(RunningServer { server, report, notifies, neutralised, seen, overlay, state, template })
@@ -103,18 +106,18 @@ pub(crate) fn make_files(wanted: &LaunchRequest<'_>) -> Result<(Directory, Direc
     let slot = Directory::open(wanted.files)?;
     // Other processes cannot get there while root writes to the server's files, and leftovers of an earlier server are out of reach.
     private::close(&slot)?;
-    let settings = runtime::renew(wanted.directory, spec.account)?;
+    let settings = runtime::renew(wanted.directory, spec.program.account)?;
     trash::remove(&wanted.files.join("tmp"), RemovalWait::No)?;
-    private::make_in(&slot, "tmp")?.give_itself(spec.account)?;
+    private::make_in(&slot, "tmp")?.give_itself(spec.program.account)?;
     Ok((slot, settings, private::append(&log::path(spec.files()))?))
 }
 
 /// Lets the server's account into the directories that [`make_files`] made.
 pub(crate) fn open_up(wanted: &LaunchRequest<'_>, slot: &Directory, settings: &Directory) -> Result<()> {
     let spec = wanted.spec;
-    private::share(slot, spec.account, wanted.files)?;
+    private::share(slot, spec.program.account, wanted.files)?;
     if spec.container.is_some() {
-        container::name_user(settings, wanted.engine.name(), spec.account)?;
+        container::name_user(settings, wanted.engine.name(), spec.program.account)?;
     }
     Ok(())
 }
@@ -124,7 +127,7 @@ pub(crate) fn open_up(wanted: &LaunchRequest<'_>, slot: &Directory, settings: &D
 fn recorded(wanted: &LaunchRequest<'_>, cloned: &DataClone, data: &Path) -> Option<CloneState> {
     let reset = wanted.reset?;
     let is_tree = cloned.report.clone_ms.is_some() && cloned.overlay.is_none();
-    if !is_tree || wanted.spec.account.to_become().is_some() {
+    if !is_tree || wanted.spec.program.account.to_become().is_some() {
         return None;
     }
     let after = match reset {
@@ -137,14 +140,12 @@ fn recorded(wanted: &LaunchRequest<'_>, cloned: &DataClone, data: &Path) -> Opti
 pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
     Instance {
         program: wanted.spec.program.clone(),
-        version: wanted.spec.version.clone(),
         data: seen.join("data"),
         data_here: wanted.files.join(DATA),
         sockets: wanted.address.socket.parent().unwrap_or(wanted.directory).to_path_buf(),
         settings,
         address: wanted.address.clone(),
         purpose: wanted.spec.purpose,
-        account: wanted.spec.account,
     }
 }
 
@@ -175,13 +176,11 @@ fn quietly<T: Send>(is_speculative: bool, work: impl FnOnce() -> T + Send) -> T 
     if !is_speculative {
         return work();
     }
-    let worked = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            sys::lower_priority();
-            work()
-        });
-        thread.join()
-    });
+    let work = || {
+        sys::lower_priority();
+        work()
+    };
+    let worked = std::thread::scope(|scope| scope.spawn(work).join());
     worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -194,7 +193,7 @@ fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> 
         Origin::Present => Ok(PreparedData::default()),
         Origin::Init => {
             make_data(data)?;
-            slot.give(DATA, spec.account)?;
+            slot.give(DATA, spec.program.account)?;
             Ok(PreparedData::default())
         }
         Origin::Template(template) => {
@@ -242,7 +241,7 @@ fn taken_over(
     let cloned = DataClone::new(strategy, &[], started);
     let neutralised = wanted.engine.neutralise(data)?;
     wanted.engine.scrub(data)?;
-    private::give_tree(slot, DATA, wanted.spec.account)?;
+    private::give_tree(slot, DATA, wanted.spec.program.account)?;
     Ok((cloned, neutralised))
 }
 
@@ -254,7 +253,7 @@ pub(crate) fn make_data(data: &Path) -> Result<()> {
 /// Runs the program that fills the empty directory `data`, by its path as the program sees it.
 fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, output: &File) -> Result<()> {
     let in_image = wanted.spec.container.is_some();
-    let command = wanted.engine.init(&wanted.spec.program, data, &|program| in_image || program.is_file())?;
+    let command = wanted.engine.init(&wanted.spec.program.path, data, &|program| in_image || program.is_file())?;
     let Some(command) = command else { return Ok(()) };
     let mut program = match &wanted.spec.container {
         Some(container) => start_in_container(wanted, container, &command, settings, false, output)?,
@@ -284,7 +283,6 @@ pub(crate) struct ServerView {
 }
 
 impl ServerView {
-    /// Takes the second place away.
     pub(crate) fn hide(&mut self) {
         if std::mem::take(&mut self.is_mount) {
             sys::unbind(&self.path);
@@ -299,23 +297,16 @@ impl Drop for ServerView {
 }
 
 pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
-    let spec = wanted.spec;
+    let (spec, account) = (wanted.spec, wanted.spec.program.account);
     // A directory that is bound into a container is reached there.
-    if spec.container.is_some() || spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
+    if spec.container.is_some() || account.to_become().is_none() || account.reaches(wanted.files) {
         return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });
     }
     if !spec.record.isolated {
         return Err(Error::Unreachable(wanted.files.to_path_buf()));
     }
-    let at = runtime::make_files(wanted.directory)?;
+    let at = wanted.directory.join(runtime::FILES);
+    private::make_directory(&at, CLOSED)?;
     sys::bind(wanted.files, &at).at(Operation::Mount, &at)?;
     Ok(ServerView { path: at, is_mount: true })
-}
-
-/// Tells an image that was removed from a server that failed.
-fn unless_image_is_missing(spec: &Spec, error: Error) -> Error {
-    match (&error, &spec.container) {
-        (Error::ServerFailed { .. }, Some(container)) => container.image.missing().unwrap_or(error),
-        _ => error,
-    }
 }

@@ -45,18 +45,16 @@ impl HeldPort {
             }
         }
     }
-}
 
-/// A port that a server may listen on, until this is dropped.
-pub(crate) struct LentPort<'a>(&'a OwnedFd);
-
-impl HeldPort {
     /// Lets a server listen on the port, which keeps everybody else out from then on.
     pub(crate) fn lend(&self) -> LentPort<'_> {
         let _ = sockopt::set_socket_reuseaddr(&self.held, true);
         LentPort(&self.held)
     }
 }
+
+/// A port that a server may listen on, until this is dropped.
+pub(crate) struct LentPort<'a>(&'a OwnedFd);
 
 impl Drop for LentPort<'_> {
     fn drop(&mut self) {

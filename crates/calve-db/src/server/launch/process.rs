@@ -5,8 +5,6 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fs_err as fs;
-
 use super::request::{DATA, LaunchRequest};
 use crate::engine::Instance;
 use crate::engine::container::{self, Container, ServerProcess, volume};
@@ -41,14 +39,12 @@ pub(super) fn start(
     let path = OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let variables = [("PATH", path), ("LC_ALL", OsStr::new("C")), ("TMPDIR", temporary.as_os_str())].into_iter();
     let variables = variables.chain(notices.map(|path| ("NOTIFY_SOCKET", path.as_os_str())));
-    let null = null()?;
     let launch = Launch {
         command,
         environment: variables.map(|(name, value)| (name.into(), value.to_owned())).collect(),
         directory,
         log: output.as_fd(),
-        input: null.as_fd(),
-        account: wanted.spec.account.to_become(),
+        account: wanted.spec.program.account.to_become(),
         own_processes: wanted.spec.record.isolated,
     };
     let process = sys::spawn(&launch).map_err(|error| match error.kind() {
@@ -79,21 +75,15 @@ pub(super) fn start_in_container(
         volume(&settings.path.join(container::USERS), Path::new("/etc/passwd"), true)?,
         volume(&data, &data, false)?,
     ];
-    let (account, port) = (wanted.spec.account, wanted.address.tcp_port);
-    let null = null()?;
+    let (account, port) = (wanted.spec.program.account, wanted.address.tcp_port);
     let launch = Launch {
         command: &container.command(command, account, &data, volumes, port, by_entry_point),
         environment: container::environment().collect(),
         directory: Path::new("/"),
         log: output.as_fd(),
-        input: null.as_fd(),
         account: None,
         own_processes: false,
     };
     let process = sys::spawn(&launch).at(Operation::Start, &container.image.runtime)?;
     Ok(ServerProcess::new(process, Some(container.clone())))
-}
-
-fn null() -> Result<fs::File> {
-    fs::File::open("/dev/null").at(Operation::Open, "/dev/null")
 }

@@ -14,7 +14,6 @@ use crate::registry::LaunchReport;
 use crate::server::messages::{Origin, Spec};
 use crate::sys;
 
-/// The data directory, in a server's slot.
 pub(super) const DATA: &str = "data";
 
 pub(crate) struct LaunchRequest<'a> {

@@ -114,7 +114,7 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
         if found.len() >= pool.size {
             break;
         }
-        let has_memory = has_room(engine::named(&now.engine)?, &now.data_directory());
+        let has_memory = has_room(engine::named(&now.program.engine)?, &now.data_directory());
         let has_disk = has_disk(&home.servers);
         limit = (!has_memory).then_some(PoolLimit::Memory).or((!has_disk).then_some(PoolLimit::Disk));
         if limit.is_some() {

@@ -3,20 +3,20 @@
 //! A pool is a file that says how many should wait. Each standby is a server with a supervisor of its own, which looks at that file: it ends
 //! when the pool is gone, was not used for long, or is of a session that has ended. So a pool needs no process of its own.
 
-mod claim;
 mod fill;
 mod room;
 
-use calve_core::CancelToken;
 use std::fs::File;
+use std::io::BufReader;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use calve_core::CancelToken;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::claim::claim;
 pub use self::fill::{fill_pool, set_pool, want_pool};
 pub(crate) use self::room::has_room;
 use crate::error::{AtPath as _, Error, Operation, Result};
@@ -24,7 +24,8 @@ use crate::files::private::{self, unless_missing};
 use crate::registry::template::DatabaseTemplate;
 use crate::registry::{self, Home, POOL_SUFFIX, Record, name, unix_now};
 use crate::server::control::ask;
-use crate::server::messages::Request;
+use crate::server::messages::{Answer, Claim, Request};
+use crate::server::starter::{OwnedServer, converse};
 use crate::sys::{self, ProcessHandle};
 
 pub const MOST_STANDBYS: usize = 64;
@@ -78,11 +79,9 @@ pub struct Pool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolLimit {
-    /// There is no memory for another one.
     #[error("not enough memory for more")]
     #[serde(alias = "Memory")]
     Memory,
-    /// There is no room on the disk for another one.
     #[error("not enough disk space for more")]
     #[serde(alias = "Disk")]
     Disk,
@@ -163,6 +162,33 @@ fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
         slots.iter().filter(|slot| slot.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start)));
     let records = named.filter_map(|slot| registry::read(slot).ok().flatten().filter(|_| registry::is_held(slot)));
     Ok(records.filter(|record| record.waits && record.server.template.as_deref() == Some(template)).collect())
+}
+
+/// Takes a standby of the template as it is now. `None` if none waits.
+pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> Result<Option<OwnedServer>> {
+    let pool = home.pool(&template.name);
+    if !pool.exists() {
+        return Ok(None);
+    }
+    // It is used, also if nothing waits at this moment.
+    let _ = fs::File::open(&pool).and_then(|file| file.file().set_modified(SystemTime::now()));
+    for record in waiting(home, &template.name)? {
+        if record.template_identity != template.identity() {
+            end(&record);
+            continue;
+        }
+        if let Some(name) = &claim.name {
+            registry::forget_ending(home, name);
+        }
+        let Ok(stream) = UnixStream::connect(&record.control) else { continue };
+        let mut talk = BufReader::new(stream);
+        let answer = converse(&mut talk, &Request::Claim(claim.clone()), &CancelToken::default())?;
+        // Otherwise it has ended, or another caller was first.
+        if let Some(Answer::Ready(record)) = answer.map(Answer::into_result).transpose()? {
+            return Ok(Some(OwnedServer { record: *record, home: home.clone(), talk, supervisor: None }));
+        }
+    }
+    Ok(None)
 }
 
 /// Ends standbys of a template: those that are of what it was, or all if it is no more.

@@ -23,6 +23,7 @@ pub(crate) struct Server {
 /// Starts a server. An error is one of starting it: what it says afterwards is in its log.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let nothing = fs_err::File::open("/dev/null")?;
     let command = launch.command.iter().map(|word| c_text(word)).collect::<io::Result<Vec<_>>>()?;
     let variable = |(name, value): &(OsString, OsString)| c_text(&[&**name, value].join(OsStr::new("=")));
     let variables = launch.environment.iter().map(variable).collect::<io::Result<Vec<_>>>()?;
@@ -40,7 +41,7 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             let (told, said) = (told.as_raw_fd(), tell.as_raw_fd());
-            let errno = become_server(launch, &arguments, &environment, &directory, told, said);
+            let errno = become_server(launch, nothing.as_fd(), &arguments, &environment, &directory, told, said);
             let _ = rustix::io::write(&tell, &errno.to_ne_bytes());
             // SAFETY: ends this process at once, running nothing of the parent's.
             unsafe { libc::_exit(127) }
@@ -75,6 +76,7 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
 /// Runs in the child. Returns only when something fails, with the error number.
 fn become_server(
     launch: &Launch<'_>,
+    input: BorrowedFd<'_>,
     arguments: &[*const c_char],
     environment: &[*const c_char],
     directory: &CStr,
@@ -90,7 +92,7 @@ fn become_server(
             check(libc::close(told))?;
             // Not a session of its own: a sweep looks for those of its supervisor's.
             check(libc::setpgid(0, 0))?;
-            for (from, to) in [(launch.input, 0), (launch.log, 1), (launch.log, 2)] {
+            for (from, to) in [(input, 0), (launch.log, 1), (launch.log, 2)] {
                 check(libc::dup2(BorrowedFd::as_raw_fd(&from), to))?;
             }
             check(libc::chdir(directory.as_ptr()))?;

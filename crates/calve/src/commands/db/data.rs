@@ -64,7 +64,7 @@ impl KeptData {
         DbServiceData {
             name: service.name.clone(),
             service: service.service.clone(),
-            engine: service.engine.clone(),
+            engine: service.program.engine.clone(),
             template: service.template.clone(),
             state: self.state(),
             worktree: self.worktree.as_ref().ok().and_then(Option::as_ref).map(path),

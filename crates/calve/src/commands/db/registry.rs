@@ -23,8 +23,8 @@ pub(super) fn push(given: &PushOptions, json: bool, cancel: &CancelToken) -> Res
         let held = calve_db::hold_to_send(&home()?, &given.name)?;
         let template = &held.template;
         let about = DataDescription {
-            engine: template.engine.clone(),
-            version: template.version.clone(),
+            engine: template.program.engine.clone(),
+            version: template.program.version.clone(),
             architecture: env::consts::ARCH.into(),
             key: template.key.clone(),
             files: template.files,

@@ -80,7 +80,7 @@ pub(crate) fn list(json: bool) -> Result<(), Failure> {
     let widest = templates.iter().map(|template| template.name.len()).max().unwrap_or(0);
     let line = |template: &calve_db::DatabaseTemplate| {
         let (files, bytes) = (counted(template.files, "file"), size(template.bytes));
-        format!("{:widest$}  {}  {files}, {bytes}\n", template.name, template.engine)
+        format!("{:widest$}  {}  {files}, {bytes}\n", template.name, template.program.engine)
     };
     output::result(&templates.iter().map(line).collect::<String>())
 }
