@@ -1,7 +1,7 @@
 //! `calve worktree`.
 
 use calve_git::environment::OtherValues;
-use calve_git::worktree::KeptFiles;
+use calve_git::worktree::{ConvertReport, Dependency, KeptFiles};
 use serde::Serialize;
 
 use crate::error::UnsavedReceipt;
@@ -39,7 +39,7 @@ pub struct WorktreeAddReceipt {
     /// Paths that the new worktree does not have.
     pub left: Vec<SkippedEntry>,
     /// The directories of dependencies.
-    pub dependencies: Vec<WorktreeDependency>,
+    pub dependencies: Vec<Dependency>,
     /// The directories that are spares, each as a clone; its `dst` is relative to the worktree. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<CloneReceipt>,
@@ -147,23 +147,6 @@ pub struct NotClonedFiles {
     pub files: u64,
 }
 
-/// A directory of dependencies, such as `node_modules`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct WorktreeDependency {
-    /// The directory, relative to the worktree.
-    pub path: ReceiptPath,
-    /// The worktree that it was cloned from.
-    pub from: ReceiptPath,
-    /// Its lockfile, relative to the worktree.
-    pub lockfile: ReceiptPath,
-    /// True if what is installed is not what the lockfile names, or was not installed completely.
-    pub install_needed: bool,
-    /// The command that installs it, to be run beside the lockfile; absent if no install is needed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-}
-
 /// A reference from a worktree into another tree.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -210,7 +193,7 @@ pub struct WorktreePlanReceipt {
     /// Paths that the new worktree would not have.
     pub left: Vec<SkippedEntry>,
     /// The directories of dependencies.
-    pub dependencies: Vec<WorktreeDependency>,
+    pub dependencies: Vec<Dependency>,
     /// Its services, and where their data would come from. Absent if it would get none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
@@ -249,15 +232,9 @@ pub struct WorktreeCheckReceipt {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.worktree-convert/1")]
-pub struct WorktreeConvertReceipt {
-    /// The worktree.
-    pub path: ReceiptPath,
-    /// False if the worktree was a subvolume before.
-    pub converted: bool,
-    /// The old directory, if something was written in both during the exchange. Null otherwise.
-    pub kept: Option<ReceiptPath>,
-    /// The time that it took in milliseconds.
-    pub elapsed_ms: Milliseconds,
+pub struct WorktreeConvertReceipt<'a> {
+    #[serde(flatten)]
+    pub report: &'a ConvertReport,
 }
 
 /// A port of a worktree.

@@ -14,7 +14,6 @@ use calve_git::worktree::{self, AddReport, IgnoredEntries, LeftEntry, Trust, Unc
 
 use crate::cli::worktree::AddArguments;
 use crate::commands::trees::spares;
-use crate::commands::worktree::dependencies;
 use crate::commands::worktree::env;
 use crate::commands::worktree::facts::Facts;
 use crate::failure::{FAILED, Failure, REFUSED, ToFailure as _};
@@ -205,7 +204,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         },
         carried: paths(&files.untracked.carried),
         left: left(&files.untracked.left),
-        dependencies: dependencies::receipts(&files.untracked.dependencies),
+        dependencies: files.untracked.dependencies.clone(),
         spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
         ports: env::receipts(&own.ports),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
@@ -236,7 +235,7 @@ fn plan_receipt(planned: &worktree::AddPlan, services: Vec<ServiceReceipt>) -> W
         carried: paths(&untracked.carried),
         secrets: paths(&planned.secrets),
         left: left(&untracked.left),
-        dependencies: dependencies::receipts(&untracked.dependencies),
+        dependencies: untracked.dependencies.clone(),
         services,
     }
 }
