@@ -31,9 +31,7 @@ pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), F
     for (name, why) in swept.kept {
         output::warn(&format!("{name} is still there: {why}"));
     }
-    if arguments.json {
-        let orphans = orphans.iter().map(data::KeptData::receipt).collect();
-        output::json(&DbGcReceipt { servers: swept.servers, orphans, removed })?;
-    }
+    let orphans = orphans.iter().map(data::KeptData::receipt).collect();
+    output::json_if(arguments.json, &DbGcReceipt { servers: swept.servers, orphans, removed })?;
     if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
 }

@@ -19,14 +19,12 @@ pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<
             Ok(done) => receipt.templates.push(done),
             Err(failure) => {
                 // Those before it are promoted.
-                if arguments.json && !receipt.templates.is_empty() {
-                    output::json(&receipt)?;
-                }
+                output::json_if(arguments.json && !receipt.templates.is_empty(), &receipt)?;
                 return Err(failure);
             }
         }
     }
-    if arguments.json { output::json(&receipt) } else { Ok(()) }
+    output::json_if(arguments.json, &receipt)
 }
 
 fn promote(

@@ -34,7 +34,7 @@ pub(super) fn push(given: &PushOptions, json: bool, cancel: &CancelToken) -> Res
         let source = DataSource { data, spool: held.beside(), is_current: &|| held.is_current() };
         Ok(calve_oci::push_data(&source, &about, reference, options)?)
     })?;
-    if json { output::json(&DbTemplatePushReceipt { push }) } else { Ok(()) }
+    output::json_if(json, &DbTemplatePushReceipt { push })
 }
 
 pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -67,10 +67,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     }
     let amount = format!("{}, {}", counted(template.files, "file"), size(template.bytes));
     let fields = pull.end(&amount, (receive.origin.digest, up_to_date), data.fetched_bytes, data.reused_bytes);
-    if !arguments.json {
-        return Ok(());
-    }
-    output::json(&DbTemplatePullReceipt { template: template.into(), pull: fields })
+    output::json_if(arguments.json, &DbTemplatePullReceipt { template: template.into(), pull: fields })
 }
 
 fn receive_options(

@@ -63,9 +63,7 @@ pub(super) fn reset(names: &[String], to: Option<&str>, json: bool, cancel: &Can
         servers.push(server);
         Ok(())
     })?;
-    if json {
-        output::json(&DbServersReceipt { servers, ended: None, services: None })?;
-    }
+    output::json_if(json, &DbServersReceipt { servers, ended: None, services: None })?;
     ended
 }
 
@@ -91,9 +89,7 @@ pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<()
             Err(error) => Err(error.into()),
         }
     })?;
-    if arguments.json {
-        output::json(&DbServersReceipt { servers, ended: None, services: None })?;
-    }
+    output::json_if(arguments.json, &DbServersReceipt { servers, ended: None, services: None })?;
     ended
 }
 

@@ -46,10 +46,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
     let what = if built.reused { "is there, made of the same" } else { "is made" };
     let (files, bytes) = (counted(template.files, "file"), size(template.bytes));
     output::note(&format!("the template `{}` {what}: {files}, {bytes}", template.name));
-    if !arguments.json {
-        return Ok(());
-    }
-    output::json(&DbTemplateReceipt { template: template.clone().into(), reused: built.reused })
+    output::json_if(arguments.json, &DbTemplateReceipt { template: built.template.into(), reused: built.reused })
 }
 
 /// Its output is no result of this command's.

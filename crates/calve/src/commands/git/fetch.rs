@@ -30,5 +30,5 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
     }
     receipt.updated.iter().for_each(|line| output::note(&format!("  {line}")));
     output::note(&receipt::fetch_sentence(&receipt));
-    if arguments.json { output::json(&receipt::fetch(&receipt)) } else { Ok(()) }
+    output::json_if(arguments.json, &receipt::fetch(&receipt))
 }

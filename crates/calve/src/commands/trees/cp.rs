@@ -22,13 +22,11 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), F
         true => plan_one(src, dst, &options).map(|receipt| planned.plans.push(receipt)),
         false => clone_one(src, dst, &options).map(|receipt| made.clones.push(receipt)),
     })?;
-    if arguments.json {
-        match (arguments.dry_run, several) {
-            (false, false) => output::json(&made.clones.first())?,
-            (false, true) => output::json(&made)?,
-            (true, false) => output::json(&planned.plans.first())?,
-            (true, true) => output::json(&planned)?,
-        }
+    match (arguments.dry_run, several) {
+        (false, false) => output::json_if(arguments.json, &made.clones.first())?,
+        (false, true) => output::json_if(arguments.json, &made)?,
+        (true, false) => output::json_if(arguments.json, &planned.plans.first())?,
+        (true, true) => output::json_if(arguments.json, &planned)?,
     }
     ended
 }

@@ -33,9 +33,7 @@ pub(crate) fn run(path: &Path, json: bool, cancel: &CancelToken) -> Result<(), F
         true => format!("`{path}` is a subvolume now, made in {}", duration(report.elapsed)),
         false => format!("`{path}` is a subvolume already"),
     });
-    if json {
-        output::json(&WorktreeConvertReceipt { report: &report })?;
-    }
+    output::json_if(json, &WorktreeConvertReceipt { report: &report })?;
     match &report.kept {
         None => Ok(()),
         Some(kept) => Err(Failure::stated(

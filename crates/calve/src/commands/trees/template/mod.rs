@@ -74,7 +74,7 @@ fn make(
     let elapsed = duration(started.elapsed());
     output::note(&format!("created the template `{name}` by {strategy}: {number}, {bytes}, in {elapsed}"));
     wording::clone::attention(&created.clone).iter().for_each(|line| output::warn(line));
-    if given.json { output::json(&TemplateCreateReceipt::new(&created, started.elapsed())) } else { Ok(()) }
+    output::json_if(given.json, &TemplateCreateReceipt::new(&created, started.elapsed()))
 }
 
 fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
@@ -175,8 +175,6 @@ fn remove(templates: &Templates, names: &[String], json: bool, cancel: &CancelTo
         removed.names.push(name.clone());
         Ok(())
     })?;
-    if json {
-        output::json(&removed)?;
-    }
+    output::json_if(json, &removed)?;
     ended
 }
