@@ -8,7 +8,7 @@ use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, R
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
 
-use super::home::{home, reap_trash};
+use super::home::home;
 use super::pool;
 use crate::cli::db::TemplatePullArguments;
 use crate::cli::registry::PushOptions;
@@ -61,7 +61,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     });
     let BuiltTemplate { template, reused: up_to_date, .. } = made?;
     // The template that it replaces.
-    reap_trash(&home)?;
+    calve_env::reap_trash(&Program, &home)?;
     if !up_to_date {
         pool::refill(&home, &pull.name);
     }
