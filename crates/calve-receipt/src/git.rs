@@ -2,13 +2,13 @@
 
 use calve_git::advise::Sentence;
 use calve_git::remote::{FetchReport, PhaseSeconds, PlannedFetch, Traffic};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::values::ReceiptPath;
 
 /// The report of `calve git clone`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-clone/1")]
 pub struct GitCloneReceipt {
     /// The plan that was followed.
@@ -31,8 +31,7 @@ pub struct GitCloneReceipt {
 }
 
 /// Whether the server did what it was asked. Null if it was not asked, or nothing shows it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct ServerCompliance {
     /// `--filter`.
     pub filter: Option<bool>,
@@ -41,8 +40,7 @@ pub struct ServerCompliance {
 }
 
 /// The dry run of `calve git clone`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-clone-plan/1")]
 pub struct GitClonePlanReceipt {
     /// The plan.
@@ -51,15 +49,14 @@ pub struct GitClonePlanReceipt {
 }
 
 /// A clone, and how it is made.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct GitClonePlan {
     /// The address of the repository, without secrets.
     pub url: String,
     /// The clone.
     pub dst: ReceiptPath,
     /// The purpose of the clone.
-    #[cfg_attr(test, schemars(extend("enum" = calve_git::remote::Purpose::NAMES)))]
+    #[schemars(extend("enum" = calve_git::remote::Purpose::NAMES))]
     pub purpose: &'static str,
     /// How it is made, and why so.
     pub recipe: GitRecipe,
@@ -68,8 +65,7 @@ pub struct GitClonePlan {
 }
 
 /// How a clone is made, and why so.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct GitRecipe {
     /// The objects that stay on the server, in git's words. Null if none do.
     pub filter: Option<String>,
@@ -88,8 +84,7 @@ pub struct GitRecipe {
 }
 
 /// The report of `calve git fetch`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-fetch/1")]
 pub struct GitFetchReceipt<'a> {
     #[serde(flatten)]
@@ -99,8 +94,7 @@ pub struct GitFetchReceipt<'a> {
 }
 
 /// The dry run of `calve git fetch`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-fetch-plan/1")]
 pub struct GitFetchPlanReceipt {
     #[serde(flatten)]
@@ -108,19 +102,17 @@ pub struct GitFetchPlanReceipt {
 }
 
 /// Something that the user should know and that is not an error.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct GitWarning {
     /// A stable word for programs.
-    #[cfg_attr(test, schemars(extend("enum" = calve_git::remote::NoticeCode::NAMES)))]
+    #[schemars(extend("enum" = calve_git::remote::NoticeCode::NAMES))]
     pub code: &'static str,
     /// A sentence for people.
     pub message: String,
 }
 
 /// The report of `calve git advise`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-advice/1")]
 pub struct GitAdviceReceipt {
     /// Where the numbers are from.

@@ -2,6 +2,7 @@
 
 use calve_git::environment::OtherValues;
 use calve_git::worktree::{ConvertReport, Dependency, KeptFiles};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::UnsavedReceipt;
@@ -9,8 +10,7 @@ use crate::trees::CloneReceipt;
 use crate::values::{Milliseconds, ReceiptPath, SkippedEntry};
 
 /// The report of `calve worktree add`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-add/1")]
 pub struct WorktreeAddReceipt {
     /// The new worktree, as an absolute path.
@@ -73,8 +73,7 @@ pub struct WorktreeAddReceipt {
 }
 
 /// A fact about a new worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct WorktreeFact {
     /// The part of the worktree that it is about.
     pub about: FactSubject,
@@ -83,8 +82,7 @@ pub struct WorktreeFact {
 }
 
 /// The parts of a worktree that facts are about, the most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactSubject {
     /// Its place, and where its files come from.
@@ -118,16 +116,14 @@ pub enum FactSubject {
 }
 
 /// The result of a hook.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct HookResult {
     /// The exit code. Null if a signal ended the hook.
     pub exit_code: Option<i32>,
 }
 
 /// The number of tracked files in a new worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct TrackedFiles {
     /// Files that were cloned.
     pub cloned: u64,
@@ -138,8 +134,7 @@ pub struct TrackedFiles {
 }
 
 /// Tracked files that were not cloned, for one reason.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct NotClonedFiles {
     /// A stable word for programs.
     pub reason: &'static str,
@@ -148,8 +143,7 @@ pub struct NotClonedFiles {
 }
 
 /// A reference from a worktree into another tree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct EscapeFinding {
     /// The kind of reference.
     pub kind: &'static str,
@@ -158,15 +152,14 @@ pub struct EscapeFinding {
     /// The path that it names.
     pub names: ReceiptPath,
     /// The action that was taken, or would be taken.
-    #[cfg_attr(test, schemars(extend("enum" = calve_git::escape::Action::NAMES)))]
+    #[schemars(extend("enum" = calve_git::escape::Action::NAMES))]
     pub action: &'static str,
     /// The meaning of it, or the next step.
     pub hint: String,
 }
 
 /// The dry run of `calve worktree add`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-plan/1")]
 pub struct WorktreePlanReceipt {
     /// The new worktree, as an absolute path.
@@ -200,8 +193,7 @@ pub struct WorktreePlanReceipt {
 }
 
 /// The number of tracked files in a planned worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct TrackedPlan {
     /// Files that would be cloned from the source.
     pub same: u64,
@@ -210,8 +202,7 @@ pub struct TrackedPlan {
 }
 
 /// The report of `calve worktree check`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-check/1")]
 pub struct WorktreeCheckReceipt {
     /// The worktree.
@@ -229,8 +220,7 @@ pub struct WorktreeCheckReceipt {
 }
 
 /// The report of `calve worktree convert`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-convert/1")]
 pub struct WorktreeConvertReceipt<'a> {
     #[serde(flatten)]
@@ -238,8 +228,7 @@ pub struct WorktreeConvertReceipt<'a> {
 }
 
 /// A port of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PortReceipt {
     /// The name in .calve.toml.
     pub name: String,
@@ -250,22 +239,20 @@ pub struct PortReceipt {
 }
 
 /// A file for the ports of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct EnvFileReceipt {
     /// The path in the worktree.
     pub path: ReceiptPath,
     /// `written`. Left alone: `tracked` by git, or `foreign`, which somebody else made or edited. Not written although the source worktree has
     /// one: `not_ignored` by git here, or `no_directory` for it.
-    #[cfg_attr(test, schemars(extend("enum" = ["written", "tracked", "foreign", "not_ignored", "no_directory"])))]
+    #[schemars(extend("enum" = ["written", "tracked", "foreign", "not_ignored", "no_directory"]))]
     pub outcome: &'static str,
     /// True if git ignores the file; null if it was not written.
     pub ignored: Option<bool>,
 }
 
 /// The report of `calve env`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.environment/1")]
 pub struct EnvironmentReceipt {
     /// The root of the worktree.
@@ -278,8 +265,7 @@ pub struct EnvironmentReceipt {
 }
 
 /// A database of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct ServiceReceipt {
     /// The name in .calve.toml.
     pub name: String,
@@ -310,8 +296,7 @@ pub struct ServiceReceipt {
 }
 
 /// The state of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ServiceState {
@@ -324,8 +309,7 @@ pub enum ServiceState {
 }
 
 /// The report of `calve up`, `calve down` and `calve status`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.services/1")]
 pub struct ServicesReceipt {
     /// The root of the worktree.
@@ -335,8 +319,7 @@ pub struct ServicesReceipt {
 }
 
 /// The report of `calve worktree list`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktrees/1")]
 pub struct WorktreesReceipt {
     /// The worktrees of the repository, the main one first.
@@ -344,8 +327,7 @@ pub struct WorktreesReceipt {
 }
 
 /// A worktree and its state.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct ListedWorktree {
     /// The root of the worktree. Of a bare repository, the repository.
     pub path: ReceiptPath,
@@ -369,7 +351,7 @@ pub struct ListedWorktree {
     /// True if the worktree is a pull request's and not trusted.
     pub untrusted: bool,
     /// Whether the directory at the path is the worktree: `intact` if it is.
-    #[cfg_attr(test, schemars(extend("enum" = calve_git::worktree::WorktreeState::NAMES)))]
+    #[schemars(extend("enum" = calve_git::worktree::WorktreeState::NAMES))]
     pub standing: &'static str,
     /// True if something is not committed. Null if that is unknown.
     pub dirty: Option<bool>,
@@ -390,8 +372,7 @@ pub struct ListedWorktree {
 }
 
 /// The report of `calve worktree remove`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-remove/1")]
 pub struct WorktreeRemoveReceipt {
     /// The path of the worktree.
@@ -421,8 +402,7 @@ pub struct WorktreeRemoveReceipt {
 }
 
 /// The dry run of `calve worktree remove`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-remove-plan/1")]
 pub struct WorktreeRemovePlanReceipt {
     /// The path of the worktree.
@@ -443,8 +423,7 @@ pub struct WorktreeRemovePlanReceipt {
 }
 
 /// A removal of a worktree, or its dry run.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum WorktreeRemoval {
     /// The worktree was removed.
@@ -454,8 +433,7 @@ pub enum WorktreeRemoval {
 }
 
 /// The report of `calve worktree remove` for several worktrees.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-removals/1")]
 pub struct WorktreeRemoveReceipts {
     /// The worktrees, without those that failed.

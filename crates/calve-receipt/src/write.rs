@@ -7,7 +7,7 @@ use crate::values::Milliseconds;
 
 /// The report of files that were written together.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.write/1")]
 pub struct WriteReceipt {
     /// The number of files written.
@@ -26,7 +26,7 @@ pub struct WriteReceipt {
 
 /// A file that was not written.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 struct WriteFailure {
     /// The index of the entry, counted from 0.
     index: u64,
