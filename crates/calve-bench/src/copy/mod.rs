@@ -165,14 +165,12 @@ impl PreparedTree {
         let (file_system, mount_options) = (place.file_system.clone(), mount_options(place));
         let text = format!("`{}`: {}; {file_system}, mounted {mount_options}", ShownPath(tree), census.in_words());
         report.circumstance("Tree", text);
-        let same = match (copied, can(probe, Strategy::Snapshot)) {
-            (true, true) => {
-                "on another file system; a copy of it, made there as a subvolume before the measuring began, is what all commands read"
-            }
-            (true, false) => {
-                "on another file system; a copy of it, made there before the measuring began, is what all commands read"
-            }
-            (false, _) => "on the same file system, and read where it is",
+        let made = if can(probe, Strategy::Snapshot) { "made there as a subvolume" } else { "made there" };
+        let same = match copied {
+            true => format!(
+                "on another file system; a copy of it, {made} before the measuring began, is what all commands read"
+            ),
+            false => "on the same file system, and read where it is".into(),
         };
         report.circumstance("The tree is", same);
         scratch.add_to(report, "Copied to")?;
