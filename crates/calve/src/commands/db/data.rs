@@ -11,7 +11,7 @@ use calve_receipt::human::size;
 use calve_receipt::{DbServiceData, ServiceDataState, path};
 
 use crate::commands::trees::du;
-use crate::commands::worktree::services;
+use crate::commands::worktree::services::whose;
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::output;
 
@@ -83,11 +83,7 @@ impl KeptData {
             Err(_) => ", which cannot be read",
         };
         let taken = self.disk_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
-        format!("{}  {}{found}{taken}", self.state(), self.whose())
-    }
-
-    fn whose(&self) -> String {
-        services::whose(&self.service)
+        format!("{}  {}{found}{taken}", self.state(), whose(&self.service))
     }
 
     /// Fails if its worktree is there, or may be.
@@ -97,7 +93,7 @@ impl KeptData {
             Ok(Some(_)) => ("is there".to_owned(), "`calve worktree remove` removes a worktree with its data"),
             Err(error) => (format!("cannot be read: {error}"), "nothing was removed; see why it cannot be read"),
         };
-        let text = format!("`{}` is the data of the {}, which {why}", self.name(), self.whose());
+        let text = format!("`{}` is the data of the {}, which {why}", self.name(), whose(&self.service));
         Err(Failure::stated(REFUSED, text, hint))
     }
 
@@ -111,11 +107,12 @@ impl KeptData {
             Failure::stated(REFUSED, text, hint)
         };
         if self.runs && !lose_data {
-            return Err(refused(format!("the server of `{}` runs ({})", self.name(), self.whose())));
+            return Err(refused(format!("the server of `{}` runs ({})", self.name(), whose(&self.service))));
         }
         let removal = match calve_db::begin_removal(home, self.name(), LossRule::from_consent(lose_data)) {
             Err(calve_db::Error::ServiceWritten { .. }) => {
-                let text = format!("`{}` may have changes that are nowhere else ({})", self.name(), self.whose());
+                let whose = whose(&self.service);
+                let text = format!("`{}` may have changes that are nowhere else ({whose})", self.name());
                 return Err(refused(text));
             }
             removal => removal?,
@@ -143,7 +140,7 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
     for data in named {
         match data.remove(home, lose_data) {
             Ok(()) => {
-                output::note(&format!("removed `{}`, the data of the {}", data.name(), data.whose()));
+                output::note(&format!("removed `{}`, the data of the {}", data.name(), whose(&data.service)));
                 removed.push(data.service.name);
             }
             Err(failure) => {

@@ -86,7 +86,8 @@ fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
             Err(Error::Template(TemplateError::Unknown(_))) => continue,
             Err(_) => None,
         };
-        let state = template.as_ref().map_or(TemplateState::Damaged, |template| state(templates, template));
+        let checked = template.as_ref().map(|template| templates.check(template));
+        let state = checked.map_or(TemplateState::Damaged, |checked| TemplateState::from_check(&checked));
         listed.push(ListedTemplate { name, state, template });
     }
     if json {
@@ -103,13 +104,9 @@ fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
     output::result(&listed.iter().map(line).collect::<String>())
 }
 
-fn state(templates: &Templates, template: &Template) -> TemplateState {
-    TemplateState::from_check(&templates.check(template))
-}
-
 fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
     let template = templates.find(name)?;
-    let state = state(templates, &template);
+    let state = TemplateState::from_check(&templates.check(&template));
     if json {
         return output::json(&TemplateReceipt { template: &template, state });
     }
