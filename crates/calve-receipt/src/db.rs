@@ -150,16 +150,8 @@ pub struct DbMark {
 impl DbMark {
     /// Describes a mark of a server.
     pub fn new(server: &str, mark: DatabaseTemplate) -> Self {
-        Self {
-            server: server.to_owned(),
-            name: mark.name,
-            engine: mark.engine,
-            template: mark.base,
-            method: "stopped",
-            files: mark.files,
-            bytes: mark.bytes,
-            made_unix_s: mark.made_unix_s,
-        }
+        let DatabaseTemplate { name, engine, base: template, files, bytes, made_unix_s, .. } = mark;
+        Self { server: server.to_owned(), name, engine, template, method: "stopped", files, bytes, made_unix_s }
     }
 }
 

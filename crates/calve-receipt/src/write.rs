@@ -1,5 +1,6 @@
 //! Many files written at once.
 
+use calve_core::bulk::WriteReport;
 use serde::Serialize;
 
 use crate::error::ErrorReceipt;
@@ -34,17 +35,11 @@ struct WriteFailure {
     error: ErrorReceipt,
 }
 
-impl From<&calve_core::bulk::WriteReport> for WriteReceipt {
-    fn from(report: &calve_core::bulk::WriteReport) -> Self {
-        let failures = report.failures.iter();
+impl From<&WriteReport> for WriteReceipt {
+    fn from(report: &WriteReport) -> Self {
+        let &WriteReport { files, bytes, directories, threads, ref failures, elapsed } = report;
+        let failures = failures.iter();
         let failures = failures.map(|failure| WriteFailure { index: failure.index, error: (&failure.error).into() });
-        Self {
-            files: report.files,
-            bytes: report.bytes,
-            directories: report.directories,
-            threads: report.threads,
-            failures: failures.collect(),
-            elapsed_ms: report.elapsed.into(),
-        }
+        Self { files, bytes, directories, threads, failures: failures.collect(), elapsed_ms: elapsed.into() }
     }
 }

@@ -48,17 +48,10 @@ impl Repository {
         let file = if back == 0 { None } else { most_changed(git, &template, &branch, back)? };
         let files = output(&template, &["ls-tree", "-r", "-l", "-z", &branch], "listing the files")?;
         let (checkout_files, checkout_bytes) = checkout(&files);
-        let about = GitRepository {
-            name: source.name(),
-            source: source.shown(),
-            branch,
-            file,
-            back,
-            pack_bytes: pack_bytes(&template),
-            checkout_files,
-            checkout_bytes,
-        };
-        check_room(about.pack_bytes + about.checkout_bytes, about.checkout_files + 1000)?;
+        let pack_bytes = pack_bytes(&template);
+        check_room(pack_bytes + checkout_bytes, checkout_files + 1000)?;
+        let (name, source) = (source.name(), source.shown());
+        let about = GitRepository { name, source, branch, file, back, pack_bytes, checkout_files, checkout_bytes };
         let clone = ["clone", "--quiet", "--bare", "--local", "--template=", "--", "template.git", "pushing.git"];
         output(directory, &clone, "copying the repository")?;
         pushes::make(git, &pushing, &about.branch, &files)?;

@@ -21,16 +21,10 @@ use crate::{output, real_path};
 pub(super) fn push(given: &PushOptions, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let push = registry::push(given, cancel, |reference, options| {
         let held = calve_db::hold_to_send(&home()?, &given.name)?;
-        let template = &held.template;
-        let about = DataDescription {
-            engine: template.engine.clone(),
-            version: template.version.clone(),
-            architecture: env::consts::ARCH.into(),
-            key: template.key.clone(),
-            files: template.files,
-            bytes: template.bytes,
-        };
-        let data = &template.data_directory();
+        let DatabaseTemplate { engine, version, key, files, bytes, .. } = held.template.clone();
+        let architecture = env::consts::ARCH.into();
+        let about = DataDescription { engine, version, architecture, key, files, bytes };
+        let data = &held.template.data_directory();
         let source = DataSource { data, spool: held.beside(), is_current: &|| held.is_current() };
         Ok(calve_oci::push_data(&source, &about, reference, options)?)
     })?;
@@ -75,17 +69,11 @@ fn receive_options(
     pull: &Pull<'_>,
     image: &DataImage<'_>,
 ) -> Result<ReceiveOptions, Failure> {
-    let about = image.about.clone();
+    let DataDescription { engine, version, architecture, key, .. } = image.about.clone();
+    let origin = ImageOrigin { reference: pull.reference.to_string(), digest: image.digest.clone() };
     let directory = real_path::here()?;
-    Ok(ReceiveOptions {
-        engine: about.engine,
-        version: about.version,
-        architecture: about.architecture,
-        key: about.key,
-        origin: ImageOrigin { reference: pull.reference.to_string(), digest: image.digest.clone() },
-        server_bin: arguments.server_bin.as_ref().map(|path| directory.join(path)),
-        search: Program.search(),
-    })
+    let (server_bin, search) = (arguments.server_bin.as_ref().map(|path| directory.join(path)), Program.search());
+    Ok(ReceiveOptions { engine, version, architecture, key, origin, server_bin, search })
 }
 
 /// Refuses to replace a template from elsewhere: it may exist nowhere else.

@@ -5,7 +5,9 @@ use std::time::Instant;
 use calve_core::error::TemplateError;
 use calve_core::internal::ShownPath;
 use calve_core::spares::SpareSource;
-use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
+use calve_core::template::{
+    CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates, Verification,
+};
 use calve_core::{CancelToken, Error};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
@@ -132,13 +134,9 @@ fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -
     let verification = templates.verify(name, cancel)?;
     let elapsed = started.elapsed();
     if json {
-        output::json(&TemplateVerifyReceipt {
-            name: &verification.template.name,
-            key: &verification.template.key,
-            entries: verification.entries,
-            differences: &verification.differences,
-            elapsed_ms: elapsed.into(),
-        })?;
+        let Verification { template: Template { name, key, .. }, entries, differences } = &verification;
+        let (entries, elapsed_ms) = (*entries, elapsed.into());
+        output::json(&TemplateVerifyReceipt { name, key, entries, differences, elapsed_ms })?;
     } else {
         output::result(&verification.differences.iter().map(difference_line).collect::<String>())?;
     }
