@@ -124,9 +124,8 @@ pub(crate) fn choose(
     }
     for (command, strategy) in calves(probe.chosen) {
         let links = strategy == Some(Strategy::Hardlink);
-        let role = if strategy.is_none() { Role::Reference } else { Role::Calve };
         // The hard links of others are compared with Calve's.
-        let role = if links { Role::Reference } else { role };
+        let role = if links || strategy.is_none() { Role::Reference } else { Role::Calve };
         match strategy.and_then(|strategy| refusal(probe, strategy)) {
             Some(refusal) => not_run.push(refused(command, refusal, hint)),
             None => workloads.push(workload(command, role, links, calve.to_path_buf(), sources)),
