@@ -22,7 +22,6 @@ pub(crate) struct Runs {
     pub(crate) deletions: Vec<String>,
 }
 
-/// The state of something that takes turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     More,

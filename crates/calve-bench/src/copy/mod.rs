@@ -107,7 +107,6 @@ struct PreparedTree {
     copied: bool,
     /// The file system of the tree itself.
     place: FileSystemReport,
-    /// The facts of the sources and the place.
     probe: ProbeReport,
 }
 

@@ -20,7 +20,6 @@ pub(crate) const LINKED: Group = Group {
     note: "Both trees have the same files, and a write to one shows in the other. They are compared with each other only.",
 };
 
-/// Where the commands read.
 pub(crate) struct Sources {
     pub(crate) tree: PathBuf,
     /// The CALVE_HOME of commands that take no spares. It is empty.
@@ -40,7 +39,6 @@ struct Peer {
 /// GNU cp shares extents by itself since coreutils 9.0, so that the copying of bytes has to be asked for.
 const CP_NEVER: &str = "cp -a --reflink=never SRC DST";
 
-/// The command that takes a spare of the tree.
 pub(super) const SPARE: &str = "calve cp --strategy spare SRC DST";
 
 const PACKAGE: ProgramSource = ProgramSource::PackageManager;

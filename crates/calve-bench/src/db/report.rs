@@ -125,7 +125,7 @@ impl VariantRuns {
             first_write_ms: of_each(|sample| sample.writes_ms.first().copied()),
             tenth_write_ms: of_each(|sample| sample.writes_ms.last().copied()),
             stop_ms: of_each(|sample| Some(sample.stop_ms)),
-            disk_bytes: of_each(|sample| Some(sample.disk_bytes? as f64)),
+            disk_bytes: of_each(|sample| Some(sample.disk_bytes as f64)),
             memory_bytes: of_each(|sample| Some(sample.memory_bytes? as f64)),
         }
     }

@@ -20,8 +20,8 @@ pub(super) struct Sample {
     pub(super) ready_ms: f64,
     pub(super) writes_ms: Vec<f64>,
     pub(super) stop_ms: f64,
-    /// The growth that `df` shows once the tenth write is on the disk. `None` if the server writes to the runtime's storage.
-    pub(super) disk_bytes: Option<i64>,
+    /// The growth that `df` shows once the tenth write is on the disk.
+    pub(super) disk_bytes: i64,
     /// `None` where the system does not tell.
     pub(super) memory_bytes: Option<u64>,
 }
@@ -121,7 +121,7 @@ impl Servers<'_> {
         drop(session);
         sample.memory_bytes = process.and_then(calve_db::memory_bytes);
         self.scratch.flush()?;
-        sample.disk_bytes = Some(self.scratch.used_bytes()? as i64 - used_bytes as i64);
+        sample.disk_bytes = self.scratch.used_bytes()? as i64 - used_bytes as i64;
         Ok(sample)
     }
 }

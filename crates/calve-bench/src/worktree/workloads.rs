@@ -71,7 +71,6 @@ pub(crate) fn choose(source: &Path, calve: &Path) -> Result<(Vec<Workload>, Vec<
     Ok((workloads, not_run))
 }
 
-/// Adds the command that takes a spare of the whole worktree.
 pub(crate) fn add_with_spare(
     source: &Path,
     calve: &Path,

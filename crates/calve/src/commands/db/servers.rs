@@ -26,7 +26,7 @@ pub(super) fn list(arguments: &ServerListArguments) -> Result<(), Failure> {
         return output::json(&DbServersReceipt { servers, ended, services });
     }
     let names = records.iter().map(|record| &record.server.name).chain(endings.iter().map(|ending| &ending.name));
-    let widest = names.chain(services.iter().map(data::KeptData::name)).map(String::len).max().unwrap_or(0);
+    let widest = names.chain(services.iter().map(|data| &data.service.name)).map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     for Record { server, .. } in records {
         let template = server.template.as_deref().unwrap_or("-");
@@ -37,7 +37,7 @@ pub(super) fn list(arguments: &ServerListArguments) -> Result<(), Failure> {
         text.push_str(&format!("{:widest$}  {}\n", ending.name, ending.reason));
     }
     for data in &services {
-        text.push_str(&format!("{:widest$}  {}\n", data.name(), data.line()));
+        text.push_str(&format!("{:widest$}  {}\n", data.service.name, data.line()));
     }
     output::result(&text)
 }

@@ -40,14 +40,12 @@ pub(super) fn options(server: &ServerOptions, cancel: &CancelToken) -> StartOpti
     StartOptions { tcp: server.tcp, ttl, strategy: server.strategy, cancel, ..StartOptions::default() }
 }
 
-/// Starts it, and says what an overlay will copy.
 pub(super) fn started(home: &Home, template: &str, options: &StartOptions) -> Result<OwnedServer, Failure> {
     let server = calve_db::start(home, template, options, &supervisor()?)?;
     announce_copies(&server.record.server);
     Ok(server)
 }
 
-/// The largest are named.
 const NAMED: usize = 5;
 
 /// Announces the copies of whole files in an overlay that will make somebody wait.
