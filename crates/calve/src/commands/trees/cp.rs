@@ -63,7 +63,7 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
 
 /// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.
 fn warn_of_shared_index(path: &Path) {
-    if is_linked_worktree(path).unwrap_or(false) {
+    if is_linked_worktree(path) == Some(true) {
         output::warn(
             "git commands in a copy of a linked worktree change the index and HEAD of the original; \
              `calve worktree add` makes a worktree of its own",
