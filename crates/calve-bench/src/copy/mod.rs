@@ -36,7 +36,7 @@ pub fn programs() -> Vec<&'static str> {
 
 /// Measures the commands with these names; all when there are none.
 pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, tree: &Path, only: &[String]) -> Result<Report, BenchError> {
-    let tree = setup.tree(tree, Remedy::NameTree)?;
+    let tree = setup.tree(tree)?;
     let selection = Selection::new(only, &known_commands())?;
     let machine = machine::here();
     let began = SystemTime::now();

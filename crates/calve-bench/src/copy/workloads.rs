@@ -151,7 +151,10 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
     let source = if links { sources.to_link.clone() } else { sources.tree.clone() };
     let words = command.clone();
     let environment = if role == Role::Peer { Vec::new() } else { vec![("CALVE_HOME", sources.home.clone())] };
-    let argv = move |dst: &Path| words_with_places(&words, &program, &source, dst);
+    let argv = move |dst: &Path| {
+        let arguments = words.split(' ').skip(1).map(|word| with_places(word, &source, dst));
+        std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
+    };
     // A file with further names is treated differently, so these must go before the next ones are made.
     let (group, leftovers) = if links { (LINKED, Leftovers::DeleteAtOnce) } else { (INDEPENDENT, Leftovers::Keep) };
     Workload { environment, leftovers, ..Workload::new(command, role, group, argv) }
@@ -159,14 +162,7 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
 
 /// Returns the command that takes a spare, without one.
 pub(super) fn taking_a_spare(sources: &Sources, calve: &Path) -> Workload {
-    let (calve, source) = (calve.to_path_buf(), sources.tree.clone());
-    let argv = move |dst: &Path| words_with_places(SPARE, &calve, &source, dst);
-    Workload::new(SPARE, Role::Calve, INDEPENDENT, argv)
-}
-
-fn words_with_places(command: &str, program: &Path, source: &Path, dst: &Path) -> Vec<OsString> {
-    let arguments = command.split(' ').skip(1).map(|word| with_places(word, source, dst));
-    std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
+    workload(SPARE.to_owned(), Role::Calve, false, calve.to_path_buf(), sources)
 }
 
 /// Puts the real places into `SRC`, `SRC/`, `--link-dest=SRC` and `DST`.
