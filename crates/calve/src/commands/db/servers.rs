@@ -69,12 +69,8 @@ pub(super) fn reset(names: &[String], to: Option<&str>, json: bool, cancel: &Can
 
 pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
-    let names = if arguments.all {
-        // Those of worktrees end by `calve down`.
-        calve_db::throwaway(&home)?
-    } else {
-        arguments.names.clone()
-    };
+    // Servers of worktrees end by `calve down`.
+    let names = if arguments.all { calve_db::throwaway(&home)? } else { arguments.names.clone() };
     let mut servers = Vec::new();
     let ended = operands::each(&names, |name| {
         let started = Instant::now();
