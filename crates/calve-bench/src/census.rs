@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -163,20 +162,18 @@ fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
         io::Error::new(reason.kind(), format!("read `{}`: {reason}", ShownPath(path)))
     };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match open_without_access_time(path, flags) {
+    let open = |flags| rustix::fs::openat(CWD, path, flags, Mode::empty());
+    #[cfg(not(target_os = "linux"))]
+    let file = open(flags);
+    #[cfg(target_os = "linux")]
+    let file = match open(flags | OFlags::NOATIME) {
         // Only its owner may leave the access time alone.
-        Err(Errno::PERM) => rustix::fs::openat(CWD, path, flags, Mode::empty()),
+        Err(Errno::PERM) => open(flags),
         opened => opened,
     };
     let file = file.map_err(failed)?;
     while rustix::io::read(&file, &mut *buffer).map_err(failed)? > 0 {}
     Ok(())
-}
-
-fn open_without_access_time(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    #[cfg(target_os = "linux")]
-    let flags = flags | OFlags::NOATIME;
-    rustix::fs::openat(CWD, path, flags, Mode::empty())
 }
 
 #[cfg(test)]

@@ -73,7 +73,8 @@ fn rankings(rows: &[WorkloadRuns]) -> Vec<Ranking<'_>> {
             rankings.push(Ranking { group, rows: Vec::new(), failed: Vec::new() });
             rankings.len() - 1
         });
-        let list = if row.is_measured() { &mut rankings[index].rows } else { &mut rankings[index].failed };
+        let is_measured = row.failed.is_none() && !row.samples.is_empty();
+        let list = if is_measured { &mut rankings[index].rows } else { &mut rankings[index].failed };
         list.push(row);
     }
     for ranking in &mut rankings {
@@ -88,7 +89,6 @@ impl Ranking<'_> {
         ratio(&row.times(), &self.rows[0].times())
     }
 
-    /// Returns the result that the peers are compared with, when it was measured.
     fn reference(&self) -> Option<&WorkloadRuns> {
         self.rows.iter().copied().find(|row| row.workload.role == Role::Reference)
     }
@@ -196,7 +196,6 @@ impl Ranking<'_> {
     }
 }
 
-/// Makes the entry of a command whose program is not installed.
 pub(crate) fn missing(command: impl Into<String>, program: &str, source: ProgramSource) -> NotRun {
     let reason = format!("`{program}` is not installed");
     NotRun { command: command.into(), why: NotRunReason::Missing, reason, remedy: Some(source.to_string()) }

@@ -17,7 +17,6 @@ pub enum BenchError {
     Db(#[from] calve_db::Error),
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Something else did not work.
     #[error("{text}")]
     Failed { text: String, remedy: Remedy },
     /// The arguments make no sense together.

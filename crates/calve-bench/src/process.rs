@@ -73,13 +73,9 @@ pub(crate) fn run_command(
     let _ = kill_process_group(group, Signal::KILL);
     let used = child.wait4()?;
     wait_until_group_is_gone(group);
-    let usage = Usage {
-        seconds,
-        user_seconds: used.rusage.utime.as_secs_f64(),
-        system_seconds: used.rusage.stime.as_secs_f64(),
-        peak_memory_bytes: used.rusage.maxrss,
-    };
-    let others = busy.and_then(|before| others_since(before, usage.seconds, usage.user_seconds));
+    let (user_seconds, system_seconds) = (used.rusage.utime.as_secs_f64(), used.rusage.stime.as_secs_f64());
+    let usage = Usage { seconds, user_seconds, system_seconds, peak_memory_bytes: used.rusage.maxrss };
+    let others = busy.and_then(|before| others_since(before, seconds, user_seconds));
     Ok(ProcessResult { status: used.status, usage, others })
 }
 

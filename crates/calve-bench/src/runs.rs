@@ -22,26 +22,19 @@ pub(crate) struct Runs {
     pub(crate) deletions: Vec<String>,
 }
 
-/// The state of something that takes turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    More,
-    /// It has failed, or cannot be run here.
-    Last,
-}
-
-/// Gives each of so many a turn in every round, in another order each time. Returns the number of rounds.
+/// Gives each of so many a turn in every round, in another order each time, as long as `take` returns true: it has not failed. Returns
+/// the number of rounds.
 pub(crate) fn take_turns(
     count: usize,
     rounds: Rounds,
-    mut take: impl FnMut(usize, u32) -> Result<Turn, BenchError>,
+    mut take: impl FnMut(usize, u32) -> Result<bool, BenchError>,
 ) -> Result<u32, BenchError> {
-    let (began, mut going, mut done) = (Instant::now(), vec![Turn::More; count], 0);
-    while rounds.another(done, began.elapsed()) && going.contains(&Turn::More) {
+    let (began, mut goes_on, mut done) = (Instant::now(), vec![true; count], 0);
+    while rounds.another(done, began.elapsed()) && goes_on.contains(&true) {
         done += 1;
         for index in order(count, done) {
-            if going[index] == Turn::More {
-                going[index] = take(index, done)?;
+            if goes_on[index] {
+                goes_on[index] = take(index, done)?;
             }
         }
     }
@@ -64,7 +57,7 @@ pub(crate) fn run(
     let mut bench = Bench { setup, estimate, memory_bytes, inspect, scratch, rows, needs, deletions };
     let rounds = take_turns(count, rounds, |index, round| {
         bench.run_once(index, round)?;
-        Ok(if bench.rows[index].failed.is_some() { Turn::Last } else { Turn::More })
+        Ok(bench.rows[index].failed.is_none())
     })?;
     Ok(Runs { rows: bench.rows, rounds, deletions: bench.deletions })
 }

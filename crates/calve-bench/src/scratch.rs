@@ -77,7 +77,6 @@ impl<'a> Scratch<'a> {
         Ok(())
     }
 
-    /// Deletes what the latest run made.
     pub(crate) fn delete_last_run(&mut self, cancel: &CancelToken) -> Result<(), BenchError> {
         self.runs.pop().map_or(Ok(()), |path| delete(&path, cancel))
     }

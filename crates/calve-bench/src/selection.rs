@@ -1,5 +1,7 @@
 //! `--only`: some of the commands, by name.
 
+use std::fmt::Display;
+
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::report::Report;
@@ -12,35 +14,26 @@ pub(super) struct Selection {
 impl Selection {
     /// Chooses commands by name: a command without its places (`cp -a`, `calve cp --strategy copy`), or else a program, for all of its commands.
     pub(super) fn new(names: &[String], known: &[String]) -> Result<Self, BenchError> {
-        let mut labels: Vec<String> = Vec::new();
-        for command in known {
-            let label = label(command);
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
-        }
-        let known = labels;
+        let known = distinct(known.iter().map(|command| label(command)));
         let mut wanted = Vec::new();
         for name in names {
             let words = name.split_whitespace().collect::<Vec<_>>().join(" ");
-            let of_program = || known.iter().filter(|label| program(label) == words).collect();
-            let found: Vec<&String> = match known.iter().find(|label| **label == words) {
-                Some(exactly) => vec![exactly],
-                None => of_program(),
-            };
+            let is_command = known.contains(&words);
+            let is_meant = |label: &&String| if is_command { **label == words } else { program(label) == words };
+            let found: Vec<String> = known.iter().filter(is_meant).cloned().collect();
             if found.is_empty() {
                 let text = format!("`{}` names no command of this bench", name.escape_debug());
-                return Err(BenchError::usage(text, Remedy::NameCommand(list(&known))));
+                let names = distinct(known.iter().flat_map(|label| [program(label), label]));
+                return Err(BenchError::usage(text, Remedy::NameCommand(quoted(&names))));
             }
-            wanted.extend(found.into_iter().cloned());
+            wanted.extend(found);
         }
         Ok(Self { names: (!names.is_empty()).then_some(wanted) })
     }
 
     pub(super) fn add_to(&self, report: &mut Report) {
         let Some(names) = &self.names else { return };
-        let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        report.circumstance("Commands", format!("only those asked for: {list}"));
+        report.circumstance("Commands", format!("only those asked for: {}", quoted(names)));
         report.document.facts.commands_chosen = Some(names.clone());
     }
 
@@ -58,15 +51,18 @@ fn program(label: &str) -> &str {
     label.split(' ').next().unwrap_or(label)
 }
 
-fn list(known: &[String]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for label in known {
-        for name in [program(label), label.as_str()] {
-            if !names.contains(&name) {
-                names.push(name);
-            }
+/// Returns each value once, where it is first.
+fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for value in values {
+        if !once.contains(&value) {
+            once.push(value);
         }
     }
+    once
+}
+
+fn quoted(names: &[impl Display]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

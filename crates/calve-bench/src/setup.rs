@@ -58,17 +58,16 @@ impl BenchSetup<'_> {
         measured
     }
 
-    /// Returns the tree to copy, free of links. `remedy`: what helps when it is no directory.
-    pub(crate) fn tree(&self, given: &Path, remedy: Remedy) -> Result<std::path::PathBuf, BenchError> {
+    /// Returns the tree to copy, free of links.
+    pub(crate) fn tree(&self, given: &Path) -> Result<std::path::PathBuf, BenchError> {
         let tree = real_path(given)?;
         if !tree.is_dir() {
             let text = format!("`{}` is not a directory", ShownPath(given));
-            return Err(BenchError::usage(text, remedy));
+            return Err(BenchError::usage(text, Remedy::NameTree));
         }
         if fs_err::canonicalize(self.into).is_ok_and(|into| into.starts_with(&tree)) {
             let text = format!("`{}` is inside the tree `{}`", ShownPath(self.into), ShownPath(given));
-            let hint = Remedy::ChoosePlaceOutsideTree;
-            return Err(BenchError::usage(text, hint));
+            return Err(BenchError::usage(text, Remedy::ChoosePlaceOutsideTree));
         }
         Ok(tree)
     }

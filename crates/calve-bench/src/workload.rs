@@ -10,7 +10,6 @@ use crate::error::BenchError;
 use crate::report::Usage;
 use crate::stats::median;
 
-/// One command that takes its turn.
 pub(crate) struct Workload {
     /// As a user would type it, with words in capitals for the places.
     pub(crate) command: String,
@@ -98,10 +97,6 @@ pub(crate) struct WorkloadRuns {
 impl WorkloadRuns {
     pub(crate) fn new(workload: Workload) -> Self {
         Self { workload, samples: Vec::new(), failed: None, said: String::new(), remarks: Vec::new() }
-    }
-
-    pub(crate) fn is_measured(&self) -> bool {
-        self.failed.is_none() && !self.samples.is_empty()
     }
 
     pub(crate) fn seconds(&self) -> Vec<f64> {

@@ -4,16 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::values::ReceiptPath;
 
 /// The document of every bench.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct BenchReport {
     /// `calve.bench/1`, or `calve.bench.git/1`.
-    #[cfg_attr(test, schemars(extend("enum" = ["calve.bench/1", "calve.bench.git/1"])))]
+    #[schemars(extend("enum" = ["calve.bench/1", "calve.bench.git/1"]))]
     pub schema: &'static str,
     /// `copy`, `db`, `git`, `worktree` or `write`.
     pub bench: &'static str,
@@ -37,8 +37,7 @@ pub struct BenchReport {
 }
 
 /// The subject and the conditions. Each bench has those that it needs.
-#[derive(Debug, Clone, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, JsonSchema, Serialize)]
 pub struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeFact>,
@@ -72,8 +71,7 @@ pub struct Facts {
 }
 
 /// A tree that is copied.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct TreeFact {
     pub path: ReceiptPath,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,8 +91,7 @@ pub struct TreeFact {
 }
 
 /// The sources of the commands.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct PlacesFact {
     pub src: ReceiptPath,
     /// A copy of it, which may share its files with the results.
@@ -102,8 +99,7 @@ pub struct PlacesFact {
 }
 
 /// The repository that worktrees are added to.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct RepositoryFact {
     pub path: ReceiptPath,
     pub tracked_files: usize,
@@ -112,8 +108,7 @@ pub struct RepositoryFact {
 }
 
 /// The template that servers start on.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct TemplateFact {
     pub name: String,
     pub engine: String,
@@ -122,8 +117,7 @@ pub struct TemplateFact {
 }
 
 /// The machine that everything ran on.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Machine {
     pub cpu: String,
     pub cores: usize,
@@ -135,8 +129,7 @@ pub struct Machine {
 }
 
 /// A directory and its file system.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Location {
     pub path: ReceiptPath,
     pub file_system: String,
@@ -144,8 +137,7 @@ pub struct Location {
 }
 
 /// Fields that one kind of bench adds to its document.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Conditions {
     /// For copy, worktree and write.
@@ -155,23 +147,20 @@ pub enum Conditions {
     Git(GitConditions),
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct CommandConditions {
     /// When earlier results were deleted to make room.
     pub deletions: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct GitConditions {
     pub protocol: u8,
     pub fetches: u32,
     pub repositories: Vec<GitRepository>,
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct GitRepository {
     pub name: String,
     pub source: String,
@@ -187,8 +176,7 @@ pub struct GitRepository {
 }
 
 /// One row.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct BenchResult {
     /// `None` for databases, whose rows have several times.
     #[serde(flatten)]
@@ -198,8 +186,7 @@ pub struct BenchResult {
 }
 
 /// The fields that `hyperfine --export-json` writes for a command, as of its version 1.20, in its order.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Times {
     pub command: String,
     pub mean: f64,
@@ -214,8 +201,7 @@ pub struct Times {
     pub exit_codes: Vec<i32>,
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum ResultDetails {
     Command(CommandResult),
@@ -225,16 +211,15 @@ pub enum ResultDetails {
 }
 
 /// Whose program a row measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Side"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "Side")]
 #[serde(rename_all = "snake_case")]
 pub enum BenchSide {
     Calve,
     Peer,
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct CommandResult {
     pub side: BenchSide,
     pub group: String,
@@ -251,8 +236,7 @@ pub struct CommandResult {
     pub remarks: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct DatabaseResult {
     pub side: BenchSide,
     /// How the server got its data, in words.
@@ -270,8 +254,7 @@ pub struct DatabaseResult {
 }
 
 /// The commands that are timed as a whole, from their start until a query is answered.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct DatabaseStepResult {
     pub step: &'static str,
     pub ms: Option<Spread>,
@@ -280,8 +263,7 @@ pub struct DatabaseStepResult {
 }
 
 /// Several values of one kind.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Spread {
     pub median: f64,
     pub min: f64,
@@ -289,8 +271,7 @@ pub struct Spread {
     pub values: Vec<f64>,
 }
 
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct GitResult {
     pub repository: String,
     pub test: &'static str,
@@ -306,8 +287,7 @@ pub struct GitResult {
 }
 
 /// A command that failed, and was not run again.
-#[derive(Debug, Clone, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, JsonSchema, Serialize)]
 pub struct BenchFailure {
     pub command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -330,8 +310,7 @@ pub struct BenchFailure {
 }
 
 /// A command that was not run.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct NotRun {
     pub command: String,
     pub why: NotRunReason,
@@ -339,8 +318,7 @@ pub struct NotRun {
     pub remedy: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotRunReason {
     /// The program is not installed.
@@ -350,8 +328,7 @@ pub enum NotRunReason {
 }
 
 /// Something that makes the numbers worth less.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct BenchWarning {
     pub code: &'static str,
     pub message: String,

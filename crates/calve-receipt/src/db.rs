@@ -1,14 +1,14 @@
 //! `calve db`.
 
 use calve_db::{DatabaseTemplate, Ending, Pool, Server};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::template::{PullFields, PushFields};
 use crate::values::{ReceiptPath, path};
 
 /// The report of `calve db start`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.server/1")]
 pub struct DbServerReceipt {
     #[serde(flatten)]
@@ -16,8 +16,7 @@ pub struct DbServerReceipt {
 }
 
 /// The report of `calve db list`, `calve db reset` and `calve db stop`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.servers/1")]
 pub struct DbServersReceipt {
     /// The servers.
@@ -31,8 +30,7 @@ pub struct DbServersReceipt {
 }
 
 /// The data of a service of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct DbServiceData {
     /// The name of its servers.
     pub name: String,
@@ -55,8 +53,7 @@ pub struct DbServiceData {
 }
 
 /// The state of the data of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ServiceDataState {
@@ -69,8 +66,7 @@ pub enum ServiceDataState {
 }
 
 /// A server that ended although nobody has stopped it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct DbEndedServer {
     /// The name of the server.
     pub name: String,
@@ -89,8 +85,7 @@ impl From<Ending> for DbEndedServer {
 }
 
 /// The report of `calve db pool`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.pools/1")]
 pub struct DbPoolsReceipt {
     /// The pools: all, or the one that was set.
@@ -98,8 +93,7 @@ pub struct DbPoolsReceipt {
 }
 
 /// The report of `calve db promote`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.promote/1")]
 pub struct DbPromoteReceipt {
     /// The templates of the worktree's services.
@@ -107,8 +101,7 @@ pub struct DbPromoteReceipt {
 }
 
 /// A template, and the data that is to become it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct DbPromotedTemplate {
     /// The template.
     pub template: String,
@@ -117,8 +110,7 @@ pub struct DbPromotedTemplate {
 }
 
 /// The report of `calve db mark`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.mark/1")]
 pub struct DbMarkReceipt {
     /// The mark.
@@ -127,8 +119,7 @@ pub struct DbMarkReceipt {
 }
 
 /// The report of `calve db marks`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.marks/1")]
 pub struct DbMarksReceipt {
     /// The marks, the oldest first.
@@ -136,8 +127,7 @@ pub struct DbMarksReceipt {
 }
 
 /// A kept state of a server.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct DbMark {
     /// The server.
     pub server: String,
@@ -174,8 +164,7 @@ impl DbMark {
 }
 
 /// The report of `calve db template create`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.template/1")]
 pub struct DbTemplateReceipt {
     /// The template.
@@ -186,8 +175,7 @@ pub struct DbTemplateReceipt {
 }
 
 /// The report of `calve db template list`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.templates/1")]
 pub struct DbTemplatesReceipt {
     /// The templates.
@@ -195,8 +183,7 @@ pub struct DbTemplatesReceipt {
 }
 
 /// A template that servers are cloned from.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct DbTemplate {
     /// The name of the template.
     pub name: String,
@@ -245,8 +232,7 @@ impl From<DatabaseTemplate> for DbTemplate {
 }
 
 /// The report of `calve db template push`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.template.push/1")]
 pub struct DbTemplatePushReceipt {
     /// The template and the image.
@@ -255,8 +241,7 @@ pub struct DbTemplatePushReceipt {
 }
 
 /// The report of `calve db template pull`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.template.pull/1")]
 pub struct DbTemplatePullReceipt {
     /// The template.
@@ -268,8 +253,7 @@ pub struct DbTemplatePullReceipt {
 }
 
 /// The report of `calve db gc`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.gc/1")]
 pub struct DbGcReceipt {
     /// Servers and unfinished templates that were cleaned up after a crash.

@@ -15,7 +15,7 @@ use crate::values::{ReceiptPath, Refusal, path};
 /// The kind of an error. A later version may have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, VariantNames, Serialize)]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", prefix = "ERR_CALVE_")]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("enum" = Self::VARIANTS)))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema), schemars(extend("enum" = Self::VARIANTS)))]
 #[serde(into = "&'static str")]
 pub enum ErrorCode {
     Aborted,
@@ -54,7 +54,7 @@ pub enum ErrorCode {
 
 /// An error. Whoever talks to people words the `hint`, from the name of the `remedy`.
 #[derive(Debug, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.error/1")]
 pub struct ErrorReceipt {
     /// A stable word for each kind of error.
@@ -82,10 +82,10 @@ pub struct ErrorReceipt {
 
 /// Something in a worktree, or in its entry, that exists nowhere else.
 #[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 pub struct UnsavedReceipt {
     /// Its kind.
-    #[cfg_attr(all(test, unix), schemars(extend("enum" = calve_git::worktree::UnsavedItem::NAMES)))]
+    #[cfg_attr(feature = "program", schemars(extend("enum" = calve_git::worktree::UnsavedItem::NAMES)))]
     pub kind: &'static str,
     /// The repository, worktree or submodule inside that it is in. Absent if it is in the worktree itself.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,11 +2,11 @@
 
 use calve_git::advise::Sentence;
 use calve_git::remote::{FetchReport, GitCloneReport, PlannedClone, PlannedFetch};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The report of `calve git clone`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-clone/1")]
 pub struct GitCloneReceipt {
     #[serde(flatten)]
@@ -14,8 +14,7 @@ pub struct GitCloneReceipt {
 }
 
 /// The dry run of `calve git clone`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-clone-plan/1")]
 pub struct GitClonePlanReceipt {
     #[serde(flatten)]
@@ -23,8 +22,7 @@ pub struct GitClonePlanReceipt {
 }
 
 /// The report of `calve git fetch`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-fetch/1")]
 pub struct GitFetchReceipt {
     #[serde(flatten)]
@@ -32,8 +30,7 @@ pub struct GitFetchReceipt {
 }
 
 /// The dry run of `calve git fetch`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-fetch-plan/1")]
 pub struct GitFetchPlanReceipt {
     #[serde(flatten)]
@@ -41,8 +38,7 @@ pub struct GitFetchPlanReceipt {
 }
 
 /// The report of `calve git advise`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.git-advice/1")]
 pub struct GitAdviceReceipt {
     /// Where the numbers are from.

@@ -2,35 +2,34 @@
 //!
 //! The unit tests generate `docs/schemas/receipts.json` from the structs, and `tests/packages.rs` the types of the packages from that.
 
+#[cfg(feature = "program")]
 pub mod bench;
-#[cfg(feature = "db")]
+#[cfg(feature = "program")]
 mod db;
 mod error;
-#[cfg(feature = "git")]
+#[cfg(feature = "program")]
 mod git;
 pub mod human;
-#[cfg(feature = "git")]
+#[cfg(feature = "program")]
 mod prune;
 #[cfg(test)]
 mod schemas;
+#[cfg(feature = "program")]
 mod template;
 mod trees;
 mod values;
+#[cfg(feature = "program")]
 mod volume;
-#[cfg(feature = "git")]
+#[cfg(feature = "program")]
 mod worktree;
 mod write;
 
-#[cfg(feature = "db")]
-pub use crate::db::*;
 pub use crate::error::{ErrorCode, ErrorReceipt, UnsavedReceipt, errno};
-pub use crate::template::*;
 pub use crate::trees::*;
 pub use crate::values::*;
-pub use crate::volume::*;
 pub use crate::write::WriteReceipt;
-#[cfg(feature = "git")]
-pub use crate::{git::*, prune::*, worktree::*};
+#[cfg(feature = "program")]
+pub use crate::{db::*, git::*, prune::*, template::*, volume::*, worktree::*};
 
 /// Returns a document as JSON on one line.
 pub fn json(document: &impl serde::Serialize) -> String {

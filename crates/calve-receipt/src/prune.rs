@@ -1,13 +1,13 @@
 //! The document of `calve worktree prune`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::UnsavedReceipt;
 use crate::values::ReceiptPath;
 
 /// The report of `calve worktree prune`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-prune/1")]
 pub struct WorktreePruneReceipt {
     /// Worktrees that are gone, and that git no longer lists, or would not.
@@ -25,8 +25,7 @@ pub struct WorktreePruneReceipt {
 }
 
 /// The data of one service of a worktree that is gone.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PrunedData {
     /// The worktree's last path.
     pub worktree: ReceiptPath,
@@ -39,8 +38,7 @@ pub struct PrunedData {
 }
 
 /// A worktree all of whose commits another branch has.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct MergedWorktreeReceipt {
     /// Its path.
     pub path: ReceiptPath,
@@ -60,8 +58,7 @@ pub struct MergedWorktreeReceipt {
 }
 
 /// A worktree that stays.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct KeptWorktree {
     /// The path at which git lists it.
     pub path: ReceiptPath,

@@ -3,14 +3,14 @@
 use calve_core::Error;
 use calve_core::error::TemplateError;
 use calve_core::template::{CreatedTemplate, Difference, Template};
+use schemars::JsonSchema;
 use serde::Serialize;
 use strum::VariantNames;
 
 use crate::values::{Milliseconds, ReceiptPath, Refusal, SkippedEntry, Warning, paths};
 
 /// The report of `calve template create` and `calve template refresh`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.create/1")]
 pub struct TemplateCreateReceipt<'a> {
     /// The template.
@@ -76,21 +76,19 @@ impl TemplateState {
 }
 
 /// The report of `calve template show`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template/1")]
 pub struct TemplateReceipt<'a> {
     /// The template.
     #[serde(flatten)]
     pub template: &'a Template,
     /// Whether it can be cloned.
-    #[cfg_attr(test, schemars(with = "String", extend("enum" = TemplateState::VARIANTS)))]
+    #[schemars(with = "String", extend("enum" = TemplateState::VARIANTS))]
     pub state: TemplateState,
 }
 
 /// The report of `calve template list`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.templates/1")]
 pub struct TemplatesReceipt {
     /// The templates by name.
@@ -98,21 +96,19 @@ pub struct TemplatesReceipt {
 }
 
 /// A template of the list.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct ListedTemplate {
     /// The name.
     pub name: String,
     /// Whether it can be cloned.
-    #[cfg_attr(test, schemars(with = "String", extend("enum" = TemplateState::VARIANTS)))]
+    #[schemars(with = "String", extend("enum" = TemplateState::VARIANTS))]
     pub state: TemplateState,
     /// The known facts of it. Null if its record cannot be read.
     pub template: Option<Template>,
 }
 
 /// The report of `calve template verify`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.verify/1")]
 pub struct TemplateVerifyReceipt<'a> {
     /// The name.
@@ -128,8 +124,7 @@ pub struct TemplateVerifyReceipt<'a> {
 }
 
 /// The report of `calve template remove`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.remove/1")]
 pub struct TemplateRemoveReceipt {
     /// The names that are free now.
@@ -137,8 +132,7 @@ pub struct TemplateRemoveReceipt {
 }
 
 /// The common fields of the reports of `calve template push` and `calve db template push`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PushFields {
     /// The name of the template.
     pub name: String,
@@ -159,8 +153,7 @@ pub struct PushFields {
 }
 
 /// The common fields of the reports of `calve template pull` and `calve db template pull`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PullFields {
     /// The image, with the tag.
     pub reference: String,
@@ -177,8 +170,7 @@ pub struct PullFields {
 }
 
 /// The report of `calve template push`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.push/1")]
 pub struct TemplatePushReceipt {
     /// The template and the image.
@@ -189,8 +181,7 @@ pub struct TemplatePushReceipt {
 }
 
 /// The report of `calve template pull`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.pull/1")]
 pub struct TemplatePullReceipt<'a> {
     /// The template.

@@ -12,7 +12,7 @@ use crate::values::{ReceiptPath, StrategyName};
 
 /// The report of one clone.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.clone/1")]
 pub struct CloneReceipt {
     #[serde(flatten)]
@@ -21,7 +21,7 @@ pub struct CloneReceipt {
 
 /// The reports of several clones.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.clones/1")]
 pub struct CloneReceipts {
     /// The clones that were made, without those that failed.
@@ -30,7 +30,7 @@ pub struct CloneReceipts {
 
 /// The dry run of one clone.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.plan/1")]
 pub struct PlanReceipt {
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub struct PlanReceipt {
 
 /// The dry run of several clones.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.plans/1")]
 pub struct PlanReceipts {
     /// The clones that would be made, without those that cannot be.
@@ -48,7 +48,7 @@ pub struct PlanReceipts {
 
 /// The strategies that can be used between two directories.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.probe/1")]
 pub struct ProbeReceipt {
     /// The source.
@@ -63,7 +63,7 @@ pub struct ProbeReceipt {
 
 /// A strategy and whether it can be used.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 struct Offer {
     /// The strategy.
     strategy: StrategyName,
@@ -90,20 +90,20 @@ impl ProbeReceipt {
 
 /// The report of `calve rm`.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.remove/1")]
 pub struct RemoveReceipts {
     /// The trees that were removed, without those that failed.
     pub removed: Vec<RemoveReport>,
     /// In a dry run, the paths that would be removed. Absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schemars(with = "Vec<ReceiptPath>"))]
+    #[cfg_attr(feature = "program", schemars(with = "Vec<ReceiptPath>"))]
     pub would_remove: Option<Vec<ReceiptPath>>,
 }
 
 /// The report of `calve run`.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.run/1")]
 pub struct RunReceipt {
     /// The exit code of the command; 128 and the number of the signal that ended it.
@@ -122,7 +122,7 @@ pub struct RunReceipt {
 
 /// The report of `calve du`.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.du/1")]
 pub struct DiskUsageReceipt<'a> {
     #[serde(flatten)]
@@ -131,7 +131,7 @@ pub struct DiskUsageReceipt<'a> {
 
 /// The report of `calve dedupe`.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.dedupe/1")]
 pub struct DedupeReceipt<'a> {
     /// True if nothing was changed.
@@ -144,7 +144,7 @@ pub struct DedupeReceipt<'a> {
 
 /// The report of `calve spares` with any of its commands: the sources that there are spares of.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.spares/1")]
 pub struct SparesReceipt<'a> {
     /// The sources.

@@ -1,12 +1,12 @@
 //! Volumes: what there is, and what is wrong with them.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::values::ReceiptPath;
 
 /// The report of `calve volume` with any of its commands: the volumes that it is about.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.volumes/1")]
 pub struct VolumesReceipt {
     /// The volumes.
@@ -14,8 +14,7 @@ pub struct VolumesReceipt {
 }
 
 /// A volume. What is not known, because its record is damaged or its image missing, is null.
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct VolumeReceipt {
     /// Its name.
     pub name: String,
@@ -40,13 +39,12 @@ pub struct VolumeReceipt {
 }
 
 /// Something that is wrong with a volume.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct VolumeProblem {
     /// Its name.
-    #[cfg_attr(test, schemars(extend("enum" = ["record_damaged", "image_missing", "image_not_a_file", "no_file_system",
+    #[schemars(extend("enum" = ["record_damaged", "image_missing", "image_not_a_file", "no_file_system",
         "another_file_system", "truncated", "attached_elsewhere", "attached_twice", "mount_point", "mount_options", "read_only",
-        "not_resized", "not_handed_over", "trimmed", "host_short", "device_errors"])))]
+        "not_resized", "not_handed_over", "trimmed", "host_short", "device_errors"]))]
     pub code: &'static str,
     /// The finding, for people.
     pub message: String,

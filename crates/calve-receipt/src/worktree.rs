@@ -2,7 +2,8 @@
 
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
-use calve_git::worktree::KeptFiles;
+use calve_git::worktree::{ConvertReport, Dependency, KeptFiles};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::UnsavedReceipt;
@@ -10,8 +11,7 @@ use crate::trees::CloneReceipt;
 use crate::values::{Milliseconds, ReceiptPath, SkippedEntry};
 
 /// The report of `calve worktree add`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-add/1")]
 pub struct WorktreeAddReceipt {
     /// The new worktree, as an absolute path.
@@ -40,7 +40,7 @@ pub struct WorktreeAddReceipt {
     /// Paths that the new worktree does not have.
     pub left: Vec<SkippedEntry>,
     /// The directories of dependencies.
-    pub dependencies: Vec<WorktreeDependency>,
+    pub dependencies: Vec<Dependency>,
     /// The directories that are spares, each as a clone; its `dst` is relative to the worktree. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<CloneReceipt>,
@@ -74,8 +74,7 @@ pub struct WorktreeAddReceipt {
 }
 
 /// A fact about a new worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct WorktreeFact {
     /// The part of the worktree that it is about.
     pub about: FactSubject,
@@ -84,8 +83,7 @@ pub struct WorktreeFact {
 }
 
 /// The parts of a worktree that facts are about, the most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactSubject {
     /// Its place, and where its files come from.
@@ -119,16 +117,14 @@ pub enum FactSubject {
 }
 
 /// The result of a hook.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct HookResult {
     /// The exit code. Null if a signal ended the hook.
     pub exit_code: Option<i32>,
 }
 
 /// The number of tracked files in a new worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct TrackedFiles {
     /// Files that were cloned.
     pub cloned: u64,
@@ -139,8 +135,7 @@ pub struct TrackedFiles {
 }
 
 /// Tracked files that were not cloned, for one reason.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct NotClonedFiles {
     /// A stable word for programs.
     pub reason: &'static str,
@@ -148,26 +143,8 @@ pub struct NotClonedFiles {
     pub files: u64,
 }
 
-/// A directory of dependencies, such as `node_modules`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct WorktreeDependency {
-    /// The directory, relative to the worktree.
-    pub path: ReceiptPath,
-    /// The worktree that it was cloned from.
-    pub from: ReceiptPath,
-    /// Its lockfile, relative to the worktree.
-    pub lockfile: ReceiptPath,
-    /// True if what is installed is not what the lockfile names, or was not installed completely.
-    pub install_needed: bool,
-    /// The command that installs it, to be run beside the lockfile; absent if no install is needed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-}
-
 /// The dry run of `calve worktree add`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-plan/1")]
 pub struct WorktreePlanReceipt {
     /// The new worktree, as an absolute path.
@@ -194,15 +171,14 @@ pub struct WorktreePlanReceipt {
     /// Paths that the new worktree would not have.
     pub left: Vec<SkippedEntry>,
     /// The directories of dependencies.
-    pub dependencies: Vec<WorktreeDependency>,
+    pub dependencies: Vec<Dependency>,
     /// Its services, and where their data would come from. Absent if it would get none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
 }
 
 /// The number of tracked files in a planned worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct TrackedPlan {
     /// Files that would be cloned from the source.
     pub same: u64,
@@ -211,8 +187,7 @@ pub struct TrackedPlan {
 }
 
 /// The report of `calve worktree check`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-check/1")]
 pub struct WorktreeCheckReceipt<'a> {
     /// The worktree.
@@ -222,23 +197,15 @@ pub struct WorktreeCheckReceipt<'a> {
 }
 
 /// The report of `calve worktree convert`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-convert/1")]
-pub struct WorktreeConvertReceipt {
-    /// The worktree.
-    pub path: ReceiptPath,
-    /// False if the worktree was a subvolume before.
-    pub converted: bool,
-    /// The old directory, if something was written in both during the exchange. Null otherwise.
-    pub kept: Option<ReceiptPath>,
-    /// The time that it took in milliseconds.
-    pub elapsed_ms: Milliseconds,
+pub struct WorktreeConvertReceipt<'a> {
+    #[serde(flatten)]
+    pub report: &'a ConvertReport,
 }
 
 /// The report of `calve env`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.environment/1")]
 pub struct EnvironmentReceipt {
     /// The root of the worktree.
@@ -251,8 +218,7 @@ pub struct EnvironmentReceipt {
 }
 
 /// A database of a worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct ServiceReceipt {
     /// The name in .calve.toml.
     pub name: String,
@@ -283,8 +249,7 @@ pub struct ServiceReceipt {
 }
 
 /// The state of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ServiceState {
@@ -297,8 +262,7 @@ pub enum ServiceState {
 }
 
 /// The report of `calve up`, `calve down` and `calve status`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.services/1")]
 pub struct ServicesReceipt {
     /// The root of the worktree.
@@ -308,8 +272,7 @@ pub struct ServicesReceipt {
 }
 
 /// The report of `calve worktree list`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktrees/1")]
 pub struct WorktreesReceipt {
     /// The worktrees of the repository, the main one first.
@@ -317,8 +280,7 @@ pub struct WorktreesReceipt {
 }
 
 /// A worktree and its state.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct ListedWorktree {
     /// The root of the worktree. Of a bare repository, the repository.
     pub path: ReceiptPath,
@@ -342,7 +304,7 @@ pub struct ListedWorktree {
     /// True if the worktree is a pull request's and not trusted.
     pub untrusted: bool,
     /// Whether the directory at the path is the worktree: `intact` if it is.
-    #[cfg_attr(test, schemars(extend("enum" = calve_git::worktree::WorktreeState::NAMES)))]
+    #[schemars(extend("enum" = calve_git::worktree::WorktreeState::NAMES))]
     pub standing: &'static str,
     /// True if something is not committed. Null if that is unknown.
     pub dirty: Option<bool>,
@@ -363,8 +325,7 @@ pub struct ListedWorktree {
 }
 
 /// The report of `calve worktree remove`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-remove/1")]
 pub struct WorktreeRemoveReceipt {
     /// The path of the worktree.
@@ -394,8 +355,7 @@ pub struct WorktreeRemoveReceipt {
 }
 
 /// The dry run of `calve worktree remove`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-remove-plan/1")]
 pub struct WorktreeRemovePlanReceipt {
     /// The path of the worktree.
@@ -416,8 +376,7 @@ pub struct WorktreeRemovePlanReceipt {
 }
 
 /// A removal of a worktree, or its dry run.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum WorktreeRemoval {
     /// The worktree was removed.
@@ -427,8 +386,7 @@ pub enum WorktreeRemoval {
 }
 
 /// The report of `calve worktree remove` for several worktrees.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-removals/1")]
 pub struct WorktreeRemoveReceipts {
     /// The worktrees, without those that failed.

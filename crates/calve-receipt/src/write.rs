@@ -1,5 +1,6 @@
 //! Many files written at once.
 
+use calve_core::bulk::WriteReport;
 use serde::Serialize;
 
 use crate::error::ErrorReceipt;
@@ -7,7 +8,7 @@ use crate::values::Milliseconds;
 
 /// The report of files that were written together.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.write/1")]
 pub struct WriteReceipt {
     /// The number of files written.
@@ -26,7 +27,7 @@ pub struct WriteReceipt {
 
 /// A file that was not written.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 struct WriteFailure {
     /// The index of the entry, counted from 0.
     index: u64,
@@ -34,17 +35,11 @@ struct WriteFailure {
     error: ErrorReceipt,
 }
 
-impl From<&calve_core::bulk::WriteReport> for WriteReceipt {
-    fn from(report: &calve_core::bulk::WriteReport) -> Self {
-        let failures = report.failures.iter();
+impl From<&WriteReport> for WriteReceipt {
+    fn from(report: &WriteReport) -> Self {
+        let &WriteReport { files, bytes, directories, threads, ref failures, elapsed } = report;
+        let failures = failures.iter();
         let failures = failures.map(|failure| WriteFailure { index: failure.index, error: (&failure.error).into() });
-        Self {
-            files: report.files,
-            bytes: report.bytes,
-            directories: report.directories,
-            threads: report.threads,
-            failures: failures.collect(),
-            elapsed_ms: report.elapsed.into(),
-        }
+        Self { files, bytes, directories, threads, failures: failures.collect(), elapsed_ms: elapsed.into() }
     }
 }

@@ -51,20 +51,18 @@ pub(crate) fn confirm(what: &str, question: &str, hint: &str) -> Result<bool, Fa
 pub(crate) fn show(hook: Hook, text: &str, print: fn(&str)) {
     print(&format!("The {} of this project:", hook.title()));
     for line in text.lines() {
-        let harmless: String = line.chars().flat_map(plain).collect();
+        let harmless: String = line.chars().map(plain).collect();
         print(&format!("    {harmless}"));
     }
 }
 
 /// Escapes control characters and those that turn or hide text.
-fn plain(character: char) -> Vec<char> {
-    let hidden =
+fn plain(character: char) -> String {
+    let is_hidden =
         matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-    if character == '\t' {
-        vec![' '; 4]
-    } else if character.is_control() || hidden {
-        character.escape_unicode().collect()
-    } else {
-        vec![character]
+    match character {
+        '\t' => " ".repeat(4),
+        _ if is_hidden || character.is_control() => character.escape_unicode().to_string(),
+        _ => character.to_string(),
     }
 }

@@ -132,6 +132,11 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     result(&(text + "\n"))
 }
 
+/// Prints a document besides prose, if `--json` asks for it.
+pub(crate) fn json_if(is_wanted: bool, document: &impl Serialize) -> Result<(), Failure> {
+    if is_wanted { json(document) } else { Ok(()) }
+}
+
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
     bytes(text.as_bytes())
 }

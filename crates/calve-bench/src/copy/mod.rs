@@ -36,7 +36,7 @@ pub fn programs() -> Vec<&'static str> {
 
 /// Measures the commands with these names; all when there are none.
 pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, tree: &Path, only: &[String]) -> Result<Report, BenchError> {
-    let tree = setup.tree(tree, Remedy::NameTree)?;
+    let tree = setup.tree(tree)?;
     let selection = Selection::new(only, &known_commands())?;
     let machine = machine::here();
     let began = SystemTime::now();
@@ -107,7 +107,6 @@ struct PreparedTree {
     copied: bool,
     /// The file system of the tree itself.
     place: FileSystemReport,
-    /// The facts of the sources and the place.
     probe: ProbeReport,
 }
 
@@ -165,14 +164,12 @@ impl PreparedTree {
         let (file_system, mount_options) = (place.file_system.clone(), mount_options(place));
         let text = format!("`{}`: {}; {file_system}, mounted {mount_options}", ShownPath(tree), census.in_words());
         report.circumstance("Tree", text);
-        let same = match (copied, can(probe, Strategy::Snapshot)) {
-            (true, true) => {
-                "on another file system; a copy of it, made there as a subvolume before the measuring began, is what all commands read"
-            }
-            (true, false) => {
-                "on another file system; a copy of it, made there before the measuring began, is what all commands read"
-            }
-            (false, _) => "on the same file system, and read where it is",
+        let made = if can(probe, Strategy::Snapshot) { "made there as a subvolume" } else { "made there" };
+        let same = match copied {
+            true => format!(
+                "on another file system; a copy of it, {made} before the measuring began, is what all commands read"
+            ),
+            false => "on the same file system, and read where it is".into(),
         };
         report.circumstance("The tree is", same);
         scratch.add_to(report, "Copied to")?;

@@ -20,7 +20,6 @@ pub(crate) const LINKED: Group = Group {
     note: "Both trees have the same files, and a write to one shows in the other. They are compared with each other only.",
 };
 
-/// Where the commands read.
 pub(crate) struct Sources {
     pub(crate) tree: PathBuf,
     /// The CALVE_HOME of commands that take no spares. It is empty.
@@ -40,7 +39,6 @@ struct Peer {
 /// GNU cp shares extents by itself since coreutils 9.0, so that the copying of bytes has to be asked for.
 const CP_NEVER: &str = "cp -a --reflink=never SRC DST";
 
-/// The command that takes a spare of the tree.
 pub(super) const SPARE: &str = "calve cp --strategy spare SRC DST";
 
 const PACKAGE: ProgramSource = ProgramSource::PackageManager;
@@ -124,9 +122,8 @@ pub(crate) fn choose(
     }
     for (command, strategy) in calves(probe.chosen) {
         let links = strategy == Some(Strategy::Hardlink);
-        let role = if strategy.is_none() { Role::Reference } else { Role::Calve };
         // The hard links of others are compared with Calve's.
-        let role = if links { Role::Reference } else { role };
+        let role = if links || strategy.is_none() { Role::Reference } else { Role::Calve };
         match strategy.and_then(|strategy| refusal(probe, strategy)) {
             Some(refusal) => not_run.push(refused(command, refusal, hint)),
             None => workloads.push(workload(command, role, links, calve.to_path_buf(), sources)),
@@ -154,7 +151,10 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
     let source = if links { sources.to_link.clone() } else { sources.tree.clone() };
     let words = command.clone();
     let environment = if role == Role::Peer { Vec::new() } else { vec![("CALVE_HOME", sources.home.clone())] };
-    let argv = move |dst: &Path| words_with_places(&words, &program, &source, dst);
+    let argv = move |dst: &Path| {
+        let arguments = words.split(' ').skip(1).map(|word| with_places(word, &source, dst));
+        std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
+    };
     // A file with further names is treated differently, so these must go before the next ones are made.
     let (group, leftovers) = if links { (LINKED, Leftovers::DeleteAtOnce) } else { (INDEPENDENT, Leftovers::Keep) };
     Workload { environment, leftovers, ..Workload::new(command, role, group, argv) }
@@ -162,14 +162,7 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
 
 /// Returns the command that takes a spare, without one.
 pub(super) fn taking_a_spare(sources: &Sources, calve: &Path) -> Workload {
-    let (calve, source) = (calve.to_path_buf(), sources.tree.clone());
-    let argv = move |dst: &Path| words_with_places(SPARE, &calve, &source, dst);
-    Workload::new(SPARE, Role::Calve, INDEPENDENT, argv)
-}
-
-fn words_with_places(command: &str, program: &Path, source: &Path, dst: &Path) -> Vec<OsString> {
-    let arguments = command.split(' ').skip(1).map(|word| with_places(word, source, dst));
-    std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
+    workload(SPARE.to_owned(), Role::Calve, false, calve.to_path_buf(), sources)
 }
 
 /// Puts the real places into `SRC`, `SRC/`, `--link-dest=SRC` and `DST`.

@@ -13,7 +13,6 @@ pub struct DatabaseBench<'a> {
     pub setup: BenchSetup<'a>,
     /// Where the template is.
     pub home: &'a Home,
-    /// The command that looks after a server.
     pub supervisor: &'a [PathBuf],
     pub template: &'a str,
     /// The statement that a server answers first.

@@ -57,11 +57,6 @@ impl Session {
         Ok(Self { protocol, server })
     }
 
-    pub(super) fn is_postgres(&self) -> bool {
-        matches!(self.protocol, Protocol::Postgres(_))
-    }
-
-    /// Runs one statement to its end.
     pub(super) fn run(&mut self, sql: &str) -> io::Result<Value> {
         match &mut self.protocol {
             Protocol::Postgres(session) => session.first_value(sql),

@@ -9,7 +9,7 @@ mod steps;
 
 use std::time::SystemTime;
 
-use calve_db::OwnedServer;
+use calve_db::{EngineKind, OwnedServer};
 
 pub use self::bench::DatabaseBench;
 use self::client::Session;
@@ -46,8 +46,8 @@ impl DatabaseBench<'_> {
         let found = calve_db::list_templates(self.home)?.into_iter().find(|template| template.name == self.template);
         let template = found.ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
         let scout = self.start(None)?;
-        let write = self.write(&scout)?;
         let engine = client::engine(&scout.record.server)?;
+        let write = self.write(&scout, engine)?;
         scout.stop()?;
         let servers = Servers::new(self, scratch, &write, engine)?;
         let mut rows: Vec<VariantRuns> = servers.ways().into_iter().map(VariantRuns::new).collect();
@@ -66,12 +66,12 @@ impl DatabaseBench<'_> {
     }
 
     /// Returns the statement that writes, after a first server, which is not timed, has run both statements.
-    fn write(&self, scout: &OwnedServer) -> Result<String, BenchError> {
+    fn write(&self, scout: &OwnedServer, engine: EngineKind) -> Result<String, BenchError> {
         let mut session = Session::open(&scout.record.server)?;
         let write = match self.write {
             Some(sql) => sql.to_owned(),
             None => {
-                let question = if session.is_postgres() { POSTGRES_WRITE } else { MARIADB_WRITE };
+                let question = if engine == EngineKind::Postgres { POSTGRES_WRITE } else { MARIADB_WRITE };
                 session.run(question)?.ok_or_else(|| {
                     let text = format!("template `{}` has no table with rows to write to", self.template);
                     BenchError::usage(text, Remedy::ChangeWrite)

@@ -12,20 +12,7 @@ use super::bench::DatabaseBench;
 use super::sample::{Sample, VariantRuns};
 use super::steps::Step;
 use crate::report::{Report, Section, Table, or_dash, shown_bytes, shown_ms};
-use crate::stats::{Summary, median, spread};
-
-type Value = fn(&Sample) -> Option<f64>;
-
-/// The columns of times, in milliseconds.
-const TIMES: [(&str, Value); 5] = [
-    ("clone", |sample| sample.clone_ms),
-    ("first query", |sample| Some(sample.ready_ms)),
-    ("first write", |sample| sample.writes_ms.first().copied()),
-    ("tenth write", |sample| sample.writes_ms.last().copied()),
-    ("stop", |sample| Some(sample.stop_ms)),
-];
-const DISK: Value = |sample| Some(sample.disk_bytes? as f64);
-const MEMORY: Value = |sample| Some(sample.memory_bytes? as f64);
+use crate::stats::{median, spread};
 
 /// Adds the runs to a report that has its own facts already.
 pub(super) fn complete(
@@ -36,10 +23,11 @@ pub(super) fn complete(
     rows: &[VariantRuns],
 ) {
     describe(report, bench, template, write);
-    let measured: Vec<&VariantRuns> =
-        rows.iter().filter(|row| row.failed.is_none() && !row.samples.is_empty()).collect();
-    report.document.results = measured.iter().map(|row| row.result()).collect();
-    report.sections.push(medians(&measured));
+    let measured = rows.iter().filter(|row| row.failed.is_none() && !row.samples.is_empty());
+    let results: Vec<DatabaseResult> = measured.map(VariantRuns::result).collect();
+    report.sections.push(medians(&results));
+    let details = results.into_iter().map(|result| ResultDetails::Database(Box::new(result)));
+    report.document.results = details.map(|details| BenchResult { times: None, details }).collect();
     for row in rows {
         let command = row
             .way
@@ -75,30 +63,32 @@ fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseT
     report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), (engine.clone(), version.clone())]);
 }
 
-fn medians(rows: &[&VariantRuns]) -> Section {
-    let mut head = vec!["way"];
-    head.extend(TIMES.iter().map(|(title, _)| *title));
-    head.extend(["disk", "memory"]);
-    let line = |row: &&VariantRuns| {
-        let middle = |value: Value, shown: fn(f64) -> String| or_dash(median(&row.values(value)), shown);
-        let mut line = vec![row.way.name()];
-        line.extend(TIMES.iter().map(|(_, value)| middle(*value, shown_ms)));
-        line.extend([DISK, MEMORY].map(|value| middle(value, shown_bytes)));
+fn medians(results: &[DatabaseResult]) -> Section {
+    let median = |spread: &Option<Spread>| spread.as_ref().map(|spread| spread.median);
+    let line = |of: &DatabaseResult| {
+        let times = [&of.clone_ms, &of.first_query_ms, &of.first_write_ms, &of.tenth_write_ms, &of.stop_ms];
+        let mut line = vec![of.server.clone()];
+        line.extend(times.map(|time| or_dash(median(time), shown_ms)));
+        line.extend([&of.disk_bytes, &of.memory_bytes].map(|bytes| or_dash(median(bytes), shown_bytes)));
         line
     };
     Section {
         title: "Medians".into(),
-        tables: vec![Table { head, text_columns: 1, lines: rows.iter().map(line).collect(), ..Table::default() }],
+        tables: vec![Table {
+            head: vec!["way", "clone", "first query", "first write", "tenth write", "stop", "disk", "memory"],
+            text_columns: 1,
+            lines: results.iter().map(line).collect(),
+            ..Table::default()
+        }],
         ..Section::default()
     }
 }
 
 pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
     let line = |step: &Step| {
-        let summary = Summary::from_values(&step.ms);
-        let shown = |value: fn(&Summary) -> f64| or_dash(summary.as_ref().map(value), shown_ms);
-        let [middle, least, most] =
-            [shown(|summary| summary.median), shown(|summary| summary.min), shown(|summary| summary.max)];
+        let times = spread(step.ms.clone());
+        let shown = |value: fn(&Spread) -> f64| or_dash(times.as_ref().map(value), shown_ms);
+        let [middle, least, most] = [shown(|times| times.median), shown(|times| times.min), shown(|times| times.max)];
         let memory = or_dash(median(&step.memory_bytes), shown_bytes);
         vec![format!("`{}`", step.name), middle, least, most, memory]
     };
@@ -124,29 +114,19 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
 }
 
 impl VariantRuns {
-    fn values(&self, value: Value) -> Vec<f64> {
-        self.samples.iter().filter_map(value).collect()
-    }
-
-    fn spread(&self, value: Value) -> Option<Spread> {
-        spread(self.values(value))
-    }
-
-    fn result(&self) -> BenchResult {
-        let [clone_ms, first_query_ms, first_write_ms, tenth_write_ms, stop_ms] =
-            TIMES.map(|(_, value)| self.spread(value));
-        let details = ResultDetails::Database(Box::new(DatabaseResult {
+    fn result(&self) -> DatabaseResult {
+        let of_each = |value: fn(&Sample) -> Option<f64>| spread(self.samples.iter().filter_map(value).collect());
+        DatabaseResult {
             side: self.way.side(),
             server: self.way.name(),
             strategy: self.way.strategy().map(Strategy::name),
-            clone_ms,
-            first_query_ms,
-            first_write_ms,
-            tenth_write_ms,
-            stop_ms,
-            disk_bytes: self.spread(DISK),
-            memory_bytes: self.spread(MEMORY),
-        }));
-        BenchResult { times: None, details }
+            clone_ms: of_each(|sample| sample.clone_ms),
+            first_query_ms: of_each(|sample| Some(sample.ready_ms)),
+            first_write_ms: of_each(|sample| sample.writes_ms.first().copied()),
+            tenth_write_ms: of_each(|sample| sample.writes_ms.last().copied()),
+            stop_ms: of_each(|sample| Some(sample.stop_ms)),
+            disk_bytes: of_each(|sample| Some(sample.disk_bytes as f64)),
+            memory_bytes: of_each(|sample| Some(sample.memory_bytes? as f64)),
+        }
     }
 }

@@ -9,7 +9,6 @@ use super::client::Session;
 use super::servers::{Server, ServerVariant, Servers};
 use crate::error::BenchError;
 use crate::report::shown_ms;
-use crate::runs::Turn;
 use crate::setup::{BenchSetup, check_cancelled};
 
 #[derive(Debug, Clone, Default)]
@@ -20,8 +19,8 @@ pub(super) struct Sample {
     pub(super) ready_ms: f64,
     pub(super) writes_ms: Vec<f64>,
     pub(super) stop_ms: f64,
-    /// The growth that `df` shows once the tenth write is on the disk. `None` if the server writes to the runtime's storage.
-    pub(super) disk_bytes: Option<i64>,
+    /// The growth that `df` shows once the tenth write is on the disk.
+    pub(super) disk_bytes: i64,
     /// `None` where the system does not tell.
     pub(super) memory_bytes: Option<u64>,
 }
@@ -45,8 +44,8 @@ impl VariantRuns {
 const WRITES: usize = 10;
 
 impl Servers<'_> {
-    /// Runs a way once. A failure is noted in its row, and the way is not tried again.
-    pub(super) fn run(&self, run: u32, row: &mut VariantRuns) -> Result<Turn, BenchError> {
+    /// Runs a way once. A failure is noted in its row. Returns whether the way is to be tried again.
+    pub(super) fn run(&self, run: u32, row: &mut VariantRuns) -> Result<bool, BenchError> {
         let BenchSetup { say, cancel, .. } = &self.bench.setup;
         self.delete_trash()?;
         let begun = self.begin(row.way);
@@ -56,7 +55,7 @@ impl Servers<'_> {
             Err(error) => match refusal(row.way, &error) {
                 Some(reason) => {
                     row.refused = Some(reason);
-                    return Ok(Turn::Last);
+                    return Ok(false);
                 }
                 None if row.way.side() == BenchSide::Calve && matches!(error, BenchError::Db(_)) => return Err(error),
                 None => Err(error),
@@ -68,12 +67,12 @@ impl Servers<'_> {
                 let took = shown_ms(sample.ready_ms);
                 say(&format!("run {run}  {took:>9}  {}", row.way.name()));
                 row.samples.push(sample);
-                Ok(Turn::More)
+                Ok(true)
             }
             Err(error) => {
                 say(&format!("run {run}  {:>9}  {}: {error}", "failed", row.way.name()));
                 row.failed = Some(error.to_string());
-                Ok(Turn::Last)
+                Ok(false)
             }
         }
     }
@@ -121,7 +120,7 @@ impl Servers<'_> {
         drop(session);
         sample.memory_bytes = process.and_then(calve_db::memory_bytes);
         self.scratch.flush()?;
-        sample.disk_bytes = Some(self.scratch.used_bytes()? as i64 - used_bytes as i64);
+        sample.disk_bytes = self.scratch.used_bytes()? as i64 - used_bytes as i64;
         Ok(sample)
     }
 }

@@ -48,13 +48,11 @@ impl ServerVariant {
 pub(super) struct Servers<'a> {
     pub(super) bench: &'a DatabaseBench<'a>,
     pub(super) scratch: &'a Scratch<'a>,
-    /// The statement that writes.
     pub(super) write: &'a str,
     engine: EngineKind,
     baseline: BaselineServers<'a>,
 }
 
-/// Starts a prepared server.
 pub(super) type StartServer<'s> = Box<dyn FnOnce() -> Result<Server, Error> + 's>;
 
 pub(super) enum Server {

@@ -154,7 +154,7 @@ impl Client<'_> {
         complete(command.env(REPORTS, &self.reports));
         let ran = self.git.run(&mut command)?;
         // The server's report may be missing for the reason for which the client failed, such as a full disk.
-        let server = if ran.is_success() { ServerCost::take(&self.reports).ok() } else { None };
+        let server = if ran.ended.status.success() { ServerCost::take(&self.reports).ok() } else { None };
         let Some(server) = server else {
             let about = &self.repository.about;
             let (reason, disk_full) = self.git.reason(&ran);

@@ -26,7 +26,7 @@ use crate::error::BenchError;
 use crate::machine;
 use crate::remedy::Remedy;
 use crate::report::Report;
-use crate::runs::{self, Turn, take_turns};
+use crate::runs::{self, take_turns};
 use crate::scratch::{Room, Scratch};
 use crate::setup::{BenchSetup, Rounds};
 
@@ -87,8 +87,8 @@ fn measure(
             Err(StopReason::Step(failure)) => result.failure = Some(*failure),
             Err(StopReason::Failure(failure)) => return Err(failure),
         }
-        say(&result.progress(before, round, name, repository.about.back));
-        Ok(if result.failure.is_some() { Turn::Last } else { Turn::More })
+        say(&result.progress(before, round, name, &repository.about));
+        Ok(result.failure.is_none())
     })?;
     Ok((repositories, results, rounds))
 }

@@ -29,12 +29,6 @@ pub(super) struct GitOutput {
     pub(super) said: String,
 }
 
-impl GitOutput {
-    pub(super) fn is_success(&self) -> bool {
-        self.ended.status.success()
-    }
-}
-
 /// Returns the last words of a program, on one line, without control characters.
 pub(super) fn brief(said: &str) -> String {
     const LONGEST: usize = 400;
@@ -133,7 +127,7 @@ impl<'a> GitPrograms<'a> {
     /// Returns git's output; a failure of git's is one of the bench.
     pub(super) fn output(&self, command: &mut Command, what: &str) -> Result<Vec<u8>, BenchError> {
         let ran = self.run(command)?;
-        if ran.is_success() {
+        if ran.ended.status.success() {
             return Ok(ran.stdout);
         }
         let text = format!("{what}: {}", self.reason(&ran).0);

@@ -1,7 +1,7 @@
 //! The report of `calve bench git`.
 
 use calve_receipt::bench::{
-    BenchFailure, BenchResult, Conditions, GitConditions, GitRepository, GitResult, ResultDetails,
+    BenchFailure, BenchResult, Conditions, GitConditions, GitRepository, GitResult, ResultDetails, Times,
 };
 use calve_receipt::human::{count, counted, size};
 
@@ -10,6 +10,7 @@ use super::client::{Sample, Step, command_of};
 use super::programs::PROTOCOL;
 use super::pushes::FETCHES;
 use super::repository::Repository;
+use super::upload_pack::ServerCost;
 use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_ms, times};
 use crate::stats::{Summary, median, spread};
 
@@ -20,12 +21,12 @@ pub(super) struct CaseResult {
     pub(super) failure: Option<BenchFailure>,
 }
 
-struct StepRuns<'a> {
+/// One step of a test, of all its samples.
+struct StepRow {
     case: &'static Case,
     step: Step,
-    command: String,
-    /// At least one.
-    samples: Vec<&'a Sample>,
+    times: Times,
+    result: GitResult,
 }
 
 impl CaseResult {
@@ -34,24 +35,44 @@ impl CaseResult {
     }
 
     /// Describes the round whose samples begin at `before`. `repository`: empty where there is only one.
-    pub(super) fn progress(&self, before: usize, round: u32, repository: &str, back: u32) -> String {
+    pub(super) fn progress(&self, before: usize, round: u32, repository: &str, about: &GitRepository) -> String {
         let case = format!("{} ({})", self.case.name, self.case.in_words());
         let head = format!("round {round}  {}", [repository, &case].join(" ").trim_start());
         if let Some(failure) = &self.failure {
             return format!("{head}: {} failed: {}", failure.command, failure.reason);
         }
-        let steps = self.rows(before, back).into_iter();
-        let steps = steps.map(|row| format!("{} {}", row.step, shown(median(&row.seconds()).unwrap_or(0.0))));
+        let steps = self.rows(before, about).into_iter();
+        let steps = steps.map(|row| format!("{} {}", row.step, shown(row.times.median)));
         format!("{head}: {}", steps.collect::<Vec<_>>().join(", "))
     }
 
     /// Returns one row for each step that was measured, of the samples from `first` on.
-    fn rows(&self, first: usize, back: u32) -> Vec<StepRuns<'_>> {
-        let row = |step| {
-            let samples = self.samples[first..].iter().filter(|sample| sample.step == step).collect();
-            StepRuns { case: self.case, step, command: command_of(self.case, step, back), samples }
+    fn rows(&self, first: usize, about: &GitRepository) -> Vec<StepRow> {
+        Step::ALL.into_iter().filter_map(|step| self.row(step, &self.samples[first..], about)).collect()
+    }
+
+    fn row(&self, step: Step, samples: &[Sample], about: &GitRepository) -> Option<StepRow> {
+        let case = self.case;
+        let samples: Vec<&Sample> = samples.iter().filter(|sample| sample.step == step).collect();
+        let usages: Vec<Usage> = samples.iter().map(|sample| sample.usage).collect();
+        let times = times(&command_of(case, step, about.back), &usages)?;
+        let each =
+            |value: fn(&ServerCost) -> f64| samples.iter().map(|sample| value(&sample.server)).collect::<Vec<_>>();
+        let middle = |value| median(&each(value)).unwrap_or(0.0).round() as u64;
+        let said = samples.iter().find(|sample| !sample.said.is_empty());
+        let result = GitResult {
+            repository: about.name.clone(),
+            test: case.name,
+            operation: step.into(),
+            clone: case.clone.into(),
+            fetch: case.fetch.map(Into::into),
+            server_cpu_ms: spread(each(|server| (server.user_seconds + server.system_seconds) * 1000.0)),
+            server_peak_memory_bytes: samples.iter().map(|sample| sample.server.peak_memory_bytes).max().unwrap_or(0),
+            connections: middle(|server| server.connections as f64),
+            bytes_received: middle(|server| server.sent_bytes as f64),
+            said: said.map_or_else(String::new, |sample| sample.said.clone()),
         };
-        Step::ALL.into_iter().map(row).filter(|row| !row.samples.is_empty()).collect()
+        Some(StepRow { case, step, times, result })
     }
 }
 
@@ -74,13 +95,14 @@ pub(super) fn complete(report: &mut Report, repositories: &[Repository], results
                     let label = format!("{} {}: `{}`", about.name, result.case.name, failure.command);
                     report.fail(&label, failure.clone());
                 }
-                None => rows.extend(result.rows(0, about.back)),
+                None => rows.extend(result.rows(0, about)),
             }
         }
-        let label = |row: &StepRuns<'_>| format!("{} {} `{}`", about.name, row.case.name, row.command);
-        report.warn_of_spread(&rows.iter().map(|row| (label(row), row.seconds())).collect::<Vec<_>>());
-        report.document.results.extend(rows.iter().map(|row| row.result(&about.name)));
+        let label = |row: &StepRow| format!("{} {} `{}`", about.name, row.case.name, row.times.command);
+        report.warn_of_spread(&rows.iter().map(|row| (label(row), row.times.times.clone())).collect::<Vec<_>>());
         report.sections.push(section(about, &rows));
+        let results = rows.into_iter().map(|StepRow { times, result, .. }| (Some(times), ResultDetails::Git(result)));
+        report.document.results.extend(results.map(|(times, details)| BenchResult { times, details }));
     }
     report.document.conditions = Conditions::Git(GitConditions {
         protocol: PROTOCOL,
@@ -90,7 +112,7 @@ pub(super) fn complete(report: &mut Report, repositories: &[Repository], results
 }
 
 /// Returns the tables of a repository: clones, then fetches, then looks at the past.
-fn section(about: &GitRepository, rows: &[StepRuns<'_>]) -> Section {
+fn section(about: &GitRepository, rows: &[StepRow]) -> Section {
     let contents = format!(
         "{} packed; a checkout has {} files with {}",
         size(about.pack_bytes),
@@ -99,9 +121,9 @@ fn section(about: &GitRepository, rows: &[StepRuns<'_>]) -> Section {
     );
     let mut lines = vec![("Source", format!("`{}`, branch `{}`", about.source, about.branch)), ("Size", contents)];
     lines.extend(about.file.as_ref().map(|file| ("Blamed", format!("`{file}`, {} commits back", about.back))));
-    let in_words = |row: &StepRuns<'_>| format!("{}: {}", row.case.in_words(), row.step);
+    let in_words = |row: &StepRow| format!("{}: {}", row.case.in_words(), row.step);
     // Clones for the fetch tests repeat those of other tests.
-    let is_listed_clone = |row: &StepRuns<'_>| row.step == Step::Clone && row.case.fetch.is_none();
+    let is_listed_clone = |row: &StepRow| row.step == Step::Clone && row.case.fetch.is_none();
     let tables = [
         table("Clones", rows, &is_listed_clone, &|row| row.case.in_words()),
         table(
@@ -118,9 +140,9 @@ fn section(about: &GitRepository, rows: &[StepRuns<'_>]) -> Section {
 
 fn table(
     title: &'static str,
-    rows: &[StepRuns<'_>],
-    belongs: &dyn Fn(&StepRuns<'_>) -> bool,
-    name: &dyn Fn(&StepRuns<'_>) -> String,
+    rows: &[StepRow],
+    belongs: &dyn Fn(&StepRow) -> bool,
+    name: &dyn Fn(&StepRow) -> String,
 ) -> Table {
     const HEAD: [&str; 9] =
         ["test", "step", "wall", "stddev", "server CPU", "stddev", "server memory", "connections", "received"];
@@ -133,62 +155,20 @@ fn table(
     }
 }
 
-impl StepRuns<'_> {
-    fn each(&self, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
-        self.samples.iter().map(|sample| value(sample)).collect()
-    }
-
-    fn seconds(&self) -> Vec<f64> {
-        self.each(|sample| sample.usage.seconds)
-    }
-
-    fn server_cpu_ms(&self) -> Vec<f64> {
-        self.each(|sample| (sample.server.user_seconds + sample.server.system_seconds) * 1000.0)
-    }
-
-    fn server_peak_memory_bytes(&self) -> u64 {
-        self.samples.iter().map(|sample| sample.server.peak_memory_bytes).max().unwrap_or(0)
-    }
-
-    fn connections(&self) -> u64 {
-        median(&self.each(|sample| sample.server.connections as f64)).unwrap_or(0.0).round() as u64
-    }
-
-    fn bytes_received(&self) -> u64 {
-        median(&self.each(|sample| sample.server.sent_bytes as f64)).unwrap_or(0.0).round() as u64
-    }
-
+impl StepRow {
     fn line(&self, name: String) -> Vec<String> {
-        let (seconds, server) = (Summary::from_values(&self.seconds()), Summary::from_values(&self.server_cpu_ms()));
-        let stddev = |summary: Option<Summary>| summary.and_then(|summary| summary.stddev);
+        let Self { times, result, .. } = self;
+        let cpu = result.server_cpu_ms.as_ref().and_then(|spread| Summary::from_values(&spread.values));
         vec![
-            self.case.name.into(),
+            result.test.into(),
             name,
-            or_dash(seconds, |seconds| shown(seconds.median)),
-            or_dash(stddev(seconds), shown),
-            or_dash(server, |server| shown_ms(server.median)),
-            or_dash(stddev(server), shown_ms),
-            size(self.server_peak_memory_bytes()),
-            count(self.connections()),
-            size(self.bytes_received()),
+            shown(times.median),
+            or_dash(times.stddev, shown),
+            or_dash(cpu, |cpu| shown_ms(cpu.median)),
+            or_dash(cpu.and_then(|cpu| cpu.stddev), shown_ms),
+            size(result.server_peak_memory_bytes),
+            count(result.connections),
+            size(result.bytes_received),
         ]
-    }
-
-    fn result(&self, repository: &str) -> BenchResult {
-        let usages: Vec<Usage> = self.samples.iter().map(|sample| sample.usage).collect();
-        let said = self.samples.iter().find(|sample| !sample.said.is_empty());
-        let details = GitResult {
-            repository: repository.to_owned(),
-            test: self.case.name,
-            operation: self.step.into(),
-            clone: self.case.clone.into(),
-            fetch: self.case.fetch.map(Into::into),
-            server_cpu_ms: spread(self.server_cpu_ms()),
-            server_peak_memory_bytes: self.server_peak_memory_bytes(),
-            connections: self.connections(),
-            bytes_received: self.bytes_received(),
-            said: said.map_or_else(String::new, |sample| sample.said.clone()),
-        };
-        BenchResult { times: times(&self.command, &usages), details: ResultDetails::Git(details) }
     }
 }

@@ -48,17 +48,10 @@ impl Repository {
         let file = if back == 0 { None } else { most_changed(git, &template, &branch, back)? };
         let files = output(&template, &["ls-tree", "-r", "-l", "-z", &branch], "listing the files")?;
         let (checkout_files, checkout_bytes) = checkout(&files);
-        let about = GitRepository {
-            name: source.name(),
-            source: source.shown(),
-            branch,
-            file,
-            back,
-            pack_bytes: pack_bytes(&template),
-            checkout_files,
-            checkout_bytes,
-        };
-        check_room(about.pack_bytes + about.checkout_bytes, about.checkout_files + 1000)?;
+        let pack_bytes = pack_bytes(&template);
+        check_room(pack_bytes + checkout_bytes, checkout_files + 1000)?;
+        let (name, source) = (source.name(), source.shown());
+        let about = GitRepository { name, source, branch, file, back, pack_bytes, checkout_files, checkout_bytes };
         let clone = ["clone", "--quiet", "--bare", "--local", "--template=", "--", "template.git", "pushing.git"];
         output(directory, &clone, "copying the repository")?;
         pushes::make(git, &pushing, &about.branch, &files)?;
@@ -75,12 +68,12 @@ fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), B
     let mut arguments = ["clone", "--quiet", "--bare", "--no-local", "--template=", "--"].map(OsStr::new).to_vec();
     arguments.extend([&text, template.as_os_str()]);
     let mut ran = git.run_as_user(template.parent().unwrap_or(template), &arguments)?;
-    if ran.is_success() && template.join("shallow").exists() {
+    if ran.ended.status.success() && template.join("shallow").exists() {
         // Partial clones of it would ask for the cut off history without end.
         let text = format!("`{}` is a shallow clone: its history is cut off", ShownPath(Path::new(&source.shown())));
         return Err(BenchError::failed(text, Remedy::NameFullClone));
     }
-    if ran.is_success() {
+    if ran.ended.status.success() {
         return Ok(());
     }
     if let Source::Url(address) = source {
@@ -107,7 +100,7 @@ fn branch(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<Str
     }
     let head = run(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
     let name = String::from_utf8_lossy(&head.stdout).trim().to_owned();
-    if run(&["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")])?.is_success() {
+    if run(&["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")])?.ended.status.success() {
         return Ok(name);
     }
     refused("branch checked out", Remedy::CheckOutBranch)

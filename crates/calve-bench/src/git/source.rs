@@ -10,7 +10,6 @@ use calve_git::remote::{RepositoryUrl, Transport};
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 
-#[derive(Debug, Clone)]
 pub enum Source {
     /// A directory of this machine.
     Path(PathBuf),
@@ -18,17 +17,10 @@ pub enum Source {
 }
 
 /// A URL that git may be given.
-#[derive(Clone)]
 pub struct GitAddress {
     /// For git alone.
     pub(super) given: String,
     url: RepositoryUrl,
-}
-
-impl std::fmt::Debug for GitAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.url.fmt(f)
-    }
 }
 
 impl GitAddress {
@@ -50,12 +42,10 @@ impl Source {
     /// Parses a path that is there, or a URL.
     pub fn parse(text: &str) -> Result<Self, BenchError> {
         let url = parse(text)?;
-        let is_path = url.kind == Transport::Local;
-        Ok(if is_path {
-            Self::Path(url.as_os_str().into())
-        } else {
-            Self::Url(GitAddress { given: text.to_owned(), url })
-        })
+        if url.kind == Transport::Local {
+            return Ok(Self::Path(url.as_os_str().into()));
+        }
+        Ok(Self::Url(GitAddress { given: text.to_owned(), url }))
     }
 
     /// Returns the source for people, and without credentials.

@@ -104,14 +104,11 @@ impl Report {
     }
 
     pub(crate) fn warn_of_spread(&mut self, rows: &[(String, Vec<f64>)]) {
-        let mut wide = Vec::new();
-        for (label, seconds) in rows {
-            let Some(summary) = Summary::from_values(seconds) else { continue };
-            let spread = summary.stddev.map_or(0.0, |stddev| stddev / summary.mean);
-            if spread > LARGE_SPREAD {
-                wide.push((spread, label));
-            }
-        }
+        let spreads = rows.iter().filter_map(|(label, seconds)| {
+            let Summary { mean, stddev, .. } = Summary::from_values(seconds)?;
+            Some((stddev? / mean, label))
+        });
+        let mut wide: Vec<_> = spreads.filter(|(spread, _)| *spread > LARGE_SPREAD).collect();
         if !wide.is_empty() {
             wide.sort_by(|a, b| b.0.total_cmp(&a.0));
             let worst: Vec<String> =

@@ -26,8 +26,7 @@ pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, given: &Path) -> Result<Repor
     let repository = real_path(given)?;
     if !repository.join(".git").is_dir() {
         let text = format!("`{}` is not the main worktree of a git repository", ShownPath(given));
-        let hint = Remedy::NameMainWorktree;
-        return Err(BenchError::usage(text, hint));
+        return Err(BenchError::usage(text, Remedy::NameMainWorktree));
     }
     let began = SystemTime::now();
     setup.in_scratch(|scratch| measure(setup, rounds, &repository, began, scratch))

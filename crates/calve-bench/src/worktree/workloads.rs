@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use calve_core::CancelToken;
 use calve_receipt::bench::NotRun;
@@ -54,12 +54,7 @@ const VARIANTS: [WorktreeVariant; 3] = [
 
 pub(crate) fn choose(source: &Path, calve: &Path) -> Result<(Vec<Workload>, Vec<NotRun>), BenchError> {
     let list = source.with_file_name("ignored");
-    let mut lines = Vec::new();
-    for path in ignored(source)? {
-        lines.extend_from_slice(path.as_os_str().as_encoded_bytes());
-        lines.push(b'\n');
-    }
-    fs_err::write(&list, lines)?;
+    fs_err::write(&list, ignored(source)?)?;
     let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for variant in &VARIANTS {
         if variant.program == "npm" && !source.join("package-lock.json").is_file() {
@@ -76,7 +71,6 @@ pub(crate) fn choose(source: &Path, calve: &Path) -> Result<(Vec<Workload>, Vec<
     Ok((workloads, not_run))
 }
 
-/// Adds the command that takes a spare of the whole worktree.
 pub(crate) fn add_with_spare(
     source: &Path,
     calve: &Path,
@@ -106,9 +100,9 @@ pub(super) fn git(at: &Path, arguments: &[&str]) -> Result<String, BenchError> {
     Ok(String::from_utf8_lossy(&calve_git::Git::at(at).run(arguments)?).into_owned())
 }
 
-/// Returns the directories and files directly in the worktree that git ignores, for programs that have to be told.
-fn ignored(source: &Path) -> Result<Vec<PathBuf>, BenchError> {
+/// Lists the directories and files directly in the worktree that git ignores, one on a line, for programs that have to be told.
+fn ignored(source: &Path) -> Result<String, BenchError> {
     let listed = git(source, &["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])?;
     let names = listed.split('\0').map(|path| path.trim_end_matches('/')).filter(|path| !path.is_empty());
-    Ok(names.map(PathBuf::from).collect())
+    Ok(names.map(|name| format!("{name}\n")).collect())
 }

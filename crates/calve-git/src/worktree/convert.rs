@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use calve_core::internal::json::{As, Milliseconds, ReceiptPath};
 use calve_core::internal::{ShownPath, StageReport, StagedTree, supersede};
 use calve_core::report::{SkipReason, SkippedEntry, TrashedTree};
 use calve_core::{CloneOptions, CloneReport, CloneVerification, Requirement};
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -16,16 +18,22 @@ use crate::worktree::processes::check_idle;
 use crate::worktree::tracked::index::Index;
 
 /// A worktree that is a subvolume now.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConvertReport {
+    /// The worktree.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
-    /// It was one before; nothing was done.
-    pub was_one: bool,
+    /// False if the worktree was a subvolume before.
+    pub converted: bool,
     /// Where the old directory waits for [`calve_core::reap`].
+    #[serde(skip)]
     pub trashed: Option<TrashedTree>,
-    /// The path of the old directory, if something was written both in it and in the new one during the exchange.
+    /// The old directory, if something was written in both during the exchange. Null otherwise.
+    #[serde(with = "As::<Option<ReceiptPath>>")]
     pub kept: Option<PathBuf>,
-    /// From the call to its return.
+    /// The time that it took in milliseconds.
+    #[serde(rename = "elapsed_ms", with = "As::<Milliseconds>")]
     pub elapsed: Duration,
 }
 
@@ -43,7 +51,7 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     let path = repository.here.clone().ok_or_else(outside)?;
     repository.check_here()?;
     if calve_core::internal::is_subvolume(&path)? {
-        return Ok(ConvertReport { path, was_one: true, trashed: None, kept: None, elapsed: started.elapsed() });
+        return Ok(ConvertReport { path, converted: false, trashed: None, kept: None, elapsed: started.elapsed() });
     }
     check_idle(&path)?;
     let make = |staged: &mut StagedTree<'_>| {
@@ -59,7 +67,7 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
         check_idle(&path)
     };
     let StageReport { trashed, kept, .. } = supersede(&path, options, make, check_idle).map_err(while_at_work)?;
-    Ok(ConvertReport { path, was_one: false, trashed, kept, elapsed: started.elapsed() })
+    Ok(ConvertReport { path, converted: true, trashed, kept, elapsed: started.elapsed() })
 }
 
 /// Refuses if the engine has left something out, such as a socket: it would be gone with the old directory.

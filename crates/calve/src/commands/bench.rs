@@ -39,23 +39,15 @@ fn in_turns(
 }
 
 fn databases(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let (home, supervisor) = (home()?, supervisor()?);
+    let BenchDbArguments { template, query, write, runs, .. } = arguments;
+    let (home, supervisor, write) = (&home()?, &supervisor()?, write.as_deref());
+    let steps = arguments.steps.unwrap_or(*runs);
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     // A home that is not there yet has no template, which the start of a server says.
     fs_err::create_dir_all(&directory)?;
     reported(&arguments.report, &directory, cancel, |setup| {
-        let bench = DatabaseBench {
-            setup,
-            home: &home,
-            supervisor: &supervisor,
-            template: &arguments.template,
-            query: &arguments.query,
-            write: arguments.write.as_deref(),
-            runs: arguments.runs,
-            steps: arguments.steps.unwrap_or(arguments.runs),
-        };
-        bench.run()
+        DatabaseBench { setup, home, supervisor, template, query, write, runs: *runs, steps }.run()
     })
 }
 

@@ -25,24 +25,17 @@ pub(super) fn push(
     let (template, connection) = (template_options(cancel), connection());
     let options = calve_oci::PushOptions { template, connection, ..calve_oci::PushOptions::default() };
     let started = Instant::now();
-    let pushed = watched("pushed", &options.template.progress, || send(&reference, &options))?;
+    let PushReport { digest, layers, kept_layers, sent_bytes, image_bytes } =
+        watched("pushed", &options.template.progress, || send(&reference, &options))?;
     let elapsed = started.elapsed();
-    let (sent, image, took) = (size(pushed.sent_bytes), size(pushed.image_bytes), duration(elapsed));
-    let how = match pushed.kept_layers {
+    let (sent, image, took) = (size(sent_bytes), size(image_bytes), duration(elapsed));
+    let how = match kept_layers {
         0 => String::new(),
         kept => format!(", a delta on {kept} existing layers"),
     };
-    output::note(&format!("pushed `{}` to {reference}: sent {sent} of {image}{how}, in {took}", given.name));
-    Ok(PushFields {
-        name: given.name.clone(),
-        reference: reference.to_string(),
-        digest: pushed.digest,
-        layers: pushed.layers,
-        kept_layers: pushed.kept_layers,
-        sent_bytes: pushed.sent_bytes,
-        image_bytes: pushed.image_bytes,
-        elapsed_ms: elapsed.into(),
-    })
+    let (name, reference, elapsed_ms) = (given.name.clone(), reference.to_string(), elapsed.into());
+    output::note(&format!("pushed `{name}` to {reference}: sent {sent} of {image}{how}, in {took}"));
+    Ok(PushFields { name, reference, digest, layers, kept_layers, sent_bytes, image_bytes, elapsed_ms })
 }
 
 pub(super) struct Pull<'a> {
@@ -75,26 +68,19 @@ impl<'a> Pull<'a> {
         &self,
         amount: &str,
         (digest, up_to_date): (String, bool),
-        fetched: u64,
-        reused: u64,
+        fetched_bytes: u64,
+        reused_bytes: u64,
     ) -> PullFields {
         let elapsed = self.started.elapsed();
-        let (name, reference) = (&self.name, &self.reference);
+        let (name, reference, elapsed_ms) = (&self.name, self.reference.to_string(), elapsed.into());
         let text = if up_to_date {
             format!("the template `{name}` is up to date with {reference}")
         } else {
-            let (fetched, took) = (size(fetched), duration(elapsed));
+            let (fetched, took) = (size(fetched_bytes), duration(elapsed));
             format!("pulled the template `{name}`: {amount}, fetched {fetched}, in {took}")
         };
         output::note(&ShownPath(text).to_string());
-        PullFields {
-            reference: self.reference.to_string(),
-            digest,
-            fetched_bytes: fetched,
-            reused_bytes: reused,
-            up_to_date,
-            elapsed_ms: elapsed.into(),
-        }
+        PullFields { reference, digest, fetched_bytes, reused_bytes, up_to_date, elapsed_ms }
     }
 }
 

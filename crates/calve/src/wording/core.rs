@@ -38,7 +38,43 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             format!("keep clones of it ready, which are handed over in milliseconds: calve spares add {}", word(source))
         }
         Remedy::PutBack(kept) => format!("put back by hand what is in {}, then remove that directory", word(kept)),
-        other => fixed(other).map_or_else(|| other.to_string(), str::to_owned),
+        Remedy::ChooseAnotherDestinationOrReplace => {
+            "name another destination; `--replace` swaps the clone in and deletes what is there now".into()
+        }
+        Remedy::FreeSpaceOrShare(_) => {
+            "free some space, or clone within one file system that shares data (`calve probe SRC DST` shows whether it does)".into()
+        }
+        Remedy::KeepSourceStill => {
+            "try again while nothing writes to the source, which has to be on ext4, XFS or btrfs; or leave out `--require stable`".into()
+        }
+        Remedy::ProbeOrDropRequirement => {
+            "run `calve probe SRC DST` to see what would make it possible, or leave out the requirement".into()
+        }
+        Remedy::LeaveDirectory => "change to another directory first: cd ..".into(),
+        Remedy::MoveToSharingFileSystem => {
+            "keep them on btrfs, or on XFS made with reflink=1 (the default); `calve cp` to such a place shares from the \
+             beginning".into()
+        }
+        Remedy::CloneWithoutSpare => "clone it with `calve cp`, which needs no spare".into(),
+        Remedy::CheckCommand => "check the name of the command after `--`".into(),
+        Remedy::ListTemplates => {
+            "`calve template list` shows the templates; write ./@NAME for a path that begins with @".into()
+        }
+        Remedy::LeaveOutOfTemplate => {
+            "leave it out with `calve template refresh NAME --exclude GLOB`, or clear that bit or attribute in the source and refresh".into()
+        }
+        Remedy::SendTemplateAgain => {
+            "pull to a file system that keeps modes, times and extended attributes (`--at`), or push the template again".into()
+        }
+        Remedy::KeepTemplateElsewhere => "name a directory outside of it with `--at`, or another source".into(),
+        Remedy::RaiseSystemOpenFiles if cfg!(target_os = "macos") => {
+            "the system has too many open files: end some programs, or raise the limit (sysctl kern.maxfiles)".into()
+        }
+        Remedy::RaiseSystemOpenFiles => {
+            "the system has too many open files: end some programs, or raise the limit (sysctl fs.file-max)".into()
+        }
+        Remedy::ProbeFileSystem => "this file system cannot do that; `calve probe SRC DST` shows what it can do".into(),
+        other => other.to_string(),
     }
 }
 
@@ -54,48 +90,6 @@ fn pull_again(remedy: &Remedy) -> Option<String> {
     let (Remedy::RefreshTemplate(name) | Remedy::VerifyTemplate(name)) = remedy else { return None };
     let template = Templates::open(&crate::home::directory().ok()?).find(name).ok()?;
     Some(super::pull_again("calve template pull", name, calve_oci::origin(&template)?))
-}
-
-fn fixed(remedy: &Remedy) -> Option<&'static str> {
-    Some(match remedy {
-        Remedy::ChooseAnotherDestinationOrReplace => {
-            "name another destination; `--replace` swaps the clone in and deletes what is there now"
-        }
-        Remedy::FreeSpaceOrShare(_) => {
-            "free some space, or clone within one file system that shares data (`calve probe SRC DST` shows whether it does)"
-        }
-        Remedy::KeepSourceStill => {
-            "try again while nothing writes to the source, which has to be on ext4, XFS or btrfs; or leave out `--require stable`"
-        }
-        Remedy::ProbeOrDropRequirement => {
-            "run `calve probe SRC DST` to see what would make it possible, or leave out the requirement"
-        }
-        Remedy::LeaveDirectory => "change to another directory first: cd ..",
-        Remedy::MoveToSharingFileSystem => {
-            "keep them on btrfs, or on XFS made with reflink=1 (the default); `calve cp` to such a place shares from the \
-             beginning"
-        }
-        Remedy::CloneWithoutSpare => "clone it with `calve cp`, which needs no spare",
-        Remedy::CheckCommand => "check the name of the command after `--`",
-        Remedy::ListTemplates => {
-            "`calve template list` shows the templates; write ./@NAME for a path that begins with @"
-        }
-        Remedy::LeaveOutOfTemplate => {
-            "leave it out with `calve template refresh NAME --exclude GLOB`, or clear that bit or attribute in the source and refresh"
-        }
-        Remedy::SendTemplateAgain => {
-            "pull to a file system that keeps modes, times and extended attributes (`--at`), or push the template again"
-        }
-        Remedy::KeepTemplateElsewhere => "name a directory outside of it with `--at`, or another source",
-        Remedy::RaiseSystemOpenFiles if cfg!(target_os = "macos") => {
-            "the system has too many open files: end some programs, or raise the limit (sysctl kern.maxfiles)"
-        }
-        Remedy::RaiseSystemOpenFiles => {
-            "the system has too many open files: end some programs, or raise the limit (sysctl fs.file-max)"
-        }
-        Remedy::ProbeFileSystem => "this file system cannot do that; `calve probe SRC DST` shows what it can do",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

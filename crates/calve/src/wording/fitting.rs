@@ -8,7 +8,6 @@ use clap::{ArgMatches, Command};
 /// The options of the running command, as typed.
 static OPTIONS: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Options that lose something.
 const LOSING: &[&str] = &["-f", "--force", "--lose-data"];
 
 /// Records the options of the given command. Hints for an agent mention none, because an agent must not learn how to bypass a refusal.

@@ -11,7 +11,7 @@ use calve_receipt::human::size;
 use calve_receipt::{DbServiceData, ServiceDataState, path};
 
 use crate::commands::trees::du;
-use crate::commands::worktree::services;
+use crate::commands::worktree::services::whose;
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::output;
 
@@ -19,7 +19,7 @@ use crate::output;
 const IF_MOVED: &str = "if you moved the repository, run `calve env` in it";
 
 pub(super) struct KeptData {
-    service: Service,
+    pub(super) service: Service,
     /// The root of its worktree, if that is where it was; an error is not known to be gone.
     worktree: calve_git::Result<Option<PathBuf>>,
     runs: bool,
@@ -41,10 +41,6 @@ impl KeptData {
         // Files come and go while it is looked at.
         let disk_bytes = du::taken(&[service.data_directory()], &CancelToken::default()).ok();
         Self { service, worktree, runs, disk_bytes }
-    }
-
-    pub(super) fn name(&self) -> &String {
-        &self.service.name
     }
 
     pub(super) fn is_orphaned(&self) -> bool {
@@ -83,11 +79,7 @@ impl KeptData {
             Err(_) => ", which cannot be read",
         };
         let taken = self.disk_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
-        format!("{}  {}{found}{taken}", self.state(), self.whose())
-    }
-
-    fn whose(&self) -> String {
-        services::whose(&self.service)
+        format!("{}  {}{found}{taken}", self.state(), whose(&self.service))
     }
 
     /// Fails if its worktree is there, or may be.
@@ -97,31 +89,32 @@ impl KeptData {
             Ok(Some(_)) => ("is there".to_owned(), "`calve worktree remove` removes a worktree with its data"),
             Err(error) => (format!("cannot be read: {error}"), "nothing was removed; see why it cannot be read"),
         };
-        let text = format!("`{}` is the data of the {}, which {why}", self.name(), self.whose());
+        let text = format!("`{}` is the data of the {}, which {why}", self.service.name, whose(&self.service));
         Err(Failure::stated(REFUSED, text, hint))
     }
 
     /// Removes it if it has no changes and no server, or may be lost.
     fn remove(&self, home: &Home, lose_data: bool) -> Result<(), Failure> {
         let refused = |text: String| {
-            let name = self.name();
+            let name = &self.service.name;
             let hint = format!(
                 "{IF_MOVED}; `calve worktree add --data-from {name}` gives the data to a new worktree; `--lose-data` ends its server and removes it"
             );
             Failure::stated(REFUSED, text, hint)
         };
         if self.runs && !lose_data {
-            return Err(refused(format!("the server of `{}` runs ({})", self.name(), self.whose())));
+            return Err(refused(format!("the server of `{}` runs ({})", self.service.name, whose(&self.service))));
         }
-        let removal = match calve_db::begin_removal(home, self.name(), LossRule::from_consent(lose_data)) {
+        let removal = match calve_db::begin_removal(home, &self.service.name, LossRule::from_consent(lose_data)) {
             Err(calve_db::Error::ServiceWritten { .. }) => {
-                let text = format!("`{}` may have changes that are nowhere else ({})", self.name(), self.whose());
+                let whose = whose(&self.service);
+                let text = format!("`{}` may have changes that are nowhere else ({whose})", self.service.name);
                 return Err(refused(text));
             }
             removal => removal?,
         };
         // Its worktree may have come back, until no other process could note that.
-        let now = calve_db::find_service(home, self.name()).map(|service| Self::of(home, service));
+        let now = calve_db::find_service(home, &self.service.name).map(|service| Self::of(home, service));
         if let Err(failure) = now.map_err(Failure::from).and_then(|now| now.check_orphaned()) {
             removal.cancel()?;
             return Err(failure);
@@ -133,17 +126,17 @@ impl KeptData {
 /// Removes the data with these names, none of which may have its worktree. Returns the names of what was removed, and the worst exit code.
 pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(Vec<String>, u8), Failure> {
     let mut named = all(home)?;
-    if let Some(unknown) = names.iter().find(|name| named.iter().all(|data| data.name() != *name)) {
+    if let Some(unknown) = names.iter().find(|name| named.iter().all(|data| data.service.name != **name)) {
         let text = format!("there is no data of a service with the name `{unknown}`");
         return Err(Failure::stated(FAILED, text, "`calve db list --all` lists what there is"));
     }
-    named.retain(|data| names.contains(data.name()));
+    named.retain(|data| names.contains(&data.service.name));
     named.iter().try_for_each(KeptData::check_orphaned)?;
     let (mut removed, mut worst) = (Vec::new(), 0);
     for data in named {
         match data.remove(home, lose_data) {
             Ok(()) => {
-                output::note(&format!("removed `{}`, the data of the {}", data.name(), data.whose()));
+                output::note(&format!("removed `{}`, the data of the {}", data.service.name, whose(&data.service)));
                 removed.push(data.service.name);
             }
             Err(failure) => {
@@ -158,7 +151,7 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
 /// Names data whose worktree is not found, and what can be done with it.
 pub(super) fn say_orphans(orphans: &[KeptData]) {
     for data in orphans {
-        output::note(&format!("`{}`  {}", data.name(), data.line()));
+        output::note(&format!("`{}`  {}", data.service.name, data.line()));
     }
     if !orphans.is_empty() {
         output::note(&format!(

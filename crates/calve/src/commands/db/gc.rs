@@ -1,9 +1,9 @@
 use calve_core::CancelToken;
 
 use super::data;
-use super::home::unswept_home;
 use crate::cli::db::GcArguments;
 use crate::failure::{Failure, USAGE};
+use crate::host::Program;
 use crate::output;
 use calve_receipt::DbGcReceipt;
 
@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), F
         let text = "`--lose-data` loses only data that you name";
         return Err(Failure::stated(USAGE, text, "`calve db gc` lists the names; then `calve db gc --lose-data NAME`"));
     }
-    let home = unswept_home()?;
+    let home = calve_env::database_home(&Program)?;
     let (removed, worst) = data::remove(&home, &arguments.names, arguments.lose_data)?;
     let mut orphans = data::all(&home)?;
     orphans.retain(data::KeptData::is_orphaned);
@@ -31,9 +31,7 @@ pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), F
     for (name, why) in swept.kept {
         output::warn(&format!("{name} is still there: {why}"));
     }
-    if arguments.json {
-        let orphans = orphans.iter().map(data::KeptData::receipt).collect();
-        output::json(&DbGcReceipt { servers: swept.servers, orphans, removed })?;
-    }
+    let orphans = orphans.iter().map(data::KeptData::receipt).collect();
+    output::json_if(arguments.json, &DbGcReceipt { servers: swept.servers, orphans, removed })?;
     if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
 }

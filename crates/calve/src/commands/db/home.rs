@@ -17,15 +17,6 @@ pub(crate) fn home() -> Result<Home, Failure> {
     Ok(calve_env::swept_home(&Program)?)
 }
 
-/// Starts a process that deletes what a crash left or nobody uses any more.
-pub(crate) fn reap_trash(home: &Home) -> Result<(), Failure> {
-    Ok(calve_env::reap_trash(&Program, home)?)
-}
-
-pub(crate) fn unswept_home() -> Result<Home, Failure> {
-    Ok(calve_env::database_home(&Program)?)
-}
-
 pub(crate) fn warn_of_unreadable(home: &Home) -> Result<(), Failure> {
     calve_db::unreadable(home)?.iter().for_each(|record| output::warn_of_record(record));
     Ok(())

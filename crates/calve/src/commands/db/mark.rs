@@ -13,8 +13,7 @@ pub(crate) fn add(server: &str, name: &str, json: bool, cancel: &CancelToken) ->
     let mark = calve_db::mark(&home()?, server, name, cancel)?;
     let took = duration(started.elapsed());
     output::note(&format!("marked `{server}` as `{name}` in {took}"));
-    let receipt = DbMarkReceipt { mark: DbMark::new(server, mark) };
-    if json { output::json(&receipt) } else { Ok(()) }
+    output::json_if(json, &DbMarkReceipt { mark: DbMark::new(server, mark) })
 }
 
 pub(crate) fn list(server: &str, json: bool) -> Result<(), Failure> {

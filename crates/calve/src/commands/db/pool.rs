@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
             pools
         }
     };
-    if arguments.json { output::json(&DbPoolsReceipt { pools }) } else { Ok(()) }
+    output::json_if(arguments.json, &DbPoolsReceipt { pools })
 }
 
 fn told(pool: &Pool) -> String {

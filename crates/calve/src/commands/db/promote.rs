@@ -4,11 +4,11 @@ use calve_db::{Home, Service};
 use calve_env::services_of_named;
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
-use super::home::{home, reap_trash, supervisor};
+use super::home::{home, supervisor};
 use super::pool;
 use crate::cli::db::PromoteArguments;
 use crate::failure::Failure;
-use crate::host::say_building;
+use crate::host::{Program, say_building};
 use crate::{consent, output, real_path};
 
 pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -19,14 +19,12 @@ pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<
             Ok(done) => receipt.templates.push(done),
             Err(failure) => {
                 // Those before it are promoted.
-                if arguments.json && !receipt.templates.is_empty() {
-                    output::json(&receipt)?;
-                }
+                output::json_if(arguments.json && !receipt.templates.is_empty(), &receipt)?;
                 return Err(failure);
             }
         }
     }
-    if arguments.json { output::json(&receipt) } else { Ok(()) }
+    output::json_if(arguments.json, &receipt)
 }
 
 fn promote(
@@ -49,9 +47,9 @@ fn promote(
     calve_db::promote(home, &service.name, &supervisor()?, &mut |event| say_building(template, event), cancel)?;
     output::note(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
     // The template that it replaces. It may stay: the new one is made.
-    if let Err(failure) = reap_trash(home) {
+    if let Err(error) = calve_env::reap_trash(&Program, home) {
         output::warn("the former template was not removed; `calve db gc` removes it");
-        output::failure(&failure);
+        output::failure(&error.into());
     }
     pool::refill(home, template);
     Ok(DbPromotedTemplate { template: template.clone(), promoted: true })

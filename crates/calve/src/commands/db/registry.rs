@@ -8,7 +8,7 @@ use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, R
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
 
-use super::home::{home, reap_trash};
+use super::home::home;
 use super::pool;
 use crate::cli::db::TemplatePullArguments;
 use crate::cli::registry::PushOptions;
@@ -34,7 +34,7 @@ pub(super) fn push(given: &PushOptions, json: bool, cancel: &CancelToken) -> Res
         let source = DataSource { data, spool: held.beside(), is_current: &|| held.is_current() };
         Ok(calve_oci::push_data(&source, &about, reference, options)?)
     })?;
-    if json { output::json(&DbTemplatePushReceipt { push }) } else { Ok(()) }
+    output::json_if(json, &DbTemplatePushReceipt { push })
 }
 
 pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -61,16 +61,13 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     });
     let BuiltTemplate { template, reused: up_to_date, .. } = made?;
     // The template that it replaces.
-    reap_trash(&home)?;
+    calve_env::reap_trash(&Program, &home)?;
     if !up_to_date {
         pool::refill(&home, &pull.name);
     }
     let amount = format!("{}, {}", counted(template.files, "file"), size(template.bytes));
     let fields = pull.end(&amount, (receive.origin.digest, up_to_date), data.fetched_bytes, data.reused_bytes);
-    if !arguments.json {
-        return Ok(());
-    }
-    output::json(&DbTemplatePullReceipt { template: template.into(), pull: fields })
+    output::json_if(arguments.json, &DbTemplatePullReceipt { template: template.into(), pull: fields })
 }
 
 fn receive_options(
@@ -78,17 +75,11 @@ fn receive_options(
     pull: &Pull<'_>,
     image: &DataImage<'_>,
 ) -> Result<ReceiveOptions, Failure> {
-    let about = image.about.clone();
+    let DataDescription { engine, version, architecture, key, .. } = image.about.clone();
+    let origin = ImageOrigin { reference: pull.reference.to_string(), digest: image.digest.clone() };
     let directory = real_path::here()?;
-    Ok(ReceiveOptions {
-        engine: about.engine,
-        version: about.version,
-        architecture: about.architecture,
-        key: about.key,
-        origin: ImageOrigin { reference: pull.reference.to_string(), digest: image.digest.clone() },
-        server_bin: arguments.server_bin.as_ref().map(|path| directory.join(path)),
-        search: Program.search(),
-    })
+    let (server_bin, search) = (arguments.server_bin.as_ref().map(|path| directory.join(path)), Program.search());
+    Ok(ReceiveOptions { engine, version, architecture, key, origin, server_bin, search })
 }
 
 /// Refuses to replace a template from elsewhere: it may exist nowhere else.

@@ -26,7 +26,7 @@ pub(super) fn list(arguments: &ServerListArguments) -> Result<(), Failure> {
         return output::json(&DbServersReceipt { servers, ended, services });
     }
     let names = records.iter().map(|record| &record.server.name).chain(endings.iter().map(|ending| &ending.name));
-    let widest = names.chain(services.iter().map(data::KeptData::name)).map(String::len).max().unwrap_or(0);
+    let widest = names.chain(services.iter().map(|data| &data.service.name)).map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     for Record { server, .. } in records {
         let template = server.template.as_deref().unwrap_or("-");
@@ -37,7 +37,7 @@ pub(super) fn list(arguments: &ServerListArguments) -> Result<(), Failure> {
         text.push_str(&format!("{:widest$}  {}\n", ending.name, ending.reason));
     }
     for data in &services {
-        text.push_str(&format!("{:widest$}  {}\n", data.name(), data.line()));
+        text.push_str(&format!("{:widest$}  {}\n", data.service.name, data.line()));
     }
     output::result(&text)
 }
@@ -63,20 +63,14 @@ pub(super) fn reset(names: &[String], to: Option<&str>, json: bool, cancel: &Can
         servers.push(server);
         Ok(())
     })?;
-    if json {
-        output::json(&DbServersReceipt { servers, ended: None, services: None })?;
-    }
+    output::json_if(json, &DbServersReceipt { servers, ended: None, services: None })?;
     ended
 }
 
 pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
-    let names = if arguments.all {
-        // Those of worktrees end by `calve down`.
-        calve_db::throwaway(&home)?
-    } else {
-        arguments.names.clone()
-    };
+    // Servers of worktrees end by `calve down`.
+    let names = if arguments.all { calve_db::throwaway(&home)? } else { arguments.names.clone() };
     let mut servers = Vec::new();
     let ended = operands::each(&names, |name| {
         let started = Instant::now();
@@ -91,9 +85,7 @@ pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<()
             Err(error) => Err(error.into()),
         }
     })?;
-    if arguments.json {
-        output::json(&DbServersReceipt { servers, ended: None, services: None })?;
-    }
+    output::json_if(arguments.json, &DbServersReceipt { servers, ended: None, services: None })?;
     ended
 }
 

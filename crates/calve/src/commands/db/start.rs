@@ -2,10 +2,11 @@ use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_db::{Home, OwnedServer, Ownership, Server, StartOptions};
 
-use super::home::{home, supervisor, unswept_home};
+use super::home::supervisor;
 use super::pool;
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
+use crate::host::Program;
 use crate::output;
 use calve_receipt::{DbServerReceipt, human};
 
@@ -15,7 +16,13 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<()
     if !arguments.owner_pid.is_empty() {
         options.owner = Ownership::Processes(arguments.owner_pid.clone());
     }
-    let home = if may_wait_for_a_sweep(arguments, &options)? { unswept_home()? } else { home()? };
+    let home = calve_env::database_home(&Program)?;
+    // The process that starts the next standby sweeps. A name may be that of a server that was killed.
+    let has_sweeper =
+        options.may_be_standby() && options.name.is_none() && calve_db::has_pool(&home, &arguments.template);
+    if !has_sweeper {
+        calve_env::reap_trash(&Program, &home)?;
+    }
     pool::configure(&home, &arguments.template, &options)?;
     let owned = started(&home, &arguments.template, &options)?;
     if arguments.json {
@@ -28,25 +35,17 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<()
     Ok(())
 }
 
-/// Returns whether a standby may be there, and the process that starts the next one can sweep. A name may be that of a server that was killed.
-fn may_wait_for_a_sweep(arguments: &StartArguments, options: &StartOptions) -> Result<bool, Failure> {
-    let is_possible = options.may_be_standby() && options.name.is_none();
-    Ok(is_possible && calve_db::has_pool(&unswept_home()?, &arguments.template))
-}
-
 pub(super) fn options(server: &ServerOptions, cancel: &CancelToken) -> StartOptions {
     let (ttl, cancel) = (server.ttl.0, cancel.clone());
     StartOptions { tcp: server.tcp, ttl, strategy: server.strategy, cancel, ..StartOptions::default() }
 }
 
-/// Starts it, and says what an overlay will copy.
 pub(super) fn started(home: &Home, template: &str, options: &StartOptions) -> Result<OwnedServer, Failure> {
     let server = calve_db::start(home, template, options, &supervisor()?)?;
     announce_copies(&server.record.server);
     Ok(server)
 }
 
-/// The largest are named.
 const NAMED: usize = 5;
 
 /// Announces the copies of whole files in an overlay that will make somebody wait.

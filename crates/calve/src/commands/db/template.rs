@@ -5,7 +5,7 @@ use calve_db::{Caller, CommandEnd, CreateOptions, OwnedServer};
 use calve_env::Host as _;
 
 use super::data;
-use super::home::{command_for, home, reap_trash, runtimes, supervisor};
+use super::home::{command_for, home, runtimes, supervisor};
 use crate::cli::db::TemplateCreateArguments;
 use crate::failure::Failure;
 use crate::host::{Program, say_building};
@@ -38,7 +38,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
     let built = calve_db::create_template(&home, &options, &supervisor()?, &mut caller);
     let built = built.map_err(|error| not_started.unwrap_or_else(|| error.into()))?;
     // The template that it replaces.
-    reap_trash(&home)?;
+    calve_env::reap_trash(&Program, &home)?;
     if !built.reused {
         super::pool::refill(&home, &arguments.name);
     }
@@ -46,10 +46,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
     let what = if built.reused { "is there, made of the same" } else { "is made" };
     let (files, bytes) = (counted(template.files, "file"), size(template.bytes));
     output::note(&format!("the template `{}` {what}: {files}, {bytes}", template.name));
-    if !arguments.json {
-        return Ok(());
-    }
-    output::json(&DbTemplateReceipt { template: template.clone().into(), reused: built.reused })
+    output::json_if(arguments.json, &DbTemplateReceipt { template: built.template.into(), reused: built.reused })
 }
 
 /// Its output is no result of this command's.
@@ -91,6 +88,6 @@ pub(crate) fn remove(names: &[String]) -> Result<(), Failure> {
         data::say_users(&home, name)?;
         calve_db::remove_template(&home, name)?;
         output::note(&format!("removed the template `{name}`"));
-        reap_trash(&home)
+        Ok(calve_env::reap_trash(&Program, &home)?)
     })?
 }

@@ -30,5 +30,5 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
     }
     report.updated.iter().for_each(|line| output::note(&format!("  {line}")));
     output::note(&lines::fetch_sentence(&report));
-    if arguments.json { output::json(&GitFetchReceipt { report }) } else { Ok(()) }
+    output::json_if(arguments.json, &GitFetchReceipt { report })
 }

@@ -23,10 +23,8 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
         Err(Error::Interrupted) => return Err(Failure::interrupted(INTERRUPTED)),
         other => other?,
     };
-    if arguments.json {
-        let paths = paths(&arguments.paths);
-        output::json(&DedupeReceipt { dry_run: arguments.dry_run, report: &report, paths })?;
-    }
+    let paths = paths(&arguments.paths);
+    output::json_if(arguments.json, &DedupeReceipt { dry_run: arguments.dry_run, report: &report, paths })?;
     space::say_sharing(&report, arguments.dry_run);
     space::complete(report.unreadable)
 }

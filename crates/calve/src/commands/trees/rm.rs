@@ -23,9 +23,7 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), F
         true => plan_one(path, arguments, &options, &mut gone, &mut receipts),
         false => remove_one(path, arguments, &options, &mut receipts),
     })?;
-    if arguments.json {
-        output::json(&receipts)?;
-    }
+    output::json_if(arguments.json, &receipts)?;
     ended
 }
 

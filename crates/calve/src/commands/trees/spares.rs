@@ -40,7 +40,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
             let source = source(src)?;
             known(store()?.remove(&source, cancel)?, &source)?;
             output::note(&format!("removed the spares of `{}`", ShownPath(source.name())));
-            if *as_json { json(&RefillReport::default(), &[]) } else { Ok(()) }
+            output::json_if(*as_json, &SparesReceipt { sources: &[], built: 0, removed: 0 })
         }
         SparesCommand::Watch => watch(cancel),
     }
@@ -193,7 +193,7 @@ fn list(as_json: bool) -> Result<(), Failure> {
     store.unreadable()?.iter().for_each(|set| output::warn_of_record(set));
     let sets = store.list(directory)?;
     if as_json {
-        return json(&RefillReport::default(), &sets);
+        return output::json(&SparesReceipt { sources: &sets, built: 0, removed: 0 });
     }
     for set in &sets {
         output::result(&format!("{}\n", sentence(set)))?;
@@ -208,11 +208,7 @@ fn tell(report: &RefillReport, source: Option<&SpareSource>, output: &Output) ->
     let mut sets = store()?.list(directory)?;
     sets.retain(|set| source.is_none_or(|source| set.source == *source));
     sets.iter().for_each(|set| output::note(&sentence(set)));
-    if output.json { json(report, &sets) } else { Ok(()) }
-}
-
-fn json(report: &RefillReport, sets: &[SpareSet]) -> Result<(), Failure> {
-    output::json(&SparesReceipt { sources: sets, built: report.built, removed: report.removed })
+    output::json_if(output.json, &SparesReceipt { sources: &sets, built: report.built, removed: report.removed })
 }
 
 fn sentence(set: &SpareSet) -> String {
@@ -252,13 +248,8 @@ fn sentence_of(spare: &SpareState) -> String {
 }
 
 fn watch(cancel: &CancelToken) -> Result<(), Failure> {
-    let mut told = |note: WatchNote<'_>| {
-        if let Some(text) = told_of(note) {
-            output::note(&text);
-        }
-    };
-    let mut options = WatchOptions { notify: &mut told, end: WatchEnd::Never, cancel: cancel.clone() };
-    match store()?.watch(&mut options)? {
+    let mut tell = |note: WatchNote<'_>| told_of(note).iter().for_each(|text| output::note(text));
+    match store()?.watch(&mut WatchOptions { notify: &mut tell, end: WatchEnd::Never, cancel: cancel.clone() })? {
         WatchOutcome::Elsewhere => {
             let hint = "one watcher is enough for all spares of a user";
             Err(Failure::stated(FAILED, "another `calve spares watch` is running", hint))

@@ -221,7 +221,7 @@ fn say(output: &Output, text: impl FnOnce() -> String) {
 }
 
 fn document(output: &Output, volumes: Vec<VolumeReceipt>) -> Result<(), Failure> {
-    if output.json { output::json(&VolumesReceipt { volumes }) } else { Ok(()) }
+    output::json_if(output.json, &VolumesReceipt { volumes })
 }
 
 fn receipt(listed: &VolumeState) -> VolumeReceipt {

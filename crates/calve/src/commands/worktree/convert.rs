@@ -10,8 +10,8 @@ use crate::host::Program;
 use crate::progress_bar::watched;
 use crate::real_path::here;
 use crate::{home, output, reaper};
+use calve_receipt::WorktreeConvertReceipt;
 use calve_receipt::human::duration;
-use calve_receipt::{WorktreeConvertReceipt, path as receipt_path};
 
 pub(crate) fn run(path: &Path, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = CloneOptions::default();
@@ -19,30 +19,22 @@ pub(crate) fn run(path: &Path, json: bool, cancel: &CancelToken) -> Result<(), F
     options.cancel = cancel.clone();
     let start = here()?.join(path);
     let former = root_of(&start).and_then(|root| LeasingWorktree::find(&root));
-    let converted = watched("cloned", &options.progress, || worktree::convert(&start, &options))?;
-    if let Some(trashed) = &converted.trashed {
+    let report = watched("cloned", &options.progress, || worktree::convert(&start, &options))?;
+    if let Some(trashed) = &report.trashed {
         reaper::start(&trashed.parent);
     }
     if let Ok(former) = former
-        && let Err(error) = calve_env::carry_ports(&Program, &former, &converted.path)
+        && let Err(error) = calve_env::carry_ports(&Program, &former, &report.path)
     {
         output::warn(&format!("the worktree may get other ports: {error}"));
     }
-    let path = ShownPath(&converted.path);
-    if converted.was_one {
-        output::note(&format!("`{path}` is a subvolume already"));
-    } else {
-        output::note(&format!("`{path}` is a subvolume now, made in {}", duration(converted.elapsed)));
-    }
-    if json {
-        output::json(&WorktreeConvertReceipt {
-            path: receipt_path(&converted.path),
-            converted: !converted.was_one,
-            kept: converted.kept.as_ref().map(receipt_path),
-            elapsed_ms: converted.elapsed.into(),
-        })?;
-    }
-    match &converted.kept {
+    let path = ShownPath(&report.path);
+    output::note(&match report.converted {
+        true => format!("`{path}` is a subvolume now, made in {}", duration(report.elapsed)),
+        false => format!("`{path}` is a subvolume already"),
+    });
+    output::json_if(json, &WorktreeConvertReceipt { report: &report })?;
+    match &report.kept {
         None => Ok(()),
         Some(kept) => Err(Failure::stated(
             FAILED,

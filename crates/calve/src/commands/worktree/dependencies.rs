@@ -4,7 +4,6 @@ use std::path::Path;
 
 use calve_core::internal::ShownPath;
 use calve_git::worktree::Dependency;
-use calve_receipt::{WorktreeDependency, path};
 
 /// Says which directories are from another worktree than the donor, and which do not fit their lockfile: of those with one lockfile, the first.
 pub(crate) fn lines(dependencies: &[Dependency], donor: &Path) -> Vec<String> {
@@ -22,15 +21,4 @@ pub(crate) fn lines(dependencies: &[Dependency], donor: &Path) -> Vec<String> {
         }
     }
     lines
-}
-
-pub(super) fn receipts(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {
-    let one = |one: &Dependency| WorktreeDependency {
-        path: path(&one.path),
-        from: path(&one.from),
-        lockfile: path(&one.lockfile),
-        install_needed: one.command.is_some(),
-        command: one.command.clone(),
-    };
-    dependencies.iter().map(one).collect()
 }

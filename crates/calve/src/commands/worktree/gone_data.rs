@@ -6,9 +6,9 @@ use calve_db::{Error, LossRule, Service};
 use calve_env::{gone_services, last_root};
 use calve_receipt::{PrunedData, path};
 
-use crate::commands::db;
 use crate::commands::worktree::services::whose;
 use crate::failure::Failure;
+use crate::host::Program;
 use crate::output;
 
 fn receipt(service: &Service, removed: bool) -> PrunedData {
@@ -19,7 +19,7 @@ fn receipt(service: &Service, removed: bool) -> PrunedData {
 /// Says which data [`remove`] would remove after these entries are gone.
 pub(super) fn say(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<Vec<PrunedData>, Failure> {
     let mut would_go = Vec::new();
-    let Ok(home) = db::home::unswept_home() else { return Ok(would_go) };
+    let Ok(home) = calve_env::database_home(&Program) else { return Ok(would_go) };
     for service in gone_services(&home, common, going)? {
         match calve_db::is_written(&home, &service) {
             Ok(is_written) if lose_data || !is_written => {
@@ -37,7 +37,7 @@ pub(super) fn say(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<V
 /// stays, and is named, unless `written` says otherwise.
 pub(super) fn remove(common: &Path, written: LossRule) -> Result<Vec<PrunedData>, Failure> {
     let mut removed = Vec::new();
-    let Ok(home) = db::home::unswept_home() else { return Ok(removed) };
+    let Ok(home) = calve_env::database_home(&Program) else { return Ok(removed) };
     let leaving = gone_services(&home, common, &[])?;
     if leaving.is_empty() {
         return Ok(removed);
@@ -55,11 +55,9 @@ pub(super) fn remove(common: &Path, written: LossRule) -> Result<Vec<PrunedData>
                  worktree, and `calve worktree prune --lose-data` removes it",
                 service.name
             )),
-            Err(error) => {
-                output::failure(&error.into());
-            }
+            Err(error) => _ = output::failure(&error.into()),
         }
     }
-    db::home::reap_trash(&home)?;
+    calve_env::reap_trash(&Program, &home)?;
     Ok(removed)
 }

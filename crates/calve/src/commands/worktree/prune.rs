@@ -20,8 +20,7 @@ use crate::{consent, output, reaper};
 pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let start = here()?;
     if !arguments.merged && !arguments.dry_run {
-        let receipt = forget(&start, arguments)?;
-        return if arguments.json { output::json(&receipt) } else { Ok(()) };
+        return output::json_if(arguments.json, &forget(&start, arguments)?);
     }
     let gone = worktree::plan_prune(&start)?;
     for path in &gone.forgotten {
@@ -43,9 +42,8 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     receipt.merged.extend(found.iter().map(merged_receipt));
     let removed =
         if is_agreed { remove_all(&start, &found, arguments.lose_data, &mut receipt, cancel) } else { Ok(()) };
-    if arguments.json && removed.as_ref().err().is_none_or(|failure| failure.receipt.is_none()) {
-        output::json(&receipt)?;
-    }
+    let is_told = removed.as_ref().err().is_none_or(|failure| failure.receipt.is_none());
+    output::json_if(arguments.json && is_told, &receipt)?;
     removed
 }
 

@@ -34,8 +34,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     }
     let [_, _, ..] = what[..] else {
         options.worktree.what = what.pop();
-        let document = remove_one(&options, arguments, here.as_deref(), !arguments.yes)?;
-        return if arguments.json { output::json(&document) } else { Ok(()) };
+        return output::json_if(arguments.json, &remove_one(&options, arguments, here.as_deref(), !arguments.yes)?);
     };
     // All are looked up first: the directory that their paths are relative to may be removed with one of them.
     let (start, found) = worktree::find_all(&options.worktree.start, &what)?;
@@ -46,9 +45,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
         documents.push(remove_one(&options, arguments, here.as_deref(), !arguments.yes)?);
         Ok(())
     })?;
-    if arguments.json {
-        output::json(&WorktreeRemoveReceipts { removed: documents })?;
-    }
+    output::json_if(arguments.json, &WorktreeRemoveReceipts { removed: documents })?;
     ended
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn status(json: bool) -> Result<(), Failure> {
     let environment = here()?;
     let services = environment.services()?;
     let receipts = services.measured()?;
-    if let Ok(home) = db::home::unswept_home() {
+    if let Ok(home) = calve_env::database_home(&Program) {
         db::home::warn_of_unreadable(&home)?;
     }
     if json {

@@ -155,14 +155,12 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
             output::note(&format!("the {title} is not approved any more"));
             continue;
         }
-        if approvals.has(&repository, hook, &text).map_err(approvals_failed)? {
-            output::note(&format!("the {title} is approved"));
-            continue;
+        if !approvals.has(&repository, hook, &text).map_err(approvals_failed)? {
+            consent::show(hook, &text, output::prompt_if(!arguments.yes));
+            let hint = "run it on a terminal and answer `y`, or give `--yes`";
+            consent::require(arguments.yes, consent::MAY_RUN, &format!("the {title} is not approved"), hint)?;
+            approvals.add(&repository, hook, &text).map_err(approvals_failed)?;
         }
-        consent::show(hook, &text, output::prompt_if(!arguments.yes));
-        let hint = "run it on a terminal and answer `y`, or give `--yes`";
-        consent::require(arguments.yes, consent::MAY_RUN, &format!("the {title} is not approved"), hint)?;
-        approvals.add(&repository, hook, &text).map_err(approvals_failed)?;
         output::note(&format!("the {title} is approved"));
     }
     Ok(())

@@ -17,7 +17,6 @@ const LONGEST_TEXT: u64 = 16 << 20;
 /// After this time a diff need not be the shortest one any more.
 const SEARCH: Duration = Duration::from_secs(2);
 
-/// Writes the changes of files and symlinks.
 pub(super) fn print(copy: &PrivateCopy, write: impl Fn(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
     for change in copy.changes.iter() {
         let [before, after] = copy.overlay.versions(change, LONGEST_TEXT)?;

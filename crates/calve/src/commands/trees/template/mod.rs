@@ -5,7 +5,9 @@ use std::time::Instant;
 use calve_core::error::TemplateError;
 use calve_core::internal::ShownPath;
 use calve_core::spares::SpareSource;
-use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
+use calve_core::template::{
+    CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates, Verification,
+};
 use calve_core::{CancelToken, Error};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
@@ -74,7 +76,7 @@ fn make(
     let elapsed = duration(started.elapsed());
     output::note(&format!("created the template `{name}` by {strategy}: {number}, {bytes}, in {elapsed}"));
     wording::clone::attention(&created.clone).iter().for_each(|line| output::warn(line));
-    if given.json { output::json(&TemplateCreateReceipt::new(&created, started.elapsed())) } else { Ok(()) }
+    output::json_if(given.json, &TemplateCreateReceipt::new(&created, started.elapsed()))
 }
 
 fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
@@ -86,7 +88,8 @@ fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
             Err(Error::Template(TemplateError::Unknown(_))) => continue,
             Err(_) => None,
         };
-        let state = template.as_ref().map_or(TemplateState::Damaged, |template| state(templates, template));
+        let checked = template.as_ref().map(|template| templates.check(template));
+        let state = checked.map_or(TemplateState::Damaged, |checked| TemplateState::from_check(&checked));
         listed.push(ListedTemplate { name, state, template });
     }
     if json {
@@ -103,13 +106,9 @@ fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
     output::result(&listed.iter().map(line).collect::<String>())
 }
 
-fn state(templates: &Templates, template: &Template) -> TemplateState {
-    TemplateState::from_check(&templates.check(template))
-}
-
 fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
     let template = templates.find(name)?;
-    let state = state(templates, &template);
+    let state = TemplateState::from_check(&templates.check(&template));
     if json {
         return output::json(&TemplateReceipt { template: &template, state });
     }
@@ -175,8 +174,6 @@ fn remove(templates: &Templates, names: &[String], json: bool, cancel: &CancelTo
         removed.names.push(name.clone());
         Ok(())
     })?;
-    if json {
-        output::json(&removed)?;
-    }
+    output::json_if(json, &removed)?;
     ended
 }

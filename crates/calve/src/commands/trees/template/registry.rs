@@ -21,7 +21,7 @@ pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &Ca
         portable_key = key;
         Ok(pushed)
     })?;
-    if arguments.json { output::json(&TemplatePushReceipt { push, portable_key }) } else { Ok(()) }
+    output::json_if(arguments.json, &TemplatePushReceipt { push, portable_key })
 }
 
 pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -35,8 +35,5 @@ pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &Ca
     let amount = format!("{}, {}", entries(template.entries), size(template.bytes));
     let image = (pulled.digest, pulled.is_up_to_date);
     let fields = pull.end(&amount, image, pulled.fetched_bytes, pulled.reused_bytes);
-    if !arguments.json {
-        return Ok(());
-    }
-    output::json(&TemplatePullReceipt { template, pull: fields, portable_key: pulled.key })
+    output::json_if(arguments.json, &TemplatePullReceipt { template, pull: fields, portable_key: pulled.key })
 }

@@ -12,7 +12,6 @@ use calve_git::worktree::{self, AddReport, IgnoredEntries, Trust, UncommittedCha
 
 use crate::cli::worktree::AddArguments;
 use crate::commands::trees::spares;
-use crate::commands::worktree::dependencies;
 use crate::commands::worktree::facts::Facts;
 use crate::failure::{FAILED, Failure, REFUSED, ToFailure as _};
 use crate::host::Program;
@@ -186,7 +185,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         },
         carried: paths(&files.untracked.carried),
         left: files.untracked.left.clone(),
-        dependencies: dependencies::receipts(&files.untracked.dependencies),
+        dependencies: files.untracked.dependencies.clone(),
         spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
         ports: own.ports.clone(),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
@@ -217,7 +216,7 @@ fn plan_receipt(planned: &worktree::AddPlan, services: Vec<ServiceReceipt>) -> W
         carried: paths(&untracked.carried),
         secrets: paths(&planned.secrets),
         left: untracked.left.clone(),
-        dependencies: dependencies::receipts(&untracked.dependencies),
+        dependencies: untracked.dependencies.clone(),
         services,
     }
 }

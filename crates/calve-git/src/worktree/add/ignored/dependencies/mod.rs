@@ -24,17 +24,29 @@ use crate::worktree::add::ignored::dependency_names::dependency;
 use crate::worktree::status::{GitPath, Status, UntrackedEntry, split};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
+use calve_core::internal::json::{As, ReceiptPath};
 use fit::{Fit, Judge};
 use installers::Installer;
+use serde::Serialize;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A directory of dependencies, such as `node_modules`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "WorktreeDependency")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Dependency {
-    /// Relative to the worktree.
+    /// The directory, relative to the worktree.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
+    /// The worktree that it was cloned from.
+    #[serde(with = "As::<ReceiptPath>")]
     pub from: PathBuf,
-    /// The lockfile that it belongs to, relative to the worktree.
+    /// Its lockfile, relative to the worktree.
+    #[serde(with = "As::<ReceiptPath>")]
     pub lockfile: PathBuf,
-    /// The command that installs what the lockfile names, to be run beside it. `None` if that is installed.
+    /// True if what is installed is not what the lockfile names, or was not installed completely.
+    pub install_needed: bool,
+    /// The command that installs it, to be run beside the lockfile; absent if no install is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
@@ -123,8 +135,8 @@ impl<'a> Choice<'a> {
                 all.filter(|path| governing(path, &groups) == Some(key) && self.entries.takes(path)).cloned().collect()
             };
             for path in found {
-                let (from, lockfile) = (best.path.to_path_buf(), best.lockfile.clone());
-                chosen.push(Dependency { path, from, lockfile, command: best.command.clone() });
+                let (from, lockfile, command) = (best.path.to_path_buf(), best.lockfile.clone(), best.command.clone());
+                chosen.push(Dependency { path, from, lockfile, install_needed: command.is_some(), command });
             }
         }
         chosen.sort_by(|a, b| a.path.cmp(&b.path));
