@@ -91,37 +91,46 @@ pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
     divide(entries, |entry| (&entry.path, contents(entry)))
 }
 
-/// Divides entries, each with a path and bytes of contents, into a range for each layer. Paths decide its end, so that a change moves few.
+/// Divides entries, each with a path and bytes of contents, into a range for each layer.
 pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<Range<usize>> {
-    let weight = |entry: &E| ENTRY_BYTES.saturating_add(of(entry).1);
-    let total = entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(weight(entry)));
-    let mut target = LAYER_BYTES;
-    while total / target > LAYERS {
+    let weighed = entries.iter().map(|entry| {
+        let (path, contents) = of(entry);
+        (path, ENTRY_BYTES.saturating_add(contents))
+    });
+    cut(weighed, LAYER_BYTES, LAYERS).into_iter().map(|(range, _)| range).collect()
+}
+
+/// Cuts a sequence of paths with weights into ranges of about `target`, which doubles until there are some `most`. Returns also the weight of each. Paths
+/// decide where it ends, so that a change moves few.
+fn cut<'p>(
+    items: impl Iterator<Item = (&'p [u8], u64)> + Clone,
+    mut target: u64,
+    most: u64,
+) -> Vec<(Range<usize>, u64)> {
+    let total = items.clone().fold(0, |sum: u64, (_, weight)| sum.saturating_add(weight));
+    while total / target > most {
         target *= 2;
     }
     let mut ranges = Vec::new();
-    let (mut start, mut size) = (0, 0);
-    let mut end_at = |end: usize, size: &mut u64| {
-        if end > start {
-            ranges.push(start..end);
-            start = end;
-        }
-        *size = 0;
-    };
-    for (index, entry) in entries.iter().enumerate() {
-        let weight = weight(entry);
+    let (mut present, mut size) = (0..0, 0);
+    for (path, weight) in items {
         let is_large = weight >= target;
-        if is_large {
-            end_at(index, &mut size);
+        if is_large && size > 0 {
+            ranges.push((present.clone(), size));
+            (present.start, size) = (present.end, 0);
         }
+        present.end += 1;
         size += weight;
         let is_boundary =
-            size >= target / 4 && u128::from(chance(of(entry).0)) * u128::from(target) < u128::from(weight) << 64;
+            size >= target / 4 && u128::from(chance(path)) * u128::from(target) < u128::from(weight) << 64;
         if is_large || is_boundary || size >= 2 * target {
-            end_at(index + 1, &mut size);
+            ranges.push((present.clone(), size));
+            (present.start, size) = (present.end, 0);
         }
     }
-    end_at(entries.len(), &mut size);
+    if size > 0 {
+        ranges.push((present, size));
+    }
     ranges
 }
 
@@ -133,31 +142,22 @@ pub(crate) fn weight(entries: &[PortableEntry], more: usize) -> u64 {
 }
 
 /// The approximate size of a frame of the manifest before it is compressed. It doubles for large manifests.
-const CHUNK_BYTES: usize = 16 << 10;
-const CHUNKS: usize = 1024;
+const CHUNK_BYTES: u64 = 16 << 10;
+const CHUNKS: u64 = 1024;
 
-/// Divides the manifest into chunks of whole lines, so that a change moves few boundaries.
+/// Divides the manifest into chunks of whole lines.
 pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
-    let mut target = CHUNK_BYTES;
-    while text.len() / target > CHUNKS {
-        target *= 2;
-    }
-    let mut chunks = Vec::new();
-    let (mut start, mut end) = (0, 0);
-    for line in text.split_inclusive('\n') {
-        end += line.len();
+    let lines = text.split_inclusive('\n').map(|line| {
         let path = line.split(' ').next().unwrap_or_default();
-        let is_boundary = end - start >= target / 4
-            && u128::from(chance(path.as_bytes())) * (target as u128) < (line.len() as u128) << 64;
-        if is_boundary || end - start >= 2 * target {
-            chunks.push(start..end);
-            start = end;
-        }
-    }
-    if end > start {
-        chunks.push(start..end);
-    }
-    chunks
+        (path.as_bytes(), line.len() as u64)
+    });
+    let mut end = 0;
+    let mut chunk = |size: u64| {
+        let start = end;
+        end += size as usize;
+        start..end
+    };
+    cut(lines, CHUNK_BYTES, CHUNKS).into_iter().map(|(_, size)| chunk(size)).collect()
 }
 
 /// Returns a number that depends on the path alone.
