@@ -1,7 +1,7 @@
 //! Layers: deterministic tars, compressed by zstd.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Take, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -52,10 +52,10 @@ pub(crate) fn write(
             let PortableKind::File { size, hash } = template.entries[file].kind else { continue };
             header.set_entry_type(EntryType::Regular);
             header.set_size(size);
-            let file = parents.open_file(&entry.path)?;
-            let mut contents = HashedContents { file, left: size, hash: blake3::Hasher::new() };
+            let file = parents.open_file(&entry.path)?.take(size);
+            let mut contents = HashedContents { file, hash: blake3::Hasher::new() };
             tar.append_data(&mut header, path, &mut contents).map_err(failed)?;
-            if contents.left > 0 || contents.hash.finalize() != hash {
+            if contents.file.limit() > 0 || contents.hash.finalize() != hash {
                 return Err(changed(entry));
             }
             continue;
@@ -222,17 +222,14 @@ fn time(seconds: i64, nanoseconds: u32) -> String {
 }
 
 struct HashedContents {
-    file: File,
-    left: u64,
+    file: Take<File>,
     hash: blake3::Hasher,
 }
 
 impl Read for HashedContents {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let read = self.file.read(&mut buffer[..length])?;
+        let read = self.file.read(buffer)?;
         self.hash.update(&buffer[..read]);
-        self.left -= read as u64;
         Ok(read)
     }
 }
