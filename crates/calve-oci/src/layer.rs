@@ -75,12 +75,12 @@ pub(crate) fn write(
 }
 
 /// Writes the last layer of a revision: a tar that is empty, or has the whiteouts of a delta and the directories that it changes something in, and a
-/// frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is.
+/// frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is, `START-END`.
 pub(crate) fn write_manifest(
     text: &str,
     (directories, whiteouts): (&[&PortableEntry], &[PathBuf]),
     mut blob: Spool,
-) -> io::Result<(Layer, Range<u64>)> {
+) -> io::Result<(Layer, String)> {
     let mut tar = Builder::new(Vec::new());
     for directory in directories {
         append_extensions(&mut tar, directory)?;
@@ -107,8 +107,8 @@ pub(crate) fn write_manifest(
     blob.write_all(&length.to_le_bytes())?;
     let start = blob.size;
     blob.write_all(&manifest)?;
-    let end = blob.size;
-    Ok((Layer { blob, frames, diff_id: crate::spool::digest(&tar) }, start..end))
+    let at = format!("{start}-{}", blob.size);
+    Ok((Layer { blob, frames, diff_id: crate::spool::digest(&tar) }, at))
 }
 
 /// Decompresses a manifest or a part of one, of which at most `limit` bytes are believed.

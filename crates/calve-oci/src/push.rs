@@ -127,8 +127,7 @@ impl Push<'_> {
         for_others: (&[&PortableEntry], &[PathBuf]),
     ) -> Result<(Layer, String), Error> {
         let written = layer::write_manifest(text, for_others, self.spool());
-        let (layer, at) = written.map_err(|error| Error::io(Operation::SendManifest, self.held.manifest(), error))?;
-        Ok((layer, format!("{}-{}", at.start, at.end)))
+        written.map_err(|error| Error::io(Operation::SendManifest, self.held.manifest(), error))
     }
 
     fn send(

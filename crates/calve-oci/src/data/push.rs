@@ -176,7 +176,6 @@ impl Push<'_> {
         drop(index);
         let written = layer::write_manifest(&text, (&[], &[]), Spool::new(Some(self.spool))).map_err(failed)?;
         let (Layer { blob, diff_id, .. }, at) = written;
-        let at = (INDEX.to_owned(), format!("{}-{}", at.start, at.end));
-        send::send(self.registry, (blob, diff_id), BTreeMap::from([at]))
+        send::send(self.registry, (blob, diff_id), BTreeMap::from([(INDEX.to_owned(), at)]))
     }
 }
