@@ -100,8 +100,8 @@ pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<R
     cut(weighed, LAYER_BYTES, LAYERS).into_iter().map(|(range, _)| range).collect()
 }
 
-/// Cuts a sequence of paths with weights into ranges of about `target`, which doubles until there are some `most`. Returns also the weight of each. Paths
-/// decide where it ends, so that a change moves few.
+/// Cuts a sequence of paths with weights into ranges of about `target`, which doubles until there are some `most`. Returns also the weight of
+/// each. Paths decide where one ends, so that a change moves few.
 fn cut<'p>(
     items: impl Iterator<Item = (&'p [u8], u64)> + Clone,
     mut target: u64,
@@ -111,25 +111,16 @@ fn cut<'p>(
     while total / target > most {
         target *= 2;
     }
-    let mut ranges = Vec::new();
-    let (mut present, mut size) = (0..0, 0);
-    for (path, weight) in items {
+    let mut ranges: Vec<(Range<usize>, u64)> = Vec::new();
+    let mut is_open = false;
+    for (index, (path, weight)) in items.enumerate() {
         let is_large = weight >= target;
-        if is_large && size > 0 {
-            ranges.push((present.clone(), size));
-            (present.start, size) = (present.end, 0);
-        }
-        present.end += 1;
-        size += weight;
+        let present = ranges.pop_if(|_| is_open && !is_large);
+        let (start, size) = present.map_or((index, weight), |(range, size)| (range.start, size + weight));
+        ranges.push((start..index + 1, size));
         let is_boundary =
             size >= target / 4 && u128::from(chance(path)) * u128::from(target) < u128::from(weight) << 64;
-        if is_large || is_boundary || size >= 2 * target {
-            ranges.push((present.clone(), size));
-            (present.start, size) = (present.end, 0);
-        }
-    }
-    if size > 0 {
-        ranges.push((present, size));
+        is_open = !is_large && !is_boundary && size < 2 * target;
     }
     ranges
 }
