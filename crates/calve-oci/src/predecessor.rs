@@ -17,8 +17,8 @@ use crate::assemble::path_of;
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{self, DELTA, Descriptor, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE, weight};
 use crate::manifest::{self, DeltaAmounts, LARGEST_DELTAS_BYTES};
-use crate::newest::NewestImage;
-use crate::reference::{Reference, is_digest};
+use crate::newest;
+use crate::reference::is_digest;
 use crate::registry::Registry;
 use crate::revision::{DELTAS, revisions};
 use crate::send::SentLayer;
@@ -35,12 +35,6 @@ const MOST_LAYERS: usize = 100;
 /// The prefix of a whiteout (OCI image specification, layer.md).
 const WHITEOUT: &[u8] = b".wh.";
 const LONGEST_NAME: usize = 255;
-
-pub(crate) struct Place<'a> {
-    pub(crate) templates: &'a Templates,
-    pub(crate) registry: &'a Registry<'a>,
-    pub(crate) reference: &'a Reference,
-}
 
 /// The layers of an image, which stay, and the difference to the template.
 pub(crate) struct Predecessor {
@@ -63,16 +57,17 @@ const UNSUITABLE: ControlFlow<Option<Predecessor>> = ControlFlow::Continue(());
 
 /// Returns an image worth a delta: the one that the tag has, that of `base`, or the newest of the repository known here. `None`: push a full one.
 pub(crate) fn find(
-    place: &Place<'_>,
+    templates: &Templates,
+    registry: &Registry<'_>,
     template: &Arc<PortableTemplate>,
     base: Option<&str>,
 ) -> Result<Option<Predecessor>, Error> {
-    let arrivals = Arrivals::open(place.templates)?;
-    let newest = NewestImage::new(place.templates, place.reference).ok().and_then(|newest| newest.digest());
-    let versions = [Some(&*place.reference.version), base, newest.as_deref()];
+    let arrivals = Arrivals::open(templates)?;
+    let newest = newest::digest(templates, registry.reference);
+    let versions = [Some(&*registry.reference.version), base, newest.as_deref()];
     let mut seen = BTreeSet::new();
     let found = versions.into_iter().flatten().find_map(|version| {
-        match look(place, version, &mut seen, &arrivals, template) {
+        match look(registry, version, &mut seen, &arrivals, template) {
             Ok(found) => found.break_value().map(Ok),
             // No image, one of something else, or a damaged one.
             Err(Error::Refused { refusal, .. }) if !matches!(refusal, RegistryRefusal::Busy(_)) => None,
@@ -86,12 +81,13 @@ pub(crate) fn find(
 
 /// Breaks with what [`find`] returns.
 fn look(
-    Place { registry, reference, .. }: &Place<'_>,
+    registry: &Registry<'_>,
     version: &str,
     seen: &mut BTreeSet<String>,
     arrivals: &Arrivals,
     template: &Arc<PortableTemplate>,
 ) -> Result<ControlFlow<Option<Predecessor>>, Error> {
+    let reference = registry.reference;
     let (bytes, digest) = registry.manifest(version)?;
     if !seen.insert(digest) || bytes.len() > LARGEST_IMAGE_BYTES {
         return Ok(UNSUITABLE);

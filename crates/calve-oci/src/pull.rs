@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use calve_core::error::TemplateError;
 use calve_core::internal::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate};
-use calve_core::template::{HeldTemplate, SweptTemplates, Template, TemplateOptions, Templates};
+use calve_core::template::{HeldTemplate, SweptTemplates, Template, Templates};
 
 use crate::address::Transport;
 use crate::arrivals::Arrivals;
@@ -18,21 +18,13 @@ use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
 use crate::manifest::FetchedTemplate;
-use crate::newest::NewestImage;
 use crate::operation::Operation;
 use crate::reference::Reference;
-use crate::registry::{ConnectionOptions, Registry};
+use crate::registry::{Registry, RegistryOptions};
 use crate::revision::Listing;
 use crate::spool::Spool;
 use crate::work::each;
-use crate::{layer, manifest};
-
-#[derive(Debug, Clone, Default)]
-pub struct PullOptions {
-    /// Where to keep it, threads, progress and the token that ends it early.
-    pub template: TemplateOptions,
-    pub connection: ConnectionOptions,
-}
+use crate::{layer, manifest, newest};
 
 /// A template that was received, or that was there.
 #[derive(Debug)]
@@ -61,10 +53,10 @@ pub fn pull(
     templates: &Templates,
     reference: &Reference,
     name: &str,
-    options: &PullOptions,
+    options: &RegistryOptions,
 ) -> Result<PullReport, Error> {
     let old = old(templates, reference, name)?;
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    let registry = Registry::open(reference, options)?;
     let (bytes, digest) = registry.manifest(&reference.version)?;
     let manifest = image::read_image(reference, &bytes)?;
     if !manifest.annotations.contains_key(KEY) {
@@ -83,7 +75,7 @@ pub fn pull(
     }
     let pulled = pulled?;
     // Without the note, a push to a new tag sends more, and its report says so.
-    let _ = NewestImage::new(templates, reference).and_then(|newest| newest.note(&digest));
+    let _ = newest::note(templates, reference, &digest);
     Ok(pulled)
 }
 
@@ -100,7 +92,7 @@ fn receive(
     reference: &Reference,
     (name, old): (&str, Option<Template>),
     image: &Image<'_>,
-    options: &PullOptions,
+    options: &RegistryOptions,
 ) -> Result<PullReport, Error> {
     let Image { registry, arrivals, manifest, digest } = image;
     let (reuse, known) = Reuse::from_template(templates, old.as_ref()).unzip();
@@ -246,7 +238,7 @@ struct Pull<'a> {
     reuse: Option<&'a Reuse>,
     fetched: &'a AtomicU64,
     reused: &'a AtomicU64,
-    options: &'a PullOptions,
+    options: &'a RegistryOptions,
 }
 
 impl Pull<'_> {

@@ -5,37 +5,28 @@ use std::sync::Arc;
 
 use calve_core::error::TemplateError;
 use calve_core::internal::{PortableEntry, PortableTemplate};
-use calve_core::template::{HeldTemplate, TemplateOptions, Templates};
+use calve_core::template::{HeldTemplate, Templates};
 
 use crate::assemble::path_of;
 use crate::error::Error;
-use crate::frames;
 use crate::image::{self, BASE, BYTES, DELTA, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
 use crate::layer::{self, Layer};
-use crate::newest::NewestImage;
 use crate::operation::Operation;
-use crate::predecessor::{self, Difference, Place, Predecessor};
+use crate::predecessor::{self, Difference, Predecessor};
 use crate::reference::{Reference, check_base};
-use crate::registry::{ConnectionOptions, Registry};
+use crate::registry::{Registry, RegistryOptions};
 use crate::send::{self, PushReport, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
+use crate::{frames, newest};
 
-#[derive(Debug, Clone, Default)]
-pub struct PushOptions {
-    /// Threads, progress and the token that ends it early.
-    pub template: TemplateOptions,
-    pub connection: ConnectionOptions,
-    pub image: PushedImage,
-    /// A tag in the same repository whose image a delta is added to, where the tag of the push has none that is suitable.
-    pub base: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PushedImage {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushedImage<'a> {
     /// The layers of an older image with a delta, where that is small enough, or else a full image.
-    #[default]
-    DeltaOrFull,
+    DeltaOrFull {
+        /// A tag in the same repository whose image a delta is added to, where the tag of the push has none that is suitable.
+        base: Option<&'a str>,
+    },
     /// A full image, all of whose layers are made here.
     Full,
 }
@@ -50,16 +41,18 @@ pub fn push(
     templates: &Templates,
     name: &str,
     reference: &Reference,
-    options: &PushOptions,
+    image: PushedImage<'_>,
+    options: &RegistryOptions,
 ) -> Result<(PushReport, String), Error> {
     reference.check_tag()?;
-    options.base.as_deref().map_or(Ok(()), check_base)?;
+    if let PushedImage::DeltaOrFull { base: Some(base) } = image {
+        check_base(base)?;
+    }
     let held = templates.hold(name)?;
     let template = Arc::new(templates.portable(&held)?);
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-    let place = Place { templates, registry: &registry, reference };
-    let predecessor = match options.image {
-        PushedImage::DeltaOrFull => predecessor::find(&place, &template, options.base.as_deref())?,
+    let registry = Registry::open(reference, options)?;
+    let predecessor = match image {
+        PushedImage::DeltaOrFull { base } => predecessor::find(templates, &registry, &template, base)?,
         PushedImage::Full => None,
     };
     let push = Push { held: &held, template: &template, registry: &registry, options };
@@ -68,7 +61,7 @@ pub fn push(
         None => push.full()?,
     })?;
     // Without the note, the next push to a new tag sends more, and its report says so.
-    let _ = NewestImage::new(templates, reference).and_then(|newest| newest.note(&report.digest));
+    let _ = newest::note(templates, reference, &report.digest);
     Ok((report, key))
 }
 
@@ -76,7 +69,7 @@ struct Push<'a> {
     held: &'a HeldTemplate,
     template: &'a PortableTemplate,
     registry: &'a Registry<'a>,
-    options: &'a PushOptions,
+    options: &'a RegistryOptions,
 }
 
 impl Push<'_> {

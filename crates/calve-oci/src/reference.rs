@@ -44,12 +44,23 @@ impl Reference {
         if !(is_tag(version) && !rest.contains('@') || is_digest(version) && rest.contains('@')) {
             return Err(refused("has a tag or a digest that is not valid"));
         }
-        Address::of_registry(registry, transport).map_err(|fault| match fault {
-            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
-            AddressFault::Invalid | AddressFault::HasUserName => refused("names a host that is not valid"),
-        })?;
         let [registry, repository, version] = [registry, repository, version].map(str::to_owned);
-        Ok(Self { registry, repository, version, transport })
+        let reference = Self { registry, repository, version, transport };
+        reference.address()?;
+        Ok(reference)
+    }
+
+    pub(crate) fn address(&self) -> Result<Address, Error> {
+        let host = match &*self.registry {
+            "docker.io" => "registry-1.docker.io",
+            other => other,
+        };
+        Address::of_registry(host, self.transport).map_err(|fault| match fault {
+            AddressFault::Unencrypted(_) => Error::NotLoopback(self.registry.clone()),
+            AddressFault::Invalid | AddressFault::HasUserName => {
+                Error::BadReference { reference: self.to_string(), what: "names a host that is not valid" }
+            }
+        })
     }
 
     /// Returns the last part of the repository, which names the template unless another name is given.
@@ -83,13 +94,10 @@ impl Reference {
 
     /// Fails if it has a digest, which only a pull can ask for.
     pub(crate) fn check_tag(&self) -> Result<(), Error> {
-        match self.digest() {
-            None => Ok(()),
-            Some(_) => {
-                let (reference, what) = (self.to_string(), "has a digest, which only a pull can ask for");
-                Err(Error::BadReference { reference, what })
-            }
+        if self.digest().is_none() {
+            return Ok(());
         }
+        Err(Error::BadReference { reference: self.to_string(), what: "has a digest, which only a pull can ask for" })
     }
 
     /// Returns the digest, if the reference has one instead of a tag.

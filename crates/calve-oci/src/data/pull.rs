@@ -20,9 +20,8 @@ use crate::error::Error;
 use crate::frames::{GAP_BYTES, Hash, NEAR_BYTES, OTHER_HASH, hash};
 use crate::image::{Descriptor, ImageManifest, KEY, read_image};
 use crate::operation::Operation;
-use crate::pull::PullOptions;
 use crate::reference::Reference;
-use crate::registry::Registry;
+use crate::registry::{Registry, RegistryOptions};
 use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
@@ -41,7 +40,7 @@ pub struct DataImage<'a> {
     pub digest: String,
     /// As the image says it. Nothing of it has been checked.
     pub about: DataDescription,
-    options: &'a PullOptions,
+    options: &'a RegistryOptions,
 }
 
 /// The version that was here before.
@@ -66,8 +65,8 @@ impl<'a> DataImage<'a> {
     ///
     /// # Errors
     /// Fails with [`Error::NotATemplate`] for an image of something else.
-    pub fn open(templates: &Templates, reference: &'a Reference, options: &'a PullOptions) -> Result<Self, Error> {
-        let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    pub fn open(templates: &Templates, reference: &'a Reference, options: &'a RegistryOptions) -> Result<Self, Error> {
+        let registry = Registry::open(reference, options)?;
         let (bytes, digest) = registry.manifest(&reference.version)?;
         let manifest = read_image(reference, &bytes)?;
         let about = DataDescription::read(&manifest.annotations).ok_or_else(|| {
@@ -198,7 +197,7 @@ struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    fn options(&self) -> &PullOptions {
+    fn options(&self) -> &RegistryOptions {
         self.image.options
     }
 

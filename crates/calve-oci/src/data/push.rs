@@ -12,9 +12,8 @@ use crate::error::Error;
 use crate::image::divide;
 use crate::layer::{self, Layer};
 use crate::operation::Operation;
-use crate::push::PushOptions;
 use crate::reference::Reference;
-use crate::registry::Registry;
+use crate::registry::{Registry, RegistryOptions};
 use crate::send::{self, PushReport, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
@@ -43,10 +42,10 @@ pub fn push_data(
     source: &DataSource<'_>,
     about: &DataDescription,
     reference: &Reference,
-    options: &PushOptions,
+    options: &RegistryOptions,
 ) -> Result<PushReport, Error> {
     reference.check_tag()?;
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    let registry = Registry::open(reference, options)?;
     let sent = send_layers(source, &registry, options);
     // Files of two versions would make a database that never existed.
     if !(source.is_current)() {
@@ -58,7 +57,7 @@ pub fn push_data(
 fn send_layers(
     source: &DataSource<'_>,
     registry: &Registry<'_>,
-    options: &PushOptions,
+    options: &RegistryOptions,
 ) -> Result<Vec<SentLayer>, Error> {
     let found = DataTree::walk(source.data)?;
     found.check_size(source.data)?;
@@ -142,7 +141,7 @@ struct Push<'a> {
     spool: &'a Path,
     found: &'a DataTree,
     registry: &'a Registry<'a>,
-    options: &'a PushOptions,
+    options: &'a RegistryOptions,
 }
 
 impl Push<'_> {

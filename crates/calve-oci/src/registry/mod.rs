@@ -15,6 +15,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use calve_core::CancelToken;
+use calve_core::template::TemplateOptions;
 use serde::Deserialize;
 use ureq::http::{Method, Request, Response, StatusCode, header};
 use ureq::{Agent, Body, SendBody, Timeout};
@@ -40,7 +41,9 @@ const REDIRECTS: u32 = 5;
 const SILENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Default)]
-pub struct ConnectionOptions {
+pub struct RegistryOptions {
+    /// Where to keep a template that is pulled, threads, progress and the token that ends it early.
+    pub template: TemplateOptions,
     pub credentials: CredentialFiles,
     /// How long a connection may be silent before it counts as broken: a minute if not given.
     pub silence: Option<Duration>,
@@ -48,7 +51,7 @@ pub struct ConnectionOptions {
 
 pub(crate) struct Registry<'a> {
     agent: Agent,
-    reference: &'a Reference,
+    pub(crate) reference: &'a Reference,
     base: Address,
     credentials: Option<Credentials>,
     /// The value of the header `Authorization`, once one was asked for.
@@ -73,22 +76,9 @@ struct Token {
 }
 
 impl<'a> Registry<'a> {
-    pub(crate) fn open(
-        reference: &'a Reference,
-        connection: &ConnectionOptions,
-        cancel: &'a CancelToken,
-    ) -> Result<Self, Error> {
-        let silence = connection.silence.unwrap_or(SILENCE);
-        let host = match &*reference.registry {
-            "docker.io" => "registry-1.docker.io",
-            other => other,
-        };
-        let base = Address::of_registry(host, reference.transport).map_err(|fault| match fault {
-            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
-            AddressFault::Invalid | AddressFault::HasUserName => {
-                Error::BadReference { reference: reference.to_string(), what: "names a host that is not valid" }
-            }
-        })?;
+    pub(crate) fn open(reference: &'a Reference, options: &'a RegistryOptions) -> Result<Self, Error> {
+        let silence = options.silence.unwrap_or(SILENCE);
+        let base = reference.address()?;
         let encrypted = reference.transport == Transport::Https;
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -107,9 +97,9 @@ impl<'a> Registry<'a> {
             agent: config.build().new_agent(),
             reference,
             base,
-            credentials: connection.credentials.find(&reference.registry, &reference.repository)?,
+            credentials: options.credentials.find(&reference.registry, &reference.repository)?,
             authorization: Mutex::default(),
-            cancel,
+            cancel: &options.template.cancel,
             silence,
             has_single_parts: AtomicBool::new(false),
         })
