@@ -125,6 +125,13 @@ impl Arrivals {
         Ok(true)
     }
 
+    /// Removes what a pull has fetched if it succeeded, or if the image is wrong: it would be wrong again. After other errors the next pull goes on.
+    pub(crate) fn end<T>(self, pulled: &Result<T, Error>) {
+        if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
+            self.clear();
+        }
+    }
+
     /// Removes what this pull has fetched. Another one that reads it has it open.
     pub(crate) fn clear(self) {
         for path in self.used.into_inner().unwrap_or_else(PoisonError::into_inner) {

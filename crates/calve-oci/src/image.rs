@@ -180,17 +180,24 @@ pub(crate) fn amount<'e>(entries: impl Iterator<Item = &'e PortableEntry>) -> (u
 
 /// Reads the manifest of an image of files or of a database.
 pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Error> {
-    let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
-    let manifest: ImageManifest = serde_json::from_slice(bytes).map_err(|_| refused("it is no image"))?;
+    let manifest: ImageManifest =
+        serde_json::from_slice(bytes).map_err(|_| reference.not_a_template("it is no image"))?;
     if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
-        return Err(refused("it is an image of another kind"));
+        return Err(reference.not_a_template("it is an image of another kind"));
     }
     let is_good = |layer: &Descriptor| layer.media_type == LAYER_TYPE && is_digest(&layer.digest);
-    if manifest.layers.iter().all(is_good) { Ok(manifest) } else { Err(refused("it has layers of another kind")) }
+    match manifest.layers.iter().all(is_good) {
+        true => Ok(manifest),
+        false => Err(reference.not_a_template("it has layers of another kind")),
+    }
 }
 
-pub(crate) fn is_of_database(annotations: &BTreeMap<String, String>) -> bool {
-    annotations.contains_key(ENGINE)
+/// Returns the error for an image that is not of the kind that was asked for. `other`: the annotation that images of the other kind have.
+pub(crate) fn of_another_kind(reference: &Reference, image: &ImageManifest, other: &str) -> Error {
+    match image.annotations.contains_key(other) {
+        true => Error::OtherKind { reference: reference.to_string(), is_database: other == ENGINE },
+        false => reference.not_a_template("it is an image of something else"),
+    }
 }
 
 #[cfg(test)]

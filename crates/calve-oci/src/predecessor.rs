@@ -16,7 +16,7 @@ use crate::arrivals::Arrivals;
 use crate::assemble::path_of;
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{self, DELTA, Descriptor, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE, weight};
-use crate::manifest::{self, DeltaAmounts, LARGEST_DELTAS_BYTES};
+use crate::manifest::{self, DeltaAmounts, Image, LARGEST_DELTAS_BYTES};
 use crate::newest;
 use crate::reference::is_digest;
 use crate::registry::Registry;
@@ -92,20 +92,21 @@ fn look(
     if !seen.insert(digest) || bytes.len() > LARGEST_IMAGE_BYTES {
         return Ok(UNSUITABLE);
     }
-    let image = image::read_image(reference, &bytes)?;
-    let is_same = image.annotations.get(KEY).is_some_and(|key| *key == template.key());
-    if is_same && revisions(reference, &image)?.len() == 1 {
+    let manifest = image::read_image(reference, &bytes)?;
+    let is_same = manifest.annotations.get(KEY).is_some_and(|key| *key == template.key());
+    if is_same && revisions(reference, &manifest)?.len() == 1 {
         // Another push of the full image of the same template gives the same digest.
         return Ok(ControlFlow::Break(None));
     }
     // A layer that no version of this template needs was put there for other programs.
     let is_needed =
         |layer: &Descriptor| [RANGE, MANIFEST, DELTA].iter().any(|name| layer.annotations.contains_key(*name));
-    if !image.layers.iter().all(is_needed) {
+    if !manifest.layers.iter().all(is_needed) {
         return Ok(UNSUITABLE);
     }
     // The empty key matches no version, so all manifests are fetched, but for the parts that this template's has.
-    let sent = manifest::fetch(reference, (registry, arrivals), &image, Some(("", Arc::clone(template))))?;
+    let image = Image { registry, arrivals, manifest: &manifest };
+    let sent = manifest::fetch(&image, Some(("", Arc::clone(template))))?;
     let delta = match is_same {
         true => None,
         false => match difference(&sent, template) {
@@ -114,10 +115,10 @@ fn look(
         },
     };
     let added = delta.as_ref().map_or(0, |new: &Difference| image::ranges(&new.delta.changed.entries).len() + 1);
-    if image.layers.len() + added > MOST_LAYERS {
+    if manifest.layers.len() + added > MOST_LAYERS {
         return Ok(UNSUITABLE);
     }
-    let layers = layers(registry, &image)?;
+    let layers = layers(registry, &manifest)?;
     Ok(layers.map_or(UNSUITABLE, |layers| ControlFlow::Break(Some(Predecessor { layers, delta }))))
 }
 

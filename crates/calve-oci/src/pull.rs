@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -16,8 +15,8 @@ use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room, room_of};
 use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
-use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
-use crate::manifest::FetchedTemplate;
+use crate::image::{self, Descriptor, ENGINE, FRAMES, KEY};
+use crate::manifest::{FetchedTemplate, Image};
 use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::{Registry, RegistryOptions};
@@ -60,47 +59,31 @@ pub fn pull(
     let (bytes, digest) = registry.manifest(&reference.version)?;
     let manifest = image::read_image(reference, &bytes)?;
     if !manifest.annotations.contains_key(KEY) {
-        let reference = reference.to_string();
-        return Err(match image::is_of_database(&manifest.annotations) {
-            true => Error::OtherKind { reference, is_database: true },
-            false => Error::NotATemplate { reference, what: "it is an image of something else".into() },
-        });
+        return Err(image::of_another_kind(reference, &manifest, ENGINE));
     }
     let arrivals = Arrivals::open(templates)?;
-    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
-    let pulled = receive(templates, reference, (name, old), &image, options);
-    // A wrong image would be wrong again. After other errors the next pull goes on.
-    if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
-        arrivals.clear();
-    }
+    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest };
+    let pulled = receive(templates, &image, (name, old), &digest, options);
+    arrivals.end(&pulled);
     let pulled = pulled?;
     // Without the note, a push to a new tag sends more, and its report says so.
     let _ = newest::note(templates, reference, &digest);
     Ok(pulled)
 }
 
-/// An image whose manifest was read. Whatever its tag stands for later is another one.
-struct Image<'a> {
-    registry: &'a Registry<'a>,
-    arrivals: &'a Arrivals,
-    manifest: &'a ImageManifest,
-    digest: &'a str,
-}
-
 fn receive(
     templates: &Templates,
-    reference: &Reference,
-    (name, old): (&str, Option<Template>),
     image: &Image<'_>,
+    (name, old): (&str, Option<Template>),
+    digest: &str,
     options: &RegistryOptions,
 ) -> Result<PullReport, Error> {
-    let Image { registry, arrivals, manifest, digest } = image;
     let (reuse, known) = Reuse::from_template(templates, old.as_ref()).unzip();
     let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
-    let sent = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
+    let sent = manifest::fetch(image, known)?;
     let pulled = |template, is_up_to_date, swept| PullReport {
         template,
-        digest: (*digest).to_owned(),
+        digest: digest.to_owned(),
         key: sent.key.clone(),
         fetched_bytes: sent.fetched_bytes,
         reused_bytes: 0,
@@ -112,13 +95,12 @@ fn receive(
     }
     let fetched = AtomicU64::new(sent.fetched_bytes);
     let reused = AtomicU64::new(0);
-    let origin = PathBuf::from(format!("{ORIGIN}{reference}"));
+    let origin = PathBuf::from(format!("{ORIGIN}{}", image.registry.reference));
     let made = templates.receive(name, &origin, (&sent.template, old.as_ref()), &options.template, |root, checked| {
         // The version before is let go when the tree is filled: comparing it takes the most memory.
         let reuse = reuse;
         let (reuse, fetched, reused) = (reuse.as_ref(), &fetched, &reused);
-        let pull = Pull { sent: &sent.template, image, reuse, fetched, reused, options };
-        pull.fill(root, reference, &sent, checked)
+        Pull { image, sent: &sent, root, checked, reuse, fetched, reused, options }.fill()
     });
     let (template, swept) = match made {
         Ok(received) => received,
@@ -206,15 +188,6 @@ struct Share<'a> {
     targets: &'a [Option<usize>],
 }
 
-fn shares<'a>(listings: &'a [Listing<'_>]) -> Vec<Share<'a>> {
-    // The last revision first: its layers have the new files, and are fetched while local files are copied.
-    let of_listing = |listing: &'a Listing<'_>| {
-        let Listing { layers, entries, targets } = listing;
-        layers.iter().map(move |(layer, range)| Share { layer: Some(layer), entries, range, targets })
-    };
-    listings.iter().rev().flat_map(of_listing).collect()
-}
-
 type ContentsReceiver<'r> = dyn FnMut(usize, &mut dyn Read) -> Result<(), Error> + 'r;
 
 fn unreadable(error: std::io::Error) -> Error {
@@ -233,8 +206,10 @@ fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
 
 #[derive(Clone, Copy)]
 struct Pull<'a> {
-    sent: &'a PortableTemplate,
     image: &'a Image<'a>,
+    sent: &'a FetchedTemplate<'a>,
+    root: &'a Path,
+    checked: &'a CheckedFiles,
     reuse: Option<&'a Reuse>,
     fetched: &'a AtomicU64,
     reused: &'a AtomicU64,
@@ -242,63 +217,53 @@ struct Pull<'a> {
 }
 
 impl Pull<'_> {
-    fn fill(
-        self,
-        root: &Path,
-        reference: &Reference,
-        sent: &FetchedTemplate<'_>,
-        checked: &CheckedFiles,
-    ) -> Result<(), Error> {
-        let mut parents = Parents::open(root)?;
-        let mut needed = room_of(parents.root(), self.sent);
+    fn fill(self) -> Result<(), Error> {
+        let template = &*self.sent.template;
+        let mut parents = Parents::open(self.root)?;
+        let mut needed = room_of(parents.root(), template);
         if let Some(reuse) = self.reuse {
             needed.share_contents(&reuse.room(parents.root()));
         }
-        check_room((parents.root(), root), 1, &needed)?;
-        parents.make_directories(self.sent)?;
-        let here: Vec<_> = sent.is_elsewhere.iter().enumerate().map(|(number, here)| here.then_some(number)).collect();
-        let ranges = if sent.is_elsewhere.contains(&true) { image::ranges(&self.sent.entries) } else { Vec::new() };
-        let mut all = shares(&sent.listings);
-        all.extend(ranges.iter().map(|range| Share { layer: None, entries: self.sent, range, targets: &here }));
-        let missing = self.fill_shares(root, &all, checked)?;
+        check_room((parents.root(), self.root), 1, &needed)?;
+        parents.make_directories(template)?;
+        let missing = self.fill_listings(&self.sent.listings)?;
         if !missing.is_empty() {
-            self.fill_missing(root, reference, &missing, checked)?;
+            self.fill_missing(&missing)?;
         }
-        parents.finish(self.sent)
+        parents.finish(template)
     }
 
     /// Makes the files of these entries. Returns the numbers of those that are neither here nor in a layer.
-    fn fill_shares(&self, root: &Path, shares: &[Share<'_>], checked: &CheckedFiles) -> Result<Vec<usize>, Error> {
-        let missing = each(shares, self.options.template.threads, |share| self.share(root, *share, checked))?;
+    fn fill_listings(self, listings: &[Listing<'_>]) -> Result<Vec<usize>, Error> {
+        // The last revision first: its layers have the new files, and are fetched while local files are copied.
+        let shares = listings.iter().rev().flat_map(|Listing { layers, entries, targets }| {
+            layers.iter().map(move |(layer, range)| Share { layer: *layer, entries, range, targets })
+        });
+        let shares: Vec<_> = shares.collect();
+        let missing = each(&shares, self.options.template.threads, |share| self.share(*share))?;
         Ok(missing.into_iter().flatten().collect())
     }
 
     /// Fetches files that the damaged local version lacks. All manifests are needed to find them in the layers.
-    fn fill_missing(
-        self,
-        root: &Path,
-        reference: &Reference,
-        missing: &[usize],
-        checked: &CheckedFiles,
-    ) -> Result<(), Error> {
-        let from = (self.image.registry, self.image.arrivals);
-        let mut sent = manifest::fetch(reference, from, self.image.manifest, None)?;
+    fn fill_missing(self, missing: &[usize]) -> Result<(), Error> {
+        let mut sent = manifest::fetch(self.image, None)?;
         self.fetched.fetch_add(sent.fetched_bytes, Ordering::Relaxed);
-        let mut is_missing = vec![false; self.sent.entries.len()];
+        let mut is_missing = vec![false; self.sent.template.entries.len()];
         missing.iter().for_each(|&number| is_missing[number] = true);
         for target in sent.listings.iter_mut().flat_map(|listing| &mut listing.targets) {
             *target = target.filter(|&number| is_missing[number]);
         }
-        Self { reuse: None, ..self }.fill_shares(root, &shares(&sent.listings), checked).map(drop)
+        Self { reuse: None, ..self }.fill_listings(&sent.listings).map(drop)
     }
 
-    fn share(&self, root: &Path, share: Share<'_>, checked: &CheckedFiles) -> Result<Vec<usize>, Error> {
-        let mut parents = Parents::open(root)?;
-        let mut missing = self.reuse_files(&mut parents, share, checked)?;
+    fn share(self, share: Share<'_>) -> Result<Vec<usize>, Error> {
+        let entry = |number: usize| &self.sent.template.entries[number];
+        let mut parents = Parents::open(self.root)?;
+        let mut missing = self.reuse_files(&mut parents, share)?;
         if let (Some(layer), true) = (share.layer, missing.iter().any(Option::is_some)) {
             let target = |index: usize| missing[index - share.range.start];
             let mut receive = |index: usize, contents: &mut dyn Read| match target(index) {
-                Some(number) => parents.make_file((number, &self.sent.entries[number]), contents, checked),
+                Some(number) => parents.make_file((number, entry(number)), contents, self.checked),
                 None => Ok(()),
             };
             if !self.frames(layer, share, &|index| target(index).is_some(), &mut receive)? {
@@ -310,14 +275,14 @@ impl Pull<'_> {
             missing.clear();
         }
         let entries = share.range.clone().filter_map(|index| share.targets[index]);
-        let (entries, bytes) = image::amount(entries.map(|number| &self.sent.entries[number]));
+        let (entries, bytes) = image::amount(entries.map(entry));
         self.options.template.progress.add(entries, bytes);
         Ok(missing.into_iter().flatten().collect())
     }
 
     /// Fetches the frames that have missing files. Returns whether it did: it does not if most of them have, or if the registry has no parts.
     fn frames(
-        &self,
+        self,
         layer: &Descriptor,
         share: Share<'_>,
         is_missing: &dyn Fn(usize) -> bool,
@@ -337,7 +302,7 @@ impl Pull<'_> {
 
     /// Fetches the rest of these frames, checks them, and makes their files. Returns false if the registry has no parts.
     fn run(
-        &self,
+        self,
         layer: &Descriptor,
         share: Share<'_>,
         (frames, bytes): (&[Frame], &Range<u64>),
@@ -358,7 +323,7 @@ impl Pull<'_> {
     }
 
     fn read(
-        &self,
+        self,
         share: Share<'_>,
         part: &Range<usize>,
         compressed: impl Read,
@@ -369,37 +334,25 @@ impl Pull<'_> {
     }
 
     /// Makes the files whose contents are here. Returns for each entry its number in the template, if it is a file that is missing.
-    fn reuse_files(
-        &self,
-        parents: &mut Parents,
-        share: Share<'_>,
-        checked: &CheckedFiles,
-    ) -> Result<Vec<Option<usize>>, Error> {
-        let mut old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
+    fn reuse_files(self, parents: &mut Parents, share: Share<'_>) -> Result<Vec<Option<usize>>, Error> {
+        let old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
+        let mut old = old.zip(self.reuse);
         let mut missing = vec![None; share.range.len()];
         for (missing, target) in missing.iter_mut().zip(&share.targets[share.range.clone()]) {
             self.image.registry.check_cancelled()?;
             let Some(number) = *target else { continue };
-            let entry = &self.sent.entries[number];
+            let entry = &self.sent.template.entries[number];
             let PortableKind::File { size, hash } = entry.kind else { continue };
-            let is_made = match (&mut old, self.reuse) {
-                _ if size == 0 => parents.make_file((number, entry), &mut std::io::empty(), checked).map(|()| true)?,
-                (Some(old), Some(reuse)) => match reuse.files.get(&hash).and_then(|path| old.open_file(path).ok()) {
-                    Some(file) => self.reuse_file(parents, entry, file)?,
-                    None => false,
-                },
-                _ => false,
-            };
-            *missing = (!is_made).then_some(number);
+            if size == 0 {
+                parents.make_file((number, entry), &mut std::io::empty(), self.checked)?;
+                continue;
+            }
+            let file = old.as_mut().and_then(|(old, reuse)| old.open_file(reuse.files.get(&hash)?).ok());
+            match file.map(|file| parents.make_file_of(entry, file)).transpose()? {
+                Some(true) => _ = self.reused.fetch_add(size, Ordering::Relaxed),
+                _ => *missing = Some(number),
+            }
         }
         Ok(missing)
-    }
-
-    fn reuse_file(&self, parents: &mut Parents, entry: &PortableEntry, file: File) -> Result<bool, Error> {
-        let is_made = parents.make_file_of(entry, file)?;
-        if let (true, PortableKind::File { size, .. }) = (is_made, &entry.kind) {
-            self.reused.fetch_add(*size, Ordering::Relaxed);
-        }
-        Ok(is_made)
     }
 }

@@ -100,6 +100,10 @@ impl Reference {
         Err(Error::BadReference { reference: self.to_string(), what: "has a digest, which only a pull can ask for" })
     }
 
+    pub(crate) fn not_a_template(&self, what: impl Into<String>) -> Error {
+        Error::NotATemplate { reference: self.to_string(), what: what.into() }
+    }
+
     /// Returns the digest, if the reference has one instead of a tag.
     pub(crate) fn digest(&self) -> Option<&str> {
         Some(self.version.as_str()).filter(|version| is_digest(version))

@@ -18,7 +18,7 @@ use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room};
 use crate::error::Error;
 use crate::frames::{GAP_BYTES, Hash, NEAR_BYTES, OTHER_HASH, hash};
-use crate::image::{Descriptor, ImageManifest, KEY, read_image};
+use crate::image::{Descriptor, ImageManifest, KEY, of_another_kind, read_image};
 use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::{Registry, RegistryOptions};
@@ -69,13 +69,8 @@ impl<'a> DataImage<'a> {
         let registry = Registry::open(reference, options)?;
         let (bytes, digest) = registry.manifest(&reference.version)?;
         let manifest = read_image(reference, &bytes)?;
-        let about = DataDescription::read(&manifest.annotations).ok_or_else(|| {
-            let reference = reference.to_string();
-            match manifest.annotations.contains_key(KEY) {
-                true => Error::OtherKind { reference, is_database: false },
-                false => Error::NotATemplate { reference, what: "it is an image of something else".into() },
-            }
-        })?;
+        let about = DataDescription::read(&manifest.annotations);
+        let about = about.ok_or_else(|| of_another_kind(reference, &manifest, KEY))?;
         let arrivals = Arrivals::open(templates)?;
         Ok(Self { registry, arrivals, reference, manifest, digest, about, options })
     }
@@ -87,10 +82,7 @@ impl<'a> DataImage<'a> {
     /// Remove `data` then; the parts of the image that have arrived are kept for the next pull, which goes on from there.
     pub fn receive(self, data: &Path, index: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
         let received = self.fill(data, index, old);
-        // A wrong image would be wrong again. After other errors the next pull goes on.
-        if matches!(received, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
-            self.arrivals.clear();
-        }
+        self.arrivals.end(&received);
         received
     }
 
@@ -145,7 +137,7 @@ impl<'a> DataImage<'a> {
 
     /// Fetches the index. Returns it also as it was sent, and how much was fetched.
     fn index(&self) -> Result<(Index, Vec<u8>, u64), Error> {
-        let refused = |what: &str| Error::NotATemplate { reference: self.reference.to_string(), what: what.into() };
+        let refused = |what: &str| self.reference.not_a_template(what);
         let layers = &self.manifest.layers;
         let found = layers.iter().find_map(|layer| Some((layer, layer.range(INDEX)?)));
         let (layer, at) = found.ok_or_else(|| refused("it has no index"))?;
