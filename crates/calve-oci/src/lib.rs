@@ -9,6 +9,7 @@ mod assemble;
 mod credentials;
 mod data;
 mod error;
+mod fetch;
 mod frames;
 mod image;
 mod layer;

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use calve_core::internal::{PortabilityObstacle, PortableDelta, PortableTemplate};
 
 use crate::arrivals::Arrivals;
 use crate::error::Error;
-use crate::frames::{self, Frame, Hash, OTHER_HASH};
+use crate::fetch::{Fetcher, Run};
+use crate::frames::{self, Frame, Hash};
 use crate::image::{Descriptor, FRAMES, ImageManifest, KEY, chunks, ranges, weight};
 use crate::layer;
 use crate::registry::Registry;
@@ -175,22 +177,20 @@ fn of_parts(
     let Some(frames) = parsed.filter(is_good) else { return Ok(None) };
     let chunk = |chunk: Range<usize>| (frames::hash(old[chunk.clone()].as_bytes()), &old[chunk]);
     let known: HashMap<Hash, &str> = chunks(old).into_iter().map(chunk).collect();
-    let mut new: HashMap<Hash, String> = HashMap::new();
-    let mut fetched = 0;
     // The lengths that the frames claim are what the limit was checked against.
     let known_as = |frame: &Frame| known.get(&frame.hash).copied().filter(|text| text.len() == frame.has.len());
     let is_missing = |frame: &Frame| known_as(frame).is_none();
-    let mut receive = |run: &[Frame], bytes: &Range<u64>, spool| {
-        let is_right = &mut |part: &mut Spool| read_frames(run, part, &mut new);
-        let part = registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
-        fetched += part.as_ref().map_or(0, |part| part.fetched);
-        Ok(part.is_some())
+    let (fetched, new) = (AtomicU64::new(0), Mutex::new(HashMap::new()));
+    let receive = |run: &Run<'_, Frame>, part: &mut Spool| {
+        read_frames(run.parts, part, &mut new.lock().unwrap_or_else(PoisonError::into_inner))
     };
-    if !arrivals.fetch_frames((registry, layer), (&frames, start), &is_missing, &mut receive)? {
+    let fetcher = Fetcher { registry, arrivals, threads: None, fetched: &fetched, receive: &receive };
+    if !fetcher.fetch_frames(layer, (&frames, start), &is_missing)? {
         return Ok(None);
     }
+    let new = new.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = frames.iter().filter_map(|frame| new.get(&frame.hash).map(String::as_str).or_else(|| known_as(frame)));
-    Ok(Some((text.collect(), fetched)))
+    Ok(Some((text.collect(), fetched.into_inner())))
 }
 
 /// Decompresses frames of the manifest. Returns false if one has another hash.

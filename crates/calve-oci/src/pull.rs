@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::io::Read;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ use crate::address::Transport;
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room, room_of};
 use crate::error::Error;
-use crate::frames::{self, Frame, OTHER_HASH};
+use crate::fetch::{Fetcher, Run};
+use crate::frames::{self, Frame};
 use crate::image::{self, Descriptor, ENGINE, FRAMES, KEY};
 use crate::manifest::{FetchedTemplate, Image};
 use crate::operation::Operation;
@@ -188,8 +190,6 @@ struct Share<'a> {
     targets: &'a [Option<usize>],
 }
 
-type ContentsReceiver<'r> = dyn FnMut(usize, &mut dyn Read) -> Result<(), Error> + 'r;
-
 fn unreadable(error: std::io::Error) -> Error {
     Error::io(Operation::ReadPart, "", error)
 }
@@ -257,84 +257,68 @@ impl Pull<'_> {
     }
 
     fn share(self, share: Share<'_>) -> Result<Vec<usize>, Error> {
-        let entry = |number: usize| &self.sent.template.entries[number];
-        let mut parents = Parents::open(self.root)?;
-        let mut missing = self.reuse_files(&mut parents, share)?;
-        if let (Some(layer), true) = (share.layer, missing.iter().any(Option::is_some)) {
-            let target = |index: usize| missing[index - share.range.start];
-            let mut receive = |index: usize, contents: &mut dyn Read| match target(index) {
-                Some(number) => parents.make_file((number, entry(number)), contents, self.checked),
-                None => Ok(()),
-            };
-            if !self.frames(layer, share, &|index| target(index).is_some(), &mut receive)? {
-                let Image { registry, arrivals, .. } = self.image;
-                let mut blob = registry.blob(layer, arrivals.spool(layer, &(0..layer.size))?)?;
-                self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
-                self.read(share, share.range, blob.reader()?, &mut receive)?;
-            }
-            missing.clear();
+        let missing = self.reuse_files(share)?;
+        let mut rest = Vec::new();
+        match share.layer {
+            Some(layer) if missing.iter().any(Option::is_some) => self.fetch(layer, share, &missing)?,
+            _ => rest.extend(missing.into_iter().flatten()),
         }
         let entries = share.range.clone().filter_map(|index| share.targets[index]);
-        let (entries, bytes) = image::amount(entries.map(entry));
+        let (entries, bytes) = image::amount(entries.map(|number| &self.sent.template.entries[number]));
         self.options.template.progress.add(entries, bytes);
-        Ok(missing.into_iter().flatten().collect())
+        Ok(rest)
     }
 
-    /// Fetches the frames that have missing files. Returns whether it did: it does not if most of them have, or if the registry has no parts.
-    fn frames(
-        self,
-        layer: &Descriptor,
-        share: Share<'_>,
-        is_missing: &dyn Fn(usize) -> bool,
-        receive: &mut ContentsReceiver<'_>,
-    ) -> Result<bool, Error> {
-        let parsed = layer.annotations.get(FRAMES);
-        let parsed = parsed.and_then(|text| frames::parse(text, share.range.start, layer.size));
+    /// Fetches the missing files of a layer: the frames that have some, or all of it if most of them have, or if the registry has no parts.
+    fn fetch(self, layer: &Descriptor, share: Share<'_>, missing: &[Option<usize>]) -> Result<(), Error> {
+        let Image { registry, arrivals, .. } = *self.image;
+        let receive = |run: &Run<'_, Frame>, part: &mut Spool| {
+            if !are_right(run.parts, part)? {
+                return Ok(false);
+            }
+            let mut reader = part.reader()?;
+            for frame in run.parts {
+                let mut compressed = (&mut reader).take(frame.size());
+                self.read(share, missing, &frame.has, &mut compressed)?;
+                std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+            }
+            Ok(true)
+        };
+        // Each layer has a thread.
+        let threads = NonZeroUsize::new(1);
+        let fetcher = Fetcher { registry, arrivals, threads, fetched: self.fetched, receive: &receive };
+        let frames = layer.annotations.get(FRAMES);
+        let frames = frames.and_then(|text| frames::parse(text, share.range.start, layer.size));
         let is_good = |frames: &Vec<Frame>| frames.last().is_some_and(|last| last.has.end == share.range.end);
-        let Some(frames) = parsed.filter(is_good) else { return Ok(false) };
-        self.image.arrivals.fetch_frames(
-            (self.image.registry, layer),
-            (&frames, 0),
-            &|frame| frame.has.clone().any(is_missing),
-            &mut |run, bytes, spool| self.run(layer, share, (run, bytes), spool, receive),
-        )
-    }
-
-    /// Fetches the rest of these frames, checks them, and makes their files. Returns false if the registry has no parts.
-    fn run(
-        self,
-        layer: &Descriptor,
-        share: Share<'_>,
-        (frames, bytes): (&[Frame], &Range<u64>),
-        spool: Spool,
-        receive: &mut ContentsReceiver<'_>,
-    ) -> Result<bool, Error> {
-        let is_right = &mut |part: &mut Spool| are_right(frames, part);
-        let part = self.image.registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
-        let Some(mut part) = part else { return Ok(false) };
-        self.fetched.fetch_add(part.fetched, Ordering::Relaxed);
-        let mut reader = part.reader()?;
-        for frame in frames {
-            let mut compressed = (&mut reader).take(frame.size());
-            self.read(share, &frame.has, &mut compressed, receive)?;
-            std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+        let is_missing = |frame: &Frame| frame.has.clone().any(|index| missing[index - share.range.start].is_some());
+        if let Some(frames) = frames.filter(is_good)
+            && fetcher.fetch_frames(layer, (&frames, 0), &is_missing)?
+        {
+            return Ok(());
         }
-        Ok(true)
+        self.read(share, missing, share.range, fetcher.blob(layer)?.reader()?)
     }
 
+    /// Makes the missing files of a part of a layer.
     fn read(
         self,
         share: Share<'_>,
+        missing: &[Option<usize>],
         part: &Range<usize>,
         compressed: impl Read,
-        receive: &mut ContentsReceiver<'_>,
     ) -> Result<(), Error> {
+        let mut parents = Parents::open(self.root)?;
+        let receive = |index: usize, contents: &mut dyn Read| match missing[index - share.range.start] {
+            Some(number) => parents.make_file((number, &self.sent.template.entries[number]), contents, self.checked),
+            None => Ok(()),
+        };
         let wrong = |what: &str| self.image.registry.wrong(what);
         layer::read(share.entries, share.range, part, compressed, receive, wrong)
     }
 
     /// Makes the files whose contents are here. Returns for each entry its number in the template, if it is a file that is missing.
-    fn reuse_files(self, parents: &mut Parents, share: Share<'_>) -> Result<Vec<Option<usize>>, Error> {
+    fn reuse_files(self, share: Share<'_>) -> Result<Vec<Option<usize>>, Error> {
+        let mut parents = Parents::open(self.root)?;
         let old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
         let mut old = old.zip(self.reuse);
         let mut missing = vec![None; share.range.len()];

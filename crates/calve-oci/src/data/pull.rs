@@ -1,8 +1,6 @@
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,13 +10,14 @@ use calve_core::template::Templates;
 use zstd::bulk::Decompressor;
 
 use super::description::{DataDescription, INDEX};
-use super::fetch::{MissingChunk, batches, runs, together};
+use super::fetch::{MissingChunk, runs, together};
 use super::index::{Chunk, Index, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room};
 use crate::error::Error;
-use crate::frames::{GAP_BYTES, Hash, NEAR_BYTES, OTHER_HASH, hash};
-use crate::image::{Descriptor, ImageManifest, KEY, of_another_kind, read_image};
+use crate::fetch::{Fetcher, GAP_BYTES, NEAR_BYTES, Run};
+use crate::frames::{Hash, hash};
+use crate::image::{ImageManifest, KEY, of_another_kind, read_image};
 use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::{Registry, RegistryOptions};
@@ -151,10 +150,6 @@ impl<'a> DataImage<'a> {
         let index = Index::parse(&text).and_then(|index| index.check_layers(layers).map(|()| index));
         Ok((index.map_err(refused)?, compressed, fetched))
     }
-
-    fn layer(&self, number: usize) -> &Descriptor {
-        &self.manifest.layers[number]
-    }
 }
 
 struct Reuse<'a> {
@@ -240,82 +235,25 @@ impl Fill<'_> {
 
     fn fetch(&self, mut missing: Vec<MissingChunk>) -> Result<(), Error> {
         missing.sort_unstable_by_key(|chunk| (chunk.layer, chunk.start));
-        let threads = self.options().template.threads;
-        if self.batches(&missing)? {
+        let DataImage { registry, arrivals, manifest, options, .. } = self.image;
+        let threads = options.template.threads;
+        let receive = |run: &Run<'_, MissingChunk>, part: &mut Spool| self.write(run.parts, run.bytes.start, part);
+        let fetcher = Fetcher { registry, arrivals, threads, fetched: self.fetched, receive: &receive };
+        let layer = |parts: &[MissingChunk]| parts.first().map_or(0, |first| first.layer);
+        let run = |parts| Run { blob: &manifest.layers[layer(parts)], bytes: together(parts), parts };
+        let runs = |gap| runs(&missing, gap).into_iter().map(run).collect::<Vec<_>>();
+        if fetcher.fetch(&runs(NEAR_BYTES), || Some(runs(GAP_BYTES)))? {
             return Ok(());
         }
-        let runs = runs(&missing, GAP_BYTES);
-        let Some((first, rest)) = runs.split_first() else { return Ok(()) };
-        let spool = |run: &Range<usize>| self.spool(&missing[run.clone()]);
-        if self.run(&missing[first.clone()], spool(first)?)? {
-            return each(rest, threads, |run| self.next_run(&missing[run.clone()], spool(run)?)).map(drop);
-        }
         let layers: Vec<_> = missing.chunk_by(|a, b| a.layer == b.layer).collect();
-        each(&layers, threads, |chunks| self.layer(chunks)).map(drop)
-    }
-
-    /// Fetches the chunks with many parts in a request. Returns false if the registry has only one in an answer, or if nothing is gained.
-    fn batches(&self, missing: &[MissingChunk]) -> Result<bool, Error> {
-        let runs = runs(missing, NEAR_BYTES);
-        let mut batches = batches(missing, &runs);
-        batches.sort_by_key(|batch| Reverse(batch.len()));
-        let Some((first, rest)) = batches.split_first().filter(|(first, _)| first.len() > 1) else { return Ok(false) };
-        let is_done = self.batch(missing, first)?;
-        if is_done {
-            each(rest, self.options().template.threads, |batch| match self.batch(missing, batch)? {
+        each(&layers, threads, |chunks| {
+            let mut blob = fetcher.blob(&manifest.layers[layer(chunks)])?;
+            match self.write(chunks, 0, &mut blob)? {
                 true => Ok(()),
-                // It has no longer many in an answer.
-                false => batch
-                    .iter()
-                    .map(|run| &missing[run.clone()])
-                    .try_for_each(|run| self.next_run(run, self.spool(run)?)),
-            })?;
-        }
-        Ok(is_done)
-    }
-
-    /// Fetches runs of one layer in one request. Returns false, with nothing fetched, if that cannot be.
-    fn batch(&self, missing: &[MissingChunk], runs: &[Range<usize>]) -> Result<bool, Error> {
-        let Some(layer) = runs.first().map(|run| self.image.layer(missing[run.start].layer)) else { return Ok(true) };
-        let parts: Vec<_> = runs.iter().map(|run| together(&missing[run.clone()])).collect();
-        let mut receive = |number: usize, spool| self.next_run(&missing[runs[number].clone()], spool);
-        self.image.arrivals.fetch_together(&self.image.registry, layer, &parts, &mut receive)
-    }
-
-    fn spool(&self, chunks: &[MissingChunk]) -> Result<Spool, Error> {
-        let layer = self.image.layer(chunks.first().map_or(0, |first| first.layer));
-        self.image.arrivals.spool(layer, &together(chunks))
-    }
-
-    /// Fetches another part, from a registry that has parts.
-    fn next_run(&self, chunks: &[MissingChunk], spool: Spool) -> Result<(), Error> {
-        match self.run(chunks, spool)? {
-            true => Ok(()),
-            false => Err(self.image.registry.wrong("a blob without a part")),
-        }
-    }
-
-    /// Fetches the rest of a part of a layer with these chunks, and writes them. Returns false if the registry has no parts.
-    fn run(&self, chunks: &[MissingChunk], spool: Spool) -> Result<bool, Error> {
-        let [first, ..] = chunks else { return Ok(true) };
-        let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
-        let bytes = together(chunks);
-        let is_right = &mut |part: &mut Spool| self.write(chunks, bytes.start, part);
-        let Some(part) = registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)? else { return Ok(false) };
-        self.fetched.fetch_add(part.fetched, Ordering::Relaxed);
-        Ok(true)
-    }
-
-    /// Fetches a whole layer, and writes these chunks of it.
-    fn layer(&self, chunks: &[MissingChunk]) -> Result<(), Error> {
-        let Some(first) = chunks.first() else { return Ok(()) };
-        let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
-        let mut blob = registry.blob(layer, self.image.arrivals.spool(layer, &(0..layer.size))?)?;
-        self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
-        match self.write(chunks, 0, &mut blob)? {
-            true => Ok(()),
-            false => Err(registry.wrong("a layer whose chunks have other hashes than the index says")),
-        }
+                false => Err(registry.wrong("a layer whose chunks have other hashes than the index says")),
+            }
+        })
+        .map(drop)
     }
 
     /// Writes the chunks in a part of a layer that begins at `start`. Returns false at the first one that is not as the index says.
