@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::address::{Address, AddressFault, Host, Transport};
+use crate::address::{Address, AddressFault, Transport, host_name};
 use crate::error::Error;
 
 const LATEST: &str = "latest";
@@ -31,7 +31,7 @@ impl Reference {
         if let Some((_, reference)) = text.split_once('@').filter(|_| registry.contains('@')) {
             return Err(Error::BadReference { reference: reference.into(), what: "has a user name before it" });
         }
-        if Host::parse(registry).is_none_or(|host| host.name().ends_with('.')) {
+        if host_name(registry).is_none_or(|name| name.ends_with('.')) {
             return Err(refused("names a host that is not valid"));
         }
         let (repository, version) = match rest.split_once('@') {
