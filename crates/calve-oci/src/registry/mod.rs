@@ -398,21 +398,16 @@ impl<'a> Registry<'a> {
         let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
         // The credentials go there.
         let place = self.base.leads_to(&realm).map_err(|fault| self.refused_address(operation, fault))?;
-        let scope = challenge.value("scope").unwrap_or_default();
-        let service = challenge.value("service").unwrap_or_default();
-        let pairs = |request: Vec<(&'static str, String)>| request.into_iter().filter(|(_, value)| !value.is_empty());
-        let asked = vec![("service", service), ("scope", scope)];
+        let named = |name: &'static str| Some((name, challenge.value(name).filter(|value| !value.is_empty())?));
+        let asked: Vec<_> = ["service", "scope"].into_iter().filter_map(named).collect();
         let ask = || match &self.credentials {
             Some(Credentials::IdentityToken(token)) => {
-                let grant = [
-                    ("grant_type", "refresh_token".into()),
-                    ("client_id", "calve".into()),
-                    ("refresh_token", token.clone()),
-                ];
-                self.agent.post(place.uri()).send_form(pairs(asked.iter().cloned().chain(grant).collect()))
+                let grant = [("grant_type", "refresh_token"), ("client_id", "calve"), ("refresh_token", token)];
+                let asked = asked.iter().map(|(name, value)| (*name, &**value));
+                self.agent.post(place.uri()).send_form(asked.chain(grant))
             }
             credentials => {
-                let mut request = self.agent.get(place.uri()).query_pairs(pairs(asked.clone()));
+                let mut request = self.agent.get(place.uri()).query_pairs(asked.clone());
                 if let Some(value) = credentials.as_ref().and_then(basic) {
                     request = request.header(header::AUTHORIZATION, value);
                 }
