@@ -179,17 +179,23 @@ fn tar_path(entry: &PortableEntry) -> &Path {
 }
 
 fn header(entry: &PortableEntry) -> Header {
+    let (kind, mode) = match entry.kind {
+        PortableKind::Directory => (EntryType::Directory, entry.mode),
+        PortableKind::File { .. } => (EntryType::Regular, entry.mode),
+        PortableKind::Symlink(_) => (EntryType::Symlink, 0o777),
+        PortableKind::HardLink(_) => (EntryType::Link, entry.mode),
+    };
+    new_header(kind, mode, u64::try_from(entry.seconds).unwrap_or(0))
+}
+
+/// Returns the header of an entry without contents.
+pub(crate) fn new_header(kind: EntryType, mode: u32, seconds: u64) -> Header {
     let mut header = Header::new_gnu();
-    header.set_entry_type(match entry.kind {
-        PortableKind::Directory => EntryType::Directory,
-        PortableKind::File { .. } => EntryType::Regular,
-        PortableKind::Symlink(_) => EntryType::Symlink,
-        PortableKind::HardLink(_) => EntryType::Link,
-    });
-    header.set_mode(if matches!(entry.kind, PortableKind::Symlink(_)) { 0o777 } else { entry.mode });
+    header.set_entry_type(kind);
+    header.set_mode(mode);
     header.set_uid(0);
     header.set_gid(0);
-    header.set_mtime(u64::try_from(entry.seconds).unwrap_or(0));
+    header.set_mtime(seconds);
     header.set_size(0);
     header
 }
