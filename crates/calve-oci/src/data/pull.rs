@@ -90,11 +90,10 @@ impl<'a> DataImage<'a> {
         let old = old.and_then(Reuse::open);
         let mut parents = Parents::open(data)?;
         let is_new = |chunk: &&Chunk| old.as_ref().is_none_or(|old| !old.chunks.contains_key(&chunk.hash));
-        let chunks = index.files.iter().flat_map(|file| &file.chunks);
-        let new: u64 = chunks.filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
+        let chunks = || index.files.iter().flat_map(|file| &file.chunks);
+        let new: u64 = chunks().filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
         // Contents that are here may be wanted more often than they are here. Zeros stay holes: those that matter are in the largest chunks.
-        let largest =
-            index.files.iter().flat_map(|file| &file.chunks).map(|chunk| chunk.size).max().unwrap_or_default();
+        let largest = chunks().map(|chunk| chunk.size).max().unwrap_or_default();
         let zeros = hash(&vec![0; largest as usize]);
         let is_hole = |chunk: &&Chunk| chunk.size == largest && chunk.hash == zeros;
         let room_of = |index: &Index| {
@@ -184,10 +183,6 @@ struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    fn options(&self) -> &RegistryOptions {
-        self.image.options
-    }
-
     /// Makes a file of the chunks that are here. Returns the others.
     fn file(&self, number: usize) -> Result<Vec<MissingChunk>, Error> {
         let file = &self.index.files[number];
@@ -220,16 +215,16 @@ impl Fill<'_> {
                 }
             }
             self.reused.fetch_add(chunk.size.into(), Ordering::Relaxed);
-            self.options().template.progress.add(0, chunk.size.into());
+            self.image.options.template.progress.add(0, chunk.size.into());
         }
-        self.options().template.progress.add(1, 0);
+        self.image.options.template.progress.add(1, 0);
         Ok(missing)
     }
 
     /// Clones a file of the version before. Nothing is lost if that fails.
     fn clone_file(&self, old: &Path, path: &str) -> bool {
         let mut options = calve_core::CloneOptions::default();
-        options.cancel = self.options().template.cancel.clone();
+        options.cancel = self.image.options.template.cancel.clone();
         calve_core::clone_tree(&old.join(path), &self.data.join(path), &options).is_ok()
     }
 
@@ -284,7 +279,7 @@ impl Fill<'_> {
             };
             let written = put(made, &contents, *place, *is_hole);
             written.map_err(|error| Error::io(Operation::Write, self.data.join(path), error))?;
-            self.options().template.progress.add(0, chunk.size.into());
+            self.image.options.template.progress.add(0, chunk.size.into());
         }
         Ok(true)
     }
