@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use calve_core::internal::{PortabilityObstacle, PortableDelta, PortableTemplate};
+use calve_core::internal::{PortabilityObstacle, PortableDelta, PortableTemplate, ShownPath};
 
 use crate::arrivals::Arrivals;
+use crate::assemble::path_of;
 use crate::error::Error;
 use crate::fetch::{Fetcher, Run};
 use crate::frames::{self, Frame, Hash};
@@ -65,12 +66,11 @@ pub(crate) fn fetch<'i>(
     old: Option<(&str, Arc<PortableTemplate>)>,
 ) -> Result<FetchedTemplate<'i>, Error> {
     let reference = image.registry.reference;
-    let refused = |what: String| reference.not_a_template(what);
-    let in_the_way = |what: PortabilityObstacle| match &*what.path {
-        [] => refused(format!("its manifest {}", what.what)),
-        path => refused(format!("`{}` {}", calve_core::internal::ShownPath(crate::assemble::path_of(path)), what.what)),
+    let in_the_way = |PortabilityObstacle { path, what }: PortabilityObstacle| match &*path {
+        [] => reference.not_a_template(format!("its manifest {what}")),
+        path => reference.not_a_template(format!("`{}` {what}", ShownPath(path_of(path)))),
     };
-    let wanted = image.manifest.annotations.get(KEY).ok_or_else(|| refused("it has no key".into()))?;
+    let wanted = image.manifest.annotations.get(KEY).ok_or_else(|| reference.not_a_template("it has no key"))?;
     let revisions = revisions(reference, image.manifest)?;
     let after = |key: &str| match key == wanted {
         true => Some(revisions.len()),
@@ -95,7 +95,8 @@ pub(crate) fn fetch<'i>(
         let text = text_of(revision, None, LARGEST_DELTAS_BYTES - amounts.text_bytes)?;
         let delta = PortableDelta::parse(text).map_err(in_the_way)?;
         if revision.base != Some(&*delta.base) {
-            return Err(refused("it has a delta against another manifest than the one it names".into()));
+            let what = "it has a delta against another manifest than the one it names";
+            return Err(reference.not_a_template(what));
         }
         amounts.add(&delta);
         deltas.push(delta);
@@ -107,7 +108,7 @@ pub(crate) fn fetch<'i>(
     let template = composed.unwrap_or_else(|| Arc::clone(&base));
     let key = template.key();
     if key != *wanted {
-        return Err(refused("its manifest has another key".into()));
+        return Err(reference.not_a_template("its manifest has another key"));
     }
     let mut lists = vec![if first == 0 { base } else { Arc::clone(&template) }];
     lists.extend(deltas.into_iter().map(|delta| Arc::new(delta.changed)));

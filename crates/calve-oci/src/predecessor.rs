@@ -107,13 +107,10 @@ fn look(
     // The empty key matches no version, so all manifests are fetched, but for the parts that this template's has.
     let image = Image { registry, arrivals, manifest: &manifest };
     let sent = manifest::fetch(&image, Some(("", Arc::clone(template))))?;
-    let delta = match is_same {
-        true => None,
-        false => match difference(&sent, template) {
-            None => return Ok(UNSUITABLE),
-            delta => delta,
-        },
-    };
+    let delta = if is_same { None } else { difference(&sent, template) };
+    if delta.is_none() && !is_same {
+        return Ok(UNSUITABLE);
+    }
     let added = delta.as_ref().map_or(0, |new: &Difference| image::ranges(&new.delta.changed.entries).len() + 1);
     if manifest.layers.len() + added > MOST_LAYERS {
         return Ok(UNSUITABLE);
@@ -154,18 +151,13 @@ fn directory(template: &PortableTemplate, path: &[u8]) -> Option<usize> {
 
 /// Returns the whiteouts of paths that are gone, but for those below a directory that is, too, or was replaced. `None` if a name is too long.
 fn whiteouts(removed: &[Vec<u8>], template: &PortableTemplate) -> Option<Vec<PathBuf>> {
-    let mut whiteouts = Vec::new();
-    for path in removed {
-        let (above, name) = split_name(path);
-        if directory(template, above).is_none() {
-            continue;
-        }
-        if WHITEOUT.len() + name.len() > LONGEST_NAME {
-            return None;
-        }
-        whiteouts.push(path_of(above).join(path_of(&[WHITEOUT, name].concat())));
-    }
-    Some(whiteouts)
+    let in_directories =
+        removed.iter().map(|path| split_name(path)).filter(|(above, _)| directory(template, above).is_some());
+    let whiteout = |(above, name)| {
+        let name = [WHITEOUT, name].concat();
+        (name.len() <= LONGEST_NAME).then(|| path_of(above).join(path_of(&name)))
+    };
+    in_directories.map(whiteout).collect()
 }
 
 /// Returns the layers of an image. `None` if the registry lacks one.
