@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::cut::{LayerWriter, chunk_bytes};
 use super::description::{DataDescription, INDEX};
-use super::index::{Index, IndexedDirectory, IndexedFile, LARGEST_INDEX_BYTES};
+use super::index::{FORMAT, Index, IndexedDirectory, IndexedFile, LARGEST_INDEX_BYTES};
 use crate::assemble::Parents;
 use crate::error::Error;
 use crate::image::divide;
@@ -70,7 +70,7 @@ fn send_layers(
         files.extend(indexed.into_iter().map(|file| IndexedFile { layer: number, ..file }));
         layers.push(layer);
     }
-    layers.push(push.index(Index::new(found.directories.clone(), files))?);
+    layers.push(push.index(Index { format: FORMAT, directories: found.directories.clone(), files })?);
     Ok(layers)
 }
 
