@@ -11,7 +11,6 @@ use calve_core::error::TemplateError;
 use calve_core::internal::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate};
 use calve_core::template::{HeldTemplate, SweptTemplates, Template, Templates};
 
-use crate::address::Transport;
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room, room_of};
 use crate::error::Error;
@@ -128,11 +127,8 @@ fn old(templates: &Templates, reference: &Reference, name: &str) -> Result<Optio
         Err(calve_core::Error::Template(TemplateError::Unknown(_))) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let place = origin(&old).and_then(|origin| Reference::parse(origin, Transport::Https).ok());
-    if place.is_some_and(|place| place.repository_name() == reference.repository_name()) {
-        return Ok(Some(old));
-    }
-    Err(Error::NameTaken { name: name.into(), repository: reference.repository_name() })
+    reference.check_replaces(name, origin(&old))?;
+    Ok(Some(old))
 }
 
 /// Returns the template that another pull has made meanwhile, if it is the same one: two that pull the same at once are both content.

@@ -92,6 +92,15 @@ impl Reference {
         format!("{}/{}", self.registry, self.repository)
     }
 
+    /// Fails with [`Error::NameTaken`] if a template of that name was not pulled from this repository: it may exist nowhere else.
+    pub fn check_replaces(&self, name: &str, origin: Option<&str>) -> Result<(), Error> {
+        let origin = origin.and_then(|origin| Self::parse(origin, Transport::Https).ok());
+        if origin.is_some_and(|origin| origin.repository_name() == self.repository_name()) {
+            return Ok(());
+        }
+        Err(Error::NameTaken { name: name.into(), repository: self.repository_name() })
+    }
+
     /// Fails if it has a digest, which only a pull can ask for.
     pub(crate) fn check_tag(&self) -> Result<(), Error> {
         if self.digest().is_none() {
