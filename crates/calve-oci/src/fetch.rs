@@ -34,7 +34,7 @@ impl<P> Run<'_, P> {
     }
 }
 
-/// Uses what has arrived of a run. Returns false if it is not what was asked for.
+/// Uses the bytes of a run that have arrived. Returns false if they are wrong.
 type Receive<'a, P> = dyn Fn(&Run<'_, P>, &mut Spool) -> Result<bool, Error> + Sync + 'a;
 
 pub(crate) struct Fetcher<'a, P> {
@@ -51,12 +51,9 @@ impl<P: Sync> Fetcher<'_, P> {
     /// fetching there. Returns false, with nothing received, if there are none (`None`), or if the registry has no parts.
     pub(crate) fn fetch<'r>(
         &self,
-        near: &[Run<'_, P>],
+        near: &[Run<'r, P>],
         far: impl FnOnce() -> Option<Vec<Run<'r, P>>>,
-    ) -> Result<bool, Error>
-    where
-        P: 'r,
-    {
+    ) -> Result<bool, Error> {
         let mut batches = batches(near);
         batches.sort_by_key(|batch| Reverse(batch.len()));
         if let Some((first, rest)) = batches.split_first().filter(|(first, _)| first.len() > 1)

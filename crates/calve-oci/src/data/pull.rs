@@ -34,7 +34,6 @@ const CLONED_BYTES: u64 = 1 << 20;
 pub struct DataImage<'a> {
     registry: Registry<'a>,
     arrivals: Arrivals,
-    reference: &'a Reference,
     manifest: ImageManifest,
     pub digest: String,
     /// As the image says it. Nothing of it has been checked.
@@ -71,7 +70,7 @@ impl<'a> DataImage<'a> {
         let about = DataDescription::read(&manifest.annotations);
         let about = about.ok_or_else(|| of_another_kind(reference, &manifest, KEY))?;
         let arrivals = Arrivals::open(templates)?;
-        Ok(Self { registry, arrivals, reference, manifest, digest, about, options })
+        Ok(Self { registry, arrivals, manifest, digest, about, options })
     }
 
     /// Makes the data in an empty directory, and writes the index that a later pull needs to take from them. Every byte is checked. The files are
@@ -135,7 +134,7 @@ impl<'a> DataImage<'a> {
 
     /// Fetches the index. Returns it also as it was sent, and how much was fetched.
     fn index(&self) -> Result<(Index, Vec<u8>, u64), Error> {
-        let refused = |what: &str| self.reference.not_a_template(what);
+        let refused = |what: &str| self.registry.reference.not_a_template(what);
         let layers = &self.manifest.layers;
         let found = layers.iter().find_map(|layer| Some((layer, layer.range(INDEX)?)));
         let (layer, at) = found.ok_or_else(|| refused("it has no index"))?;
