@@ -58,7 +58,7 @@ pub fn push(
     let push = Push { held: &held, template: &template, registry: &registry, options };
     let (report, key) = push.image(&match predecessor {
         Some(predecessor) => push.delta(predecessor)?,
-        None => push.full()?,
+        None => push.revision(&template, (&[], &[]), None)?,
     })?;
     // Without the note, the next push to a new tag sends more, and its report says so.
     let _ = newest::note(templates, reference, &report.digest);
@@ -73,29 +73,33 @@ struct Push<'a> {
 }
 
 impl Push<'_> {
-    fn full(&self) -> Result<Vec<SentLayer>, Error> {
-        let mut layers = self.layers(self.template)?;
-        let (layer, at) = self.manifest_layer(&self.template.text, (&[], &[]))?;
-        let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
-        layers.push(self.send(layer, BTreeMap::from([(MANIFEST.to_owned(), at), ends]))?);
-        Ok(layers)
-    }
-
     /// Keeps the layers of the image before, and adds those of the difference, if there is any.
     fn delta(&self, Predecessor { mut layers, delta }: Predecessor) -> Result<Vec<SentLayer>, Error> {
         if let Some(Difference { delta, directories, whiteouts }) = delta {
-            layers.extend(self.layers(&delta.changed)?);
             let directories: Vec<_> = directories.into_iter().map(|number| &self.template.entries[number]).collect();
-            let (layer, at) = self.manifest_layer(&delta.changed.text, (&directories, &whiteouts))?;
-            let annotations = BTreeMap::from([(DELTA.to_owned(), at), (BASE.to_owned(), delta.base)]);
-            layers.push(self.send(layer, annotations)?);
+            layers.extend(self.revision(&delta.changed, (&directories, &whiteouts), Some(delta.base))?);
         }
         Ok(layers)
     }
 
-    fn layers(&self, entries: &PortableTemplate) -> Result<Vec<SentLayer>, Error> {
+    /// Returns the layers of a template, or of a delta to `base`.
+    fn revision(
+        &self,
+        entries: &PortableTemplate,
+        for_others: (&[&PortableEntry], &[PathBuf]),
+        base: Option<String>,
+    ) -> Result<Vec<SentLayer>, Error> {
         let ranges = image::ranges(&entries.entries);
-        each(&ranges, self.options.template.threads, |range| self.layer(entries, range))
+        let mut layers = each(&ranges, self.options.template.threads, |range| self.layer(entries, range))?;
+        let written = layer::write_manifest(&entries.text, for_others, self.spool());
+        let failed = |error| Error::io(Operation::SendManifest, self.held.manifest(), error);
+        let (Layer { blob, frames, diff_id }, at) = written.map_err(failed)?;
+        let annotations = match base {
+            None => [(MANIFEST.to_owned(), at), (FRAMES.to_owned(), frames::annotation(&frames))],
+            Some(base) => [(DELTA.to_owned(), at), (BASE.to_owned(), base)],
+        };
+        layers.push(send::send(self.registry, (blob, diff_id), BTreeMap::from(annotations))?);
+        Ok(layers)
     }
 
     /// Writes a layer, and sends it if the registry lacks it. Equal entries make equal bytes.
@@ -105,30 +109,12 @@ impl Push<'_> {
             let path = self.held.tree.join(path_of(&entry.path));
             calve_core::Error::from(TemplateError::Changed { name: self.held.name.clone(), path }).into()
         };
-        let layer = layer::write(entries, range, &self.held.tree, self.spool(), changed)?;
-        let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
-        let sent = self.send(layer, BTreeMap::from([at, ends]))?;
+        let Layer { blob, frames, diff_id } = layer::write(entries, range, &self.held.tree, self.spool(), changed)?;
+        let ends = (FRAMES.to_owned(), frames::annotation(&frames));
+        let sent = send::send(self.registry, (blob, diff_id), BTreeMap::from([at, ends]))?;
         let (entries, bytes) = image::amount(entries.entries[range.clone()].iter());
         self.options.template.progress.add(entries, bytes);
         Ok(sent)
-    }
-
-    /// Returns the last layer, and where the manifest is in it.
-    fn manifest_layer(
-        &self,
-        text: &str,
-        for_others: (&[&PortableEntry], &[PathBuf]),
-    ) -> Result<(Layer, String), Error> {
-        let written = layer::write_manifest(text, for_others, self.spool());
-        written.map_err(|error| Error::io(Operation::SendManifest, self.held.manifest(), error))
-    }
-
-    fn send(
-        &self,
-        Layer { blob, diff_id, .. }: Layer,
-        annotations: BTreeMap<String, String>,
-    ) -> Result<SentLayer, Error> {
-        send::send(self.registry, (blob, diff_id), annotations)
     }
 
     fn image(&self, layers: &[SentLayer]) -> Result<(PushReport, String), Error> {
