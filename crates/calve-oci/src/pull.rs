@@ -2,7 +2,6 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -167,13 +166,6 @@ impl Reuse {
         }
         Some((Self { held, key, files, sizes }, Arc::new(template)))
     }
-
-    /// Counts the room of its files, whose blocks a new version may share.
-    fn room(&self, root: BorrowedFd<'_>) -> NewEntries {
-        let mut room = NewEntries::in_directory(root);
-        self.sizes.iter().for_each(|&size| room.add_file(size));
-        room
-    }
 }
 
 /// Entries of the template that one layer has, or, without a layer, entries that are only in layers whose entries are not known.
@@ -218,7 +210,10 @@ impl Pull<'_> {
         let mut parents = Parents::open(self.root)?;
         let mut needed = room_of(parents.root(), template);
         if let Some(reuse) = self.reuse {
-            needed.share_contents(&reuse.room(parents.root()));
+            // A new version may share the blocks of these files.
+            let mut here = NewEntries::in_directory(parents.root());
+            reuse.sizes.iter().for_each(|&size| here.add_file(size));
+            needed.share_contents(&here);
         }
         check_room((parents.root(), self.root), 1, &needed)?;
         parents.make_directories(template)?;
