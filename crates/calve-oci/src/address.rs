@@ -11,43 +11,26 @@ pub enum Transport {
     PlainHttp,
 }
 
-/// A host, and its port if one is named. Nothing else fits in: no user name, and no spelling that two parsers could read differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Host<'t> {
-    name: &'t str,
-    port: Option<u16>,
+/// Returns the host's name in a host and its port if one is named: a domain name, an IPv4 address, or an IPv6 address in brackets. `None` for anything
+/// else: there is no user name, and no spelling that two parsers could read differently.
+pub(crate) fn host_name(text: &str) -> Option<&str> {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (text, None),
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let is_valid = match ipv6(name) {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !name.is_empty() && name.chars().all(is_name) && !name.starts_with(['-', '.']),
+    };
+    let is_port = |port: &str| port.chars().all(|c| c.is_ascii_digit()) && port.parse().is_ok_and(|port: u16| port > 0);
+    (is_valid && port.is_none_or(is_port)).then_some(name)
 }
 
-impl<'t> Host<'t> {
-    /// Parses a domain name, an IPv4 address, or an IPv6 address in brackets, with a port after a colon if there is one.
-    pub(crate) fn parse(text: &'t str) -> Option<Self> {
-        let (name, port) = match text.rsplit_once(':') {
-            Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
-            _ => (text, None),
-        };
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-        let is_valid = match ipv6(name) {
-            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-            None => !name.is_empty() && name.chars().all(is_name) && !name.starts_with(['-', '.']),
-        };
-        let is_number = |port: &&str| port.chars().all(|c| c.is_ascii_digit());
-        let port = match port {
-            Some(port) => Some(Some(port).filter(is_number)?.parse().ok().filter(|&port| port > 0)?),
-            None => None,
-        };
-        is_valid.then_some(Self { name, port })
-    }
-
-    pub(crate) fn name(self) -> &'t str {
-        self.name
-    }
-
-    /// Returns true if only this machine answers there. Refuses short, hexadecimal and mapped spellings, which another parser may read differently.
-    fn is_this_machine(self) -> bool {
-        let address = ipv6(self.name).unwrap_or(self.name);
-        self.name.eq_ignore_ascii_case("localhost")
-            || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-    }
+/// Returns true if only this machine answers there. Refuses short, hexadecimal and mapped spellings, which another parser may read differently.
+fn is_this_machine(name: &str) -> bool {
+    let address = ipv6(name).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 fn ipv6(name: &str) -> Option<&str> {
@@ -85,12 +68,12 @@ impl Address {
         if authority.contains('@') {
             return Err(AddressFault::HasUserName);
         }
-        let host = Host::parse(authority).ok_or(AddressFault::Invalid)?;
+        let host = host_name(authority).ok_or(AddressFault::Invalid)?;
         let is_encrypted = uri.scheme() == Some(&Scheme::HTTPS);
         if !is_encrypted && uri.scheme() != Some(&Scheme::HTTP) {
             return Err(AddressFault::Invalid);
         }
-        if is_encrypted || transport == Transport::PlainHttp && host.is_this_machine() {
+        if is_encrypted || transport == Transport::PlainHttp && is_this_machine(host) {
             return Ok(Self { uri, transport });
         }
         Err(AddressFault::Unencrypted(authority.into()))

@@ -4,7 +4,7 @@
 //! part is checked like one that comes from the registry.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,9 @@ use calve_core::template::Templates;
 use rustix::fs::{FlockOperation, OFlags};
 
 use crate::error::Error;
-use crate::frames::{self, Frame, GAP_BYTES, NEAR_BYTES};
 use crate::image::Descriptor;
 use crate::operation::Operation;
-use crate::registry::{PARTS, Registry};
 use crate::spool::Spool;
-
-/// Receives a run of frames, its place in the blob, and what has arrived of it. Returns false if the registry has no parts.
-type ReceiveFrames<'r> = dyn FnMut(&[Frame], &Range<u64>, Spool) -> Result<bool, Error> + 'r;
 
 pub(crate) struct Arrivals {
     directory: PathBuf,
@@ -47,82 +42,16 @@ impl Arrivals {
         Ok(spool)
     }
 
-    /// Fetches several parts of a blob in one request, where the registry answers such. `receive` gets the number of each part and what has arrived
-    /// of it, unchecked; that may be nothing. Returns false, with nothing received, if the registry has only one part in an answer.
-    pub(crate) fn fetch_together(
-        &self,
-        registry: &Registry<'_>,
-        of: &Descriptor,
-        parts: &[Range<u64>],
-        receive: &mut dyn FnMut(usize, Spool) -> Result<(), Error>,
-    ) -> Result<bool, Error> {
-        let is_new = |bytes| !fs_err::symlink_metadata(self.path(of, bytes)).is_ok_and(|metadata| metadata.len() > 0);
-        let new: Vec<_> = (0..parts.len()).filter(|number| is_new(&parts[*number])).collect();
-        let asked: Vec<_> = new.iter().map(|number| parts[*number].clone()).collect();
-        let mut is_received = vec![false; parts.len()];
-        let came = &mut |number: usize, contents: &mut dyn Read| {
-            if is_received[new[number]] {
-                return Ok(());
-            }
-            let bytes = &parts[new[number]];
-            let mut spool = self.spool(of, bytes)?;
-            if spool.size == 0 {
-                registry.read_to_end(contents, &mut spool, bytes.end - bytes.start)?;
-            }
-            is_received[new[number]] = true;
-            receive(new[number], spool)
-        };
-        if asked.len() > 1 && !registry.parts(of, &asked, came)? {
-            return Ok(false);
-        }
-        let rest = (0..parts.len()).zip(is_received).filter(|(_, is_received)| !is_received);
-        for (number, _) in rest {
-            receive(number, self.spool(of, &parts[number])?)?;
-        }
-        Ok(true)
+    /// Returns true if some of these bytes of a blob have arrived.
+    pub(crate) fn has_some(&self, of: &Descriptor, bytes: &Range<u64>) -> bool {
+        fs_err::symlink_metadata(self.path(of, bytes)).is_ok_and(|metadata| metadata.len() > 0)
     }
 
-    /// Fetches a blob's missing frames, the first at `start`, in few requests. False, and nothing received, if it lacks most, or has no parts.
-    pub(crate) fn fetch_frames(
-        &self,
-        (registry, of): (&Registry<'_>, &Descriptor),
-        (frames, start): (&[Frame], u64),
-        is_missing: &dyn Fn(&Frame) -> bool,
-        receive: &mut ReceiveFrames<'_>,
-    ) -> Result<bool, Error> {
-        let place = |run: &&[Frame]| {
-            let bytes = frames::together(run);
-            start + bytes.start..start + bytes.end
-        };
-        let Some(near) = frames::wanted(frames, NEAR_BYTES, is_missing) else { return Ok(false) };
-        // It had some before.
-        let without_part = || registry.wrong("a blob without a part");
-        let mut rest = &near[..];
-        while rest.len() > 1 {
-            let (batch, behind) = rest.split_at(rest.len().min(PARTS));
-            let parts: Vec<_> = batch.iter().map(place).collect();
-            let mut one = |number: usize, spool| match receive(batch[number], &parts[number], spool)? {
-                true => Ok(()),
-                false => Err(without_part()),
-            };
-            if !self.fetch_together(registry, of, &parts, &mut one)? {
-                break;
-            }
-            rest = behind;
+    /// Removes what a pull has fetched if it succeeded, or if the image is wrong: it would be wrong again. After other errors the next pull goes on.
+    pub(crate) fn end<T>(self, pulled: &Result<T, Error>) {
+        if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
+            self.clear();
         }
-        let is_first = rest.len() == near.len();
-        // The registry has one part in an answer: larger gaps are worth fetching.
-        let far = if is_first { frames::wanted(frames, GAP_BYTES, is_missing) } else { Some(rest.to_vec()) };
-        let Some(single) = far else { return Ok(false) };
-        for (number, run) in single.iter().enumerate() {
-            let bytes = place(run);
-            match receive(run, &bytes, self.spool(of, &bytes)?)? {
-                true => {}
-                false if is_first && number == 0 => return Ok(false),
-                false => return Err(without_part()),
-            }
-        }
-        Ok(true)
     }
 
     /// Removes what this pull has fetched. Another one that reads it has it open.

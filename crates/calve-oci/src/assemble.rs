@@ -100,7 +100,7 @@ impl Parents {
         let mut file = self.open_with(Operation::Create, &entry.path, CREATE, mode)?;
         let written = write_with_holes(&mut file, contents, &mut self.buffer);
         let found = written.map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
-        self.finish_file(entry, &file)?;
+        self.set_attributes(entry, &file)?;
         match entry.kind {
             PortableKind::File { hash, .. } if found == hash => {
                 checked.add(file.as_fd(), number).map_err(|error| self.failed(Operation::Stat, &entry.path, error))
@@ -120,7 +120,7 @@ impl Parents {
         }
         let mut file = self.new_file(&entry.path)?;
         io::copy(&mut other, &mut file).map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
-        self.finish_file(entry, &file)?;
+        self.set_attributes(entry, &file)?;
         Ok(true)
     }
 
@@ -150,7 +150,7 @@ impl Parents {
         set.map_err(|errno| self.failed(Operation::SetMode, path, errno))
     }
 
-    fn finish_file(&self, entry: &PortableEntry, file: &File) -> Result<(), Error> {
+    fn set_attributes(&self, entry: &PortableEntry, file: &File) -> Result<(), Error> {
         finish(file.as_fd(), entry).map_err(|errno| self.failed(Operation::SetAttributes, &entry.path, errno))
     }
 
@@ -168,11 +168,8 @@ impl Parents {
             made.map_err(|errno| self.failed(Operation::CreateLink, &entry.path, errno))?;
         }
         for entry in template.entries.iter().rev().filter(|entry| entry.kind == PortableKind::Directory) {
-            let opened = self
-                .at(&entry.path)
-                .and_then(|(parent, name)| rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()));
-            let finished = opened.and_then(|directory| finish(directory.as_fd(), entry));
-            finished.map_err(|errno| self.failed(Operation::SetAttributes, &entry.path, errno))?;
+            let directory = self.open_with(Operation::SetAttributes, &entry.path, DIRECTORY, Mode::empty())?;
+            self.set_attributes(entry, &directory)?;
         }
         Ok(())
     }

@@ -27,13 +27,7 @@ const FRAMES: u64 = 384;
 const LARGE_LEVEL: i32 = 6;
 /// Frames up to this size are compressed in memory, by an encoder that knows the size.
 const BUFFERED_BYTES: usize = 256 << 10;
-/// Gaps up to this size are fetched too where each part takes a request: that costs about as much.
-pub(crate) const GAP_BYTES: u64 = 32 << 10;
-/// The same where one request asks for several parts. Each has a header of some 150 bytes in the answer.
-pub(crate) const NEAR_BYTES: u64 = 1 << 10;
 const HASH_BYTES: usize = 16;
-/// Said of a registry that sent other frames than the image has.
-pub(crate) const OTHER_HASH: &str = "a part of a blob that has another hash";
 
 /// A frame of a layer, or of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,7 +243,7 @@ mod tests {
             (&[9, 69], Some(vec![(0, 1), (6, 1)])),
             (&[9, 10, 30, 69], None),
         ] {
-            let runs = wanted(&frames, GAP_BYTES, |frame| missing.iter().any(|entry| frame.has.contains(entry)));
+            let runs = wanted(&frames, 32 << 10, |frame| missing.iter().any(|entry| frame.has.contains(entry)));
             let ends = |runs: Vec<&[Frame]>| runs.iter().map(|run| (run[0].has.start / 10, run.len())).collect();
             assert_eq!(runs.map(ends), expected, "{missing:?}");
         }

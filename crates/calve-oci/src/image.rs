@@ -91,37 +91,37 @@ pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
     divide(entries, |entry| (&entry.path, contents(entry)))
 }
 
-/// Divides entries, each with a path and bytes of contents, into a range for each layer. Paths decide its end, so that a change moves few.
+/// Divides entries, each with a path and bytes of contents, into a range for each layer.
 pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<Range<usize>> {
-    let weight = |entry: &E| ENTRY_BYTES.saturating_add(of(entry).1);
-    let total = entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(weight(entry)));
-    let mut target = LAYER_BYTES;
-    while total / target > LAYERS {
+    let weighed = entries.iter().map(|entry| {
+        let (path, contents) = of(entry);
+        (path, ENTRY_BYTES.saturating_add(contents))
+    });
+    cut(weighed, LAYER_BYTES, LAYERS).into_iter().map(|(range, _)| range).collect()
+}
+
+/// Cuts a sequence of paths with weights into ranges of about `target`, which doubles until there are some `most`. Returns also the weight of
+/// each. Paths decide where one ends, so that a change moves few.
+fn cut<'p>(
+    items: impl Iterator<Item = (&'p [u8], u64)> + Clone,
+    mut target: u64,
+    most: u64,
+) -> Vec<(Range<usize>, u64)> {
+    let total = items.clone().fold(0, |sum: u64, (_, weight)| sum.saturating_add(weight));
+    while total / target > most {
         target *= 2;
     }
-    let mut ranges = Vec::new();
-    let (mut start, mut size) = (0, 0);
-    let mut end_at = |end: usize, size: &mut u64| {
-        if end > start {
-            ranges.push(start..end);
-            start = end;
-        }
-        *size = 0;
-    };
-    for (index, entry) in entries.iter().enumerate() {
-        let weight = weight(entry);
+    let mut ranges: Vec<(Range<usize>, u64)> = Vec::new();
+    let mut is_open = false;
+    for (index, (path, weight)) in items.enumerate() {
         let is_large = weight >= target;
-        if is_large {
-            end_at(index, &mut size);
-        }
-        size += weight;
+        let present = ranges.pop_if(|_| is_open && !is_large);
+        let (start, size) = present.map_or((index, weight), |(range, size)| (range.start, size + weight));
+        ranges.push((start..index + 1, size));
         let is_boundary =
-            size >= target / 4 && u128::from(chance(of(entry).0)) * u128::from(target) < u128::from(weight) << 64;
-        if is_large || is_boundary || size >= 2 * target {
-            end_at(index + 1, &mut size);
-        }
+            size >= target / 4 && u128::from(chance(path)) * u128::from(target) < u128::from(weight) << 64;
+        is_open = !is_large && !is_boundary && size < 2 * target;
     }
-    end_at(entries.len(), &mut size);
     ranges
 }
 
@@ -133,31 +133,22 @@ pub(crate) fn weight(entries: &[PortableEntry], more: usize) -> u64 {
 }
 
 /// The approximate size of a frame of the manifest before it is compressed. It doubles for large manifests.
-const CHUNK_BYTES: usize = 16 << 10;
-const CHUNKS: usize = 1024;
+const CHUNK_BYTES: u64 = 16 << 10;
+const CHUNKS: u64 = 1024;
 
-/// Divides the manifest into chunks of whole lines, so that a change moves few boundaries.
+/// Divides the manifest into chunks of whole lines.
 pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
-    let mut target = CHUNK_BYTES;
-    while text.len() / target > CHUNKS {
-        target *= 2;
-    }
-    let mut chunks = Vec::new();
-    let (mut start, mut end) = (0, 0);
-    for line in text.split_inclusive('\n') {
-        end += line.len();
+    let lines = text.split_inclusive('\n').map(|line| {
         let path = line.split(' ').next().unwrap_or_default();
-        let is_boundary = end - start >= target / 4
-            && u128::from(chance(path.as_bytes())) * (target as u128) < (line.len() as u128) << 64;
-        if is_boundary || end - start >= 2 * target {
-            chunks.push(start..end);
-            start = end;
-        }
-    }
-    if end > start {
-        chunks.push(start..end);
-    }
-    chunks
+        (path.as_bytes(), line.len() as u64)
+    });
+    let mut end = 0;
+    let mut chunk = |size: u64| {
+        let start = end;
+        end += size as usize;
+        start..end
+    };
+    cut(lines, CHUNK_BYTES, CHUNKS).into_iter().map(|(_, size)| chunk(size)).collect()
 }
 
 /// Returns a number that depends on the path alone.
@@ -189,17 +180,24 @@ pub(crate) fn amount<'e>(entries: impl Iterator<Item = &'e PortableEntry>) -> (u
 
 /// Reads the manifest of an image of files or of a database.
 pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Error> {
-    let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
-    let manifest: ImageManifest = serde_json::from_slice(bytes).map_err(|_| refused("it is no image"))?;
+    let manifest: ImageManifest =
+        serde_json::from_slice(bytes).map_err(|_| reference.not_a_template("it is no image"))?;
     if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
-        return Err(refused("it is an image of another kind"));
+        return Err(reference.not_a_template("it is an image of another kind"));
     }
     let is_good = |layer: &Descriptor| layer.media_type == LAYER_TYPE && is_digest(&layer.digest);
-    if manifest.layers.iter().all(is_good) { Ok(manifest) } else { Err(refused("it has layers of another kind")) }
+    match manifest.layers.iter().all(is_good) {
+        true => Ok(manifest),
+        false => Err(reference.not_a_template("it has layers of another kind")),
+    }
 }
 
-pub(crate) fn is_of_database(annotations: &BTreeMap<String, String>) -> bool {
-    annotations.contains_key(ENGINE)
+/// Returns the error for an image that is not of the kind that was asked for. `other`: the annotation that images of the other kind have.
+pub(crate) fn of_another_kind(reference: &Reference, image: &ImageManifest, other: &str) -> Error {
+    match image.annotations.contains_key(other) {
+        true => Error::OtherKind { reference: reference.to_string(), is_database: other == ENGINE },
+        false => reference.not_a_template("it is an image of something else"),
+    }
 }
 
 #[cfg(test)]

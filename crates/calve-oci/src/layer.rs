@@ -1,7 +1,7 @@
 //! Layers: deterministic tars, compressed by zstd.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Take, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -52,10 +52,10 @@ pub(crate) fn write(
             let PortableKind::File { size, hash } = template.entries[file].kind else { continue };
             header.set_entry_type(EntryType::Regular);
             header.set_size(size);
-            let file = parents.open_file(&entry.path)?;
-            let mut contents = HashedContents { file, left: size, hash: blake3::Hasher::new() };
+            let file = parents.open_file(&entry.path)?.take(size);
+            let mut contents = HashedContents { file, hash: blake3::Hasher::new() };
             tar.append_data(&mut header, path, &mut contents).map_err(failed)?;
-            if contents.left > 0 || contents.hash.finalize() != hash {
+            if contents.file.limit() > 0 || contents.hash.finalize() != hash {
                 return Err(changed(entry));
             }
             continue;
@@ -75,12 +75,12 @@ pub(crate) fn write(
 }
 
 /// Writes the last layer of a revision: a tar that is empty, or has the whiteouts of a delta and the directories that it changes something in, and a
-/// frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is.
+/// frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is, `START-END`.
 pub(crate) fn write_manifest(
     text: &str,
     (directories, whiteouts): (&[&PortableEntry], &[PathBuf]),
     mut blob: Spool,
-) -> io::Result<(Layer, Range<u64>)> {
+) -> io::Result<(Layer, String)> {
     let mut tar = Builder::new(Vec::new());
     for directory in directories {
         append_extensions(&mut tar, directory)?;
@@ -107,8 +107,8 @@ pub(crate) fn write_manifest(
     blob.write_all(&length.to_le_bytes())?;
     let start = blob.size;
     blob.write_all(&manifest)?;
-    let end = blob.size;
-    Ok((Layer { blob, frames, diff_id: crate::spool::digest(&tar) }, start..end))
+    let at = format!("{start}-{}", blob.size);
+    Ok((Layer { blob, frames, diff_id: crate::spool::digest(&tar) }, at))
 }
 
 /// Decompresses a manifest or a part of one, of which at most `limit` bytes are believed.
@@ -179,17 +179,23 @@ fn tar_path(entry: &PortableEntry) -> &Path {
 }
 
 fn header(entry: &PortableEntry) -> Header {
+    let (kind, mode) = match entry.kind {
+        PortableKind::Directory => (EntryType::Directory, entry.mode),
+        PortableKind::File { .. } => (EntryType::Regular, entry.mode),
+        PortableKind::Symlink(_) => (EntryType::Symlink, 0o777),
+        PortableKind::HardLink(_) => (EntryType::Link, entry.mode),
+    };
+    new_header(kind, mode, u64::try_from(entry.seconds).unwrap_or(0))
+}
+
+/// Returns the header of an entry without contents.
+pub(crate) fn new_header(kind: EntryType, mode: u32, seconds: u64) -> Header {
     let mut header = Header::new_gnu();
-    header.set_entry_type(match entry.kind {
-        PortableKind::Directory => EntryType::Directory,
-        PortableKind::File { .. } => EntryType::Regular,
-        PortableKind::Symlink(_) => EntryType::Symlink,
-        PortableKind::HardLink(_) => EntryType::Link,
-    });
-    header.set_mode(if matches!(entry.kind, PortableKind::Symlink(_)) { 0o777 } else { entry.mode });
+    header.set_entry_type(kind);
+    header.set_mode(mode);
     header.set_uid(0);
     header.set_gid(0);
-    header.set_mtime(u64::try_from(entry.seconds).unwrap_or(0));
+    header.set_mtime(seconds);
     header.set_size(0);
     header
 }
@@ -222,17 +228,14 @@ fn time(seconds: i64, nanoseconds: u32) -> String {
 }
 
 struct HashedContents {
-    file: File,
-    left: u64,
+    file: Take<File>,
     hash: blake3::Hasher,
 }
 
 impl Read for HashedContents {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let read = self.file.read(&mut buffer[..length])?;
+        let read = self.file.read(buffer)?;
         self.hash.update(&buffer[..read]);
-        self.left -= read as u64;
         Ok(read)
     }
 }

@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use calve_core::internal::{PortabilityObstacle, PortableDelta, PortableTemplate};
+use calve_core::internal::{PortabilityObstacle, PortableDelta, PortableTemplate, ShownPath};
 
 use crate::arrivals::Arrivals;
+use crate::assemble::path_of;
 use crate::error::Error;
-use crate::frames::{self, Frame, Hash, OTHER_HASH};
-use crate::image::{Descriptor, FRAMES, ImageManifest, KEY, chunks, weight};
+use crate::fetch::{Fetcher, Run};
+use crate::frames::{self, Frame, Hash};
+use crate::image::{Descriptor, FRAMES, ImageManifest, KEY, chunks, ranges, weight};
 use crate::layer;
-use crate::reference::Reference;
 use crate::registry::Registry;
 use crate::revision::{Listing, Revision, revisions, targets};
 use crate::spool::Spool;
@@ -24,14 +26,20 @@ pub(crate) const LARGEST_DELTAS_BYTES: u64 = 64 << 20;
 /// More of one is not fetched.
 const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
 
+/// An image whose manifest was read. Whatever its tag stands for later is another one.
+#[derive(Clone, Copy)]
+pub(crate) struct Image<'i> {
+    pub(crate) registry: &'i Registry<'i>,
+    pub(crate) arrivals: &'i Arrivals,
+    pub(crate) manifest: &'i ImageManifest,
+}
+
 /// A template whose manifests were fetched and checked.
 pub(crate) struct FetchedTemplate<'i> {
     pub(crate) template: Arc<PortableTemplate>,
     pub(crate) key: String,
-    /// The revisions whose entries are known. Those that an older version here has are not.
+    /// The revisions whose entries are known. The entries of those that an older version here has come first, without layers.
     pub(crate) listings: Vec<Listing<'i>>,
-    /// True for each entry of the template that none of them has.
-    pub(crate) is_elsewhere: Vec<bool>,
     pub(crate) deltas: DeltaAmounts,
     pub(crate) fetched_bytes: u64,
 }
@@ -54,25 +62,23 @@ impl DeltaAmounts {
 
 /// Fetches the template's manifest: only the deltas against `old` (another version, with its key), if there are any, else all that it lacks.
 pub(crate) fn fetch<'i>(
-    reference: &Reference,
-    from: (&Registry<'_>, &Arrivals),
-    image: &'i ImageManifest,
+    image: &Image<'i>,
     old: Option<(&str, Arc<PortableTemplate>)>,
 ) -> Result<FetchedTemplate<'i>, Error> {
-    let refused = |what: String| Error::NotATemplate { reference: reference.to_string(), what };
-    let in_the_way = |what: PortabilityObstacle| match &*what.path {
-        [] => refused(format!("its manifest {}", what.what)),
-        path => refused(format!("`{}` {}", calve_core::internal::ShownPath(crate::assemble::path_of(path)), what.what)),
+    let reference = image.registry.reference;
+    let in_the_way = |PortabilityObstacle { path, what }: PortabilityObstacle| match &*path {
+        [] => reference.not_a_template(format!("its manifest {what}")),
+        path => reference.not_a_template(format!("`{}` {what}", ShownPath(path_of(path)))),
     };
-    let wanted = image.annotations.get(KEY).ok_or_else(|| refused("it has no key".into()))?;
-    let revisions = revisions(reference, image)?;
+    let wanted = image.manifest.annotations.get(KEY).ok_or_else(|| reference.not_a_template("it has no key"))?;
+    let revisions = revisions(reference, image.manifest)?;
     let after = |key: &str| match key == wanted {
         true => Some(revisions.len()),
         false => revisions.iter().rposition(|revision| revision.base == Some(key)),
     };
     let mut fetched_bytes = 0;
     let mut text_of = |revision: &Revision<'_>, old: Option<&str>, limit_bytes| {
-        let (text, bytes) = text(from, revision, (old, limit_bytes), &refused)?;
+        let (text, bytes) = text(image, revision, old, limit_bytes)?;
         fetched_bytes += bytes;
         Ok::<_, Error>(text)
     };
@@ -89,7 +95,8 @@ pub(crate) fn fetch<'i>(
         let text = text_of(revision, None, LARGEST_DELTAS_BYTES - amounts.text_bytes)?;
         let delta = PortableDelta::parse(text).map_err(in_the_way)?;
         if revision.base != Some(&*delta.base) {
-            return Err(refused("it has a delta against another manifest than the one it names".into()));
+            let what = "it has a delta against another manifest than the one it names";
+            return Err(reference.not_a_template(what));
         }
         amounts.add(&delta);
         deltas.push(delta);
@@ -101,40 +108,44 @@ pub(crate) fn fetch<'i>(
     let template = composed.unwrap_or_else(|| Arc::clone(&base));
     let key = template.key();
     if key != *wanted {
-        return Err(refused("its manifest has another key".into()));
+        return Err(reference.not_a_template("its manifest has another key"));
     }
-    let mut lists: Vec<_> = deltas.into_iter().map(|delta| Arc::new(delta.changed)).collect();
-    if first == 0 {
-        lists.insert(0, base);
-    }
-    let (targets, is_elsewhere) = targets(&template, &lists);
-    let listings =
-        revisions[first..].iter().zip(lists.into_iter().zip(targets)).map(|(revision, (entries, targets))| {
-            let layers = revision.layers(reference, &entries)?.to_vec();
-            Ok(Listing { layers, entries, targets })
-        });
+    let mut lists = vec![if first == 0 { base } else { Arc::clone(&template) }];
+    lists.extend(deltas.into_iter().map(|delta| Arc::new(delta.changed)));
+    let targets = targets(&template, &lists);
+    let listings = lists.into_iter().zip(targets).enumerate().map(|(number, (entries, targets))| {
+        let layers = match number {
+            0 if first > 0 => ranges(&entries.entries).into_iter().map(|range| (None, range)).collect(),
+            _ => revisions[first.max(1) + number - 1].layers(reference, &entries)?,
+        };
+        Ok(Listing { layers, entries, targets })
+    });
     let listings = listings.collect::<Result<_, Error>>()?;
-    Ok(FetchedTemplate { template, key, listings, is_elsewhere, deltas: amounts, fetched_bytes })
+    Ok(FetchedTemplate { template, key, listings, deltas: amounts, fetched_bytes })
 }
 
 /// Fetches the text of a revision's manifest. Returns also how much was fetched. `old` is the text of another one.
 fn text(
-    from: (&Registry<'_>, &Arrivals),
+    image: &Image<'_>,
     revision: &Revision<'_>,
-    (old, limit_bytes): (Option<&str>, u64),
-    refused: &dyn Fn(String) -> Error,
+    old: Option<&str>,
+    limit_bytes: u64,
 ) -> Result<(String, u64), Error> {
-    let unreadable = |error: io::Error| refused(format!("its manifest cannot be read ({})", error.kind()));
+    let reference = image.registry.reference;
     let (layer, at) = &revision.manifest;
     if layer.size > LARGEST_COMPRESSED_BYTES {
-        return Err(refused("its manifest is too large".into()));
+        return Err(reference.not_a_template("its manifest is too large"));
     }
-    let parts = old.map(|old| of_parts(from, layer, at, old)).transpose()?.flatten();
-    if let Some(parts) = parts {
+    if let Some(old) = old
+        && let Some(parts) = of_parts(image, layer, at, old)?
+    {
         return Ok(parts);
     }
-    let (compressed, fetched) = whole(from, layer, at.clone())?.ok_or_else(|| refused("it has no manifest".into()))?;
-    Ok((layer::read_manifest(&*compressed, limit_bytes).map_err(unreadable)?, fetched))
+    let whole = whole((image.registry, image.arrivals), layer, at.clone())?;
+    let (compressed, fetched) = whole.ok_or_else(|| reference.not_a_template("it has no manifest"))?;
+    let unreadable = |error: io::Error| format!("its manifest cannot be read ({})", error.kind());
+    let text = layer::read_manifest(&*compressed, limit_bytes);
+    Ok((text.map_err(|error| reference.not_a_template(unreadable(error)))?, fetched))
 }
 
 /// Fetches the compressed manifest, if it is there. Returns also how much was fetched.
@@ -153,7 +164,7 @@ pub(crate) fn whole(
 
 /// Puts the manifest together of what the old one has, and of what it lacks. `None` if that is most of it, or if the registry has no parts.
 fn of_parts(
-    (registry, arrivals): (&Registry<'_>, &Arrivals),
+    Image { registry, arrivals, .. }: &Image<'_>,
     layer: &Descriptor,
     at: &Range<usize>,
     old: &str,
@@ -167,22 +178,20 @@ fn of_parts(
     let Some(frames) = parsed.filter(is_good) else { return Ok(None) };
     let chunk = |chunk: Range<usize>| (frames::hash(old[chunk.clone()].as_bytes()), &old[chunk]);
     let known: HashMap<Hash, &str> = chunks(old).into_iter().map(chunk).collect();
-    let mut new: HashMap<Hash, String> = HashMap::new();
-    let mut fetched = 0;
     // The lengths that the frames claim are what the limit was checked against.
     let known_as = |frame: &Frame| known.get(&frame.hash).copied().filter(|text| text.len() == frame.has.len());
     let is_missing = |frame: &Frame| known_as(frame).is_none();
-    let mut receive = |run: &[Frame], bytes: &Range<u64>, spool| {
-        let is_right = &mut |part: &mut Spool| read_frames(run, part, &mut new);
-        let part = registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
-        fetched += part.as_ref().map_or(0, |part| part.fetched);
-        Ok(part.is_some())
+    let (fetched, new) = (AtomicU64::new(0), Mutex::new(HashMap::new()));
+    let receive = |run: &Run<'_, Frame>, part: &mut Spool| {
+        read_frames(run.parts, part, &mut new.lock().unwrap_or_else(PoisonError::into_inner))
     };
-    if !arrivals.fetch_frames((registry, layer), (&frames, start), &is_missing, &mut receive)? {
+    let fetcher = Fetcher { registry, arrivals, threads: None, fetched: &fetched, receive: &receive };
+    if !fetcher.fetch_frames(layer, (&frames, start), &is_missing)? {
         return Ok(None);
     }
+    let new = new.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = frames.iter().filter_map(|frame| new.get(&frame.hash).map(String::as_str).or_else(|| known_as(frame)));
-    Ok(Some((text.collect(), fetched)))
+    Ok(Some((text.collect(), fetched.into_inner())))
 }
 
 /// Decompresses frames of the manifest. Returns false if one has another hash.

@@ -9,26 +9,22 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::reference::{Reference, is_digest};
 
-pub(crate) struct NewestImage(PathBuf);
+/// Returns the digest of its manifest, if it is known.
+pub(crate) fn digest(templates: &Templates, reference: &Reference) -> Option<String> {
+    let digest = fs_err::read_to_string(path(templates, reference).ok()?).ok()?;
+    Some(digest.trim_end().to_owned()).filter(|digest| is_digest(digest))
+}
 
-impl NewestImage {
-    pub(crate) fn new(templates: &Templates, reference: &Reference) -> Result<Self, Error> {
-        let name = blake3::hash(reference.repository_name().as_bytes()).to_hex();
-        Ok(Self(templates.images()?.join(name.as_str())))
-    }
+/// Notes another digest. Readers see the old one or the new one.
+pub(crate) fn note(templates: &Templates, reference: &Reference, digest: &str) -> Result<(), Error> {
+    let path = path(templates, reference)?;
+    let failed = |error: io::Error| Error::io(Operation::Write, &path, error);
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(&path)).map_err(failed)?;
+    writeln!(file, "{digest}").map_err(failed)?;
+    file.persist(&path).map(drop).map_err(|error| failed(error.error))
+}
 
-    /// Returns the digest of its manifest, if it is known.
-    pub(crate) fn digest(&self) -> Option<String> {
-        let digest = fs_err::read_to_string(&self.0).ok()?;
-        Some(digest.trim_end().to_owned()).filter(|digest| is_digest(digest))
-    }
-
-    /// Notes another digest. Readers see the old one or the new one.
-    pub(crate) fn note(&self, digest: &str) -> Result<(), Error> {
-        let failed = |error: io::Error| Error::io(Operation::Write, &self.0, error);
-        let directory = self.0.parent().unwrap_or(&self.0);
-        let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-        writeln!(file, "{digest}").map_err(failed)?;
-        file.persist(&self.0).map(drop).map_err(|error| failed(error.error))
-    }
+fn path(templates: &Templates, reference: &Reference) -> Result<PathBuf, Error> {
+    let name = blake3::hash(reference.repository_name().as_bytes()).to_hex();
+    Ok(templates.images()?.join(name.as_str()))
 }

@@ -16,9 +16,9 @@ use crate::arrivals::Arrivals;
 use crate::assemble::path_of;
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{self, DELTA, Descriptor, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE, weight};
-use crate::manifest::{self, DeltaAmounts, LARGEST_DELTAS_BYTES};
-use crate::newest::NewestImage;
-use crate::reference::{Reference, is_digest};
+use crate::manifest::{self, DeltaAmounts, Image, LARGEST_DELTAS_BYTES};
+use crate::newest;
+use crate::reference::is_digest;
 use crate::registry::Registry;
 use crate::revision::{DELTAS, revisions};
 use crate::send::SentLayer;
@@ -35,12 +35,6 @@ const MOST_LAYERS: usize = 100;
 /// The prefix of a whiteout (OCI image specification, layer.md).
 const WHITEOUT: &[u8] = b".wh.";
 const LONGEST_NAME: usize = 255;
-
-pub(crate) struct Place<'a> {
-    pub(crate) templates: &'a Templates,
-    pub(crate) registry: &'a Registry<'a>,
-    pub(crate) reference: &'a Reference,
-}
 
 /// The layers of an image, which stay, and the difference to the template.
 pub(crate) struct Predecessor {
@@ -63,16 +57,17 @@ const UNSUITABLE: ControlFlow<Option<Predecessor>> = ControlFlow::Continue(());
 
 /// Returns an image worth a delta: the one that the tag has, that of `base`, or the newest of the repository known here. `None`: push a full one.
 pub(crate) fn find(
-    place: &Place<'_>,
+    templates: &Templates,
+    registry: &Registry<'_>,
     template: &Arc<PortableTemplate>,
     base: Option<&str>,
 ) -> Result<Option<Predecessor>, Error> {
-    let arrivals = Arrivals::open(place.templates)?;
-    let newest = NewestImage::new(place.templates, place.reference).ok().and_then(|newest| newest.digest());
-    let versions = [Some(&*place.reference.version), base, newest.as_deref()];
+    let arrivals = Arrivals::open(templates)?;
+    let newest = newest::digest(templates, registry.reference);
+    let versions = [Some(&*registry.reference.version), base, newest.as_deref()];
     let mut seen = BTreeSet::new();
     let found = versions.into_iter().flatten().find_map(|version| {
-        match look(place, version, &mut seen, &arrivals, template) {
+        match look(registry, version, &mut seen, &arrivals, template) {
             Ok(found) => found.break_value().map(Ok),
             // No image, one of something else, or a damaged one.
             Err(Error::Refused { refusal, .. }) if !matches!(refusal, RegistryRefusal::Busy(_)) => None,
@@ -86,42 +81,41 @@ pub(crate) fn find(
 
 /// Breaks with what [`find`] returns.
 fn look(
-    Place { registry, reference, .. }: &Place<'_>,
+    registry: &Registry<'_>,
     version: &str,
     seen: &mut BTreeSet<String>,
     arrivals: &Arrivals,
     template: &Arc<PortableTemplate>,
 ) -> Result<ControlFlow<Option<Predecessor>>, Error> {
+    let reference = registry.reference;
     let (bytes, digest) = registry.manifest(version)?;
     if !seen.insert(digest) || bytes.len() > LARGEST_IMAGE_BYTES {
         return Ok(UNSUITABLE);
     }
-    let image = image::read_image(reference, &bytes)?;
-    let is_same = image.annotations.get(KEY).is_some_and(|key| *key == template.key());
-    if is_same && revisions(reference, &image)?.len() == 1 {
+    let manifest = image::read_image(reference, &bytes)?;
+    let is_same = manifest.annotations.get(KEY).is_some_and(|key| *key == template.key());
+    if is_same && revisions(reference, &manifest)?.len() == 1 {
         // Another push of the full image of the same template gives the same digest.
         return Ok(ControlFlow::Break(None));
     }
     // A layer that no version of this template needs was put there for other programs.
     let is_needed =
         |layer: &Descriptor| [RANGE, MANIFEST, DELTA].iter().any(|name| layer.annotations.contains_key(*name));
-    if !image.layers.iter().all(is_needed) {
+    if !manifest.layers.iter().all(is_needed) {
         return Ok(UNSUITABLE);
     }
     // The empty key matches no version, so all manifests are fetched, but for the parts that this template's has.
-    let sent = manifest::fetch(reference, (registry, arrivals), &image, Some(("", Arc::clone(template))))?;
-    let delta = match is_same {
-        true => None,
-        false => match difference(&sent, template) {
-            None => return Ok(UNSUITABLE),
-            delta => delta,
-        },
-    };
-    let added = delta.as_ref().map_or(0, |new: &Difference| image::ranges(&new.delta.changed.entries).len() + 1);
-    if image.layers.len() + added > MOST_LAYERS {
+    let image = Image { registry, arrivals, manifest: &manifest };
+    let sent = manifest::fetch(&image, Some(("", Arc::clone(template))))?;
+    let delta = if is_same { None } else { difference(&sent, template) };
+    if delta.is_none() && !is_same {
         return Ok(UNSUITABLE);
     }
-    let layers = layers(registry, &image)?;
+    let added = delta.as_ref().map_or(0, |new: &Difference| image::ranges(&new.delta.changed.entries).len() + 1);
+    if manifest.layers.len() + added > MOST_LAYERS {
+        return Ok(UNSUITABLE);
+    }
+    let layers = layers(registry, &manifest)?;
     Ok(layers.map_or(UNSUITABLE, |layers| ControlFlow::Break(Some(Predecessor { layers, delta }))))
 }
 
@@ -157,18 +151,13 @@ fn directory(template: &PortableTemplate, path: &[u8]) -> Option<usize> {
 
 /// Returns the whiteouts of paths that are gone, but for those below a directory that is, too, or was replaced. `None` if a name is too long.
 fn whiteouts(removed: &[Vec<u8>], template: &PortableTemplate) -> Option<Vec<PathBuf>> {
-    let mut whiteouts = Vec::new();
-    for path in removed {
-        let (above, name) = split_name(path);
-        if directory(template, above).is_none() {
-            continue;
-        }
-        if WHITEOUT.len() + name.len() > LONGEST_NAME {
-            return None;
-        }
-        whiteouts.push(path_of(above).join(path_of(&[WHITEOUT, name].concat())));
-    }
-    Some(whiteouts)
+    let in_directories =
+        removed.iter().map(|path| split_name(path)).filter(|(above, _)| directory(template, above).is_some());
+    let whiteout = |(above, name)| {
+        let name = [WHITEOUT, name].concat();
+        (name.len() <= LONGEST_NAME).then(|| path_of(above).join(path_of(&name)))
+    };
+    in_directories.map(whiteout).collect()
 }
 
 /// Returns the layers of an image. `None` if the registry lacks one.

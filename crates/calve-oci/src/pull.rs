@@ -1,38 +1,29 @@
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read;
+use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calve_core::error::TemplateError;
 use calve_core::internal::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate};
-use calve_core::template::{HeldTemplate, SweptTemplates, Template, TemplateOptions, Templates};
+use calve_core::template::{HeldTemplate, SweptTemplates, Template, Templates};
 
-use crate::address::Transport;
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room, room_of};
 use crate::error::Error;
-use crate::frames::{self, Frame, OTHER_HASH};
-use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
-use crate::manifest::FetchedTemplate;
-use crate::newest::NewestImage;
+use crate::fetch::{Fetcher, Run};
+use crate::frames::{self, Frame};
+use crate::image::{self, Descriptor, ENGINE, FRAMES, KEY};
+use crate::manifest::{FetchedTemplate, Image};
 use crate::operation::Operation;
 use crate::reference::Reference;
-use crate::registry::{ConnectionOptions, Registry};
+use crate::registry::{Registry, RegistryOptions};
 use crate::revision::Listing;
 use crate::spool::Spool;
 use crate::work::each;
-use crate::{layer, manifest};
-
-#[derive(Debug, Clone, Default)]
-pub struct PullOptions {
-    /// Where to keep it, threads, progress and the token that ends it early.
-    pub template: TemplateOptions,
-    pub connection: ConnectionOptions,
-}
+use crate::{layer, manifest, newest};
 
 /// A template that was received, or that was there.
 #[derive(Debug)]
@@ -61,54 +52,38 @@ pub fn pull(
     templates: &Templates,
     reference: &Reference,
     name: &str,
-    options: &PullOptions,
+    options: &RegistryOptions,
 ) -> Result<PullReport, Error> {
     let old = old(templates, reference, name)?;
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    let registry = Registry::open(reference, options)?;
     let (bytes, digest) = registry.manifest(&reference.version)?;
     let manifest = image::read_image(reference, &bytes)?;
     if !manifest.annotations.contains_key(KEY) {
-        let reference = reference.to_string();
-        return Err(match image::is_of_database(&manifest.annotations) {
-            true => Error::OtherKind { reference, is_database: true },
-            false => Error::NotATemplate { reference, what: "it is an image of something else".into() },
-        });
+        return Err(image::of_another_kind(reference, &manifest, ENGINE));
     }
     let arrivals = Arrivals::open(templates)?;
-    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
-    let pulled = receive(templates, reference, (name, old), &image, options);
-    // A wrong image would be wrong again. After other errors the next pull goes on.
-    if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
-        arrivals.clear();
-    }
+    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest };
+    let pulled = receive(templates, &image, (name, old), &digest, options);
+    arrivals.end(&pulled);
     let pulled = pulled?;
     // Without the note, a push to a new tag sends more, and its report says so.
-    let _ = NewestImage::new(templates, reference).and_then(|newest| newest.note(&digest));
+    let _ = newest::note(templates, reference, &digest);
     Ok(pulled)
-}
-
-/// An image whose manifest was read. Whatever its tag stands for later is another one.
-struct Image<'a> {
-    registry: &'a Registry<'a>,
-    arrivals: &'a Arrivals,
-    manifest: &'a ImageManifest,
-    digest: &'a str,
 }
 
 fn receive(
     templates: &Templates,
-    reference: &Reference,
-    (name, old): (&str, Option<Template>),
     image: &Image<'_>,
-    options: &PullOptions,
+    (name, old): (&str, Option<Template>),
+    digest: &str,
+    options: &RegistryOptions,
 ) -> Result<PullReport, Error> {
-    let Image { registry, arrivals, manifest, digest } = image;
     let (reuse, known) = Reuse::from_template(templates, old.as_ref()).unzip();
     let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
-    let sent = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
+    let sent = manifest::fetch(image, known)?;
     let pulled = |template, is_up_to_date, swept| PullReport {
         template,
-        digest: (*digest).to_owned(),
+        digest: digest.to_owned(),
         key: sent.key.clone(),
         fetched_bytes: sent.fetched_bytes,
         reused_bytes: 0,
@@ -120,13 +95,12 @@ fn receive(
     }
     let fetched = AtomicU64::new(sent.fetched_bytes);
     let reused = AtomicU64::new(0);
-    let origin = PathBuf::from(format!("{ORIGIN}{reference}"));
+    let origin = PathBuf::from(format!("{ORIGIN}{}", image.registry.reference));
     let made = templates.receive(name, &origin, (&sent.template, old.as_ref()), &options.template, |root, checked| {
         // The version before is let go when the tree is filled: comparing it takes the most memory.
         let reuse = reuse;
         let (reuse, fetched, reused) = (reuse.as_ref(), &fetched, &reused);
-        let pull = Pull { sent: &sent.template, image, reuse, fetched, reused, options };
-        pull.fill(root, reference, &sent, checked)
+        Pull { image, sent: &sent, root, checked, reuse, fetched, reused, options }.fill()
     });
     let (template, swept) = match made {
         Ok(received) => received,
@@ -152,11 +126,8 @@ fn old(templates: &Templates, reference: &Reference, name: &str) -> Result<Optio
         Err(calve_core::Error::Template(TemplateError::Unknown(_))) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let place = origin(&old).and_then(|origin| Reference::parse(origin, Transport::Https).ok());
-    if place.is_some_and(|place| place.repository_name() == reference.repository_name()) {
-        return Ok(Some(old));
-    }
-    Err(Error::NameTaken { name: name.into(), repository: reference.repository_name() })
+    reference.check_replaces(name, origin(&old))?;
+    Ok(Some(old))
 }
 
 /// Returns the template that another pull has made meanwhile, if it is the same one: two that pull the same at once are both content.
@@ -195,13 +166,6 @@ impl Reuse {
         }
         Some((Self { held, key, files, sizes }, Arc::new(template)))
     }
-
-    /// Counts the room of its files, whose blocks a new version may share.
-    fn room(&self, root: BorrowedFd<'_>) -> NewEntries {
-        let mut room = NewEntries::in_directory(root);
-        self.sizes.iter().for_each(|&size| room.add_file(size));
-        room
-    }
 }
 
 /// Entries of the template that one layer has, or, without a layer, entries that are only in layers whose entries are not known.
@@ -213,17 +177,6 @@ struct Share<'a> {
     /// The number in the template of each of `entries`.
     targets: &'a [Option<usize>],
 }
-
-fn shares<'a>(listings: &'a [Listing<'_>]) -> Vec<Share<'a>> {
-    // The last revision first: its layers have the new files, and are fetched while local files are copied.
-    let of_listing = |listing: &'a Listing<'_>| {
-        let Listing { layers, entries, targets } = listing;
-        layers.iter().map(move |(layer, range)| Share { layer: Some(layer), entries, range, targets })
-    };
-    listings.iter().rev().flat_map(of_listing).collect()
-}
-
-type ContentsReceiver<'r> = dyn FnMut(usize, &mut dyn Read) -> Result<(), Error> + 'r;
 
 fn unreadable(error: std::io::Error) -> Error {
     Error::io(Operation::ReadPart, "", error)
@@ -241,173 +194,140 @@ fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
 
 #[derive(Clone, Copy)]
 struct Pull<'a> {
-    sent: &'a PortableTemplate,
     image: &'a Image<'a>,
+    sent: &'a FetchedTemplate<'a>,
+    root: &'a Path,
+    checked: &'a CheckedFiles,
     reuse: Option<&'a Reuse>,
     fetched: &'a AtomicU64,
     reused: &'a AtomicU64,
-    options: &'a PullOptions,
+    options: &'a RegistryOptions,
 }
 
 impl Pull<'_> {
-    fn fill(
-        self,
-        root: &Path,
-        reference: &Reference,
-        sent: &FetchedTemplate<'_>,
-        checked: &CheckedFiles,
-    ) -> Result<(), Error> {
-        let mut parents = Parents::open(root)?;
-        let mut needed = room_of(parents.root(), self.sent);
+    fn fill(self) -> Result<(), Error> {
+        let template = &*self.sent.template;
+        let mut parents = Parents::open(self.root)?;
+        let mut needed = room_of(parents.root(), template);
         if let Some(reuse) = self.reuse {
-            needed.share_contents(&reuse.room(parents.root()));
+            // A new version may share the blocks of these files.
+            let mut here = NewEntries::in_directory(parents.root());
+            reuse.sizes.iter().for_each(|&size| here.add_file(size));
+            needed.share_contents(&here);
         }
-        check_room((parents.root(), root), 1, &needed)?;
-        parents.make_directories(self.sent)?;
-        let here: Vec<_> = sent.is_elsewhere.iter().enumerate().map(|(number, here)| here.then_some(number)).collect();
-        let ranges = if sent.is_elsewhere.contains(&true) { image::ranges(&self.sent.entries) } else { Vec::new() };
-        let mut all = shares(&sent.listings);
-        all.extend(ranges.iter().map(|range| Share { layer: None, entries: self.sent, range, targets: &here }));
-        let missing = self.fill_shares(root, &all, checked)?;
+        check_room((parents.root(), self.root), 1, &needed)?;
+        parents.make_directories(template)?;
+        let missing = self.fill_listings(&self.sent.listings)?;
         if !missing.is_empty() {
-            self.fill_missing(root, reference, &missing, checked)?;
+            self.fill_missing(&missing)?;
         }
-        parents.finish(self.sent)
+        parents.finish(template)
     }
 
     /// Makes the files of these entries. Returns the numbers of those that are neither here nor in a layer.
-    fn fill_shares(&self, root: &Path, shares: &[Share<'_>], checked: &CheckedFiles) -> Result<Vec<usize>, Error> {
-        let missing = each(shares, self.options.template.threads, |share| self.share(root, *share, checked))?;
+    fn fill_listings(self, listings: &[Listing<'_>]) -> Result<Vec<usize>, Error> {
+        // The last revision first: its layers have the new files, and are fetched while local files are copied.
+        let shares = listings.iter().rev().flat_map(|Listing { layers, entries, targets }| {
+            layers.iter().map(move |(layer, range)| Share { layer: *layer, entries, range, targets })
+        });
+        let shares: Vec<_> = shares.collect();
+        let missing = each(&shares, self.options.template.threads, |share| self.share(*share))?;
         Ok(missing.into_iter().flatten().collect())
     }
 
     /// Fetches files that the damaged local version lacks. All manifests are needed to find them in the layers.
-    fn fill_missing(
-        self,
-        root: &Path,
-        reference: &Reference,
-        missing: &[usize],
-        checked: &CheckedFiles,
-    ) -> Result<(), Error> {
-        let from = (self.image.registry, self.image.arrivals);
-        let mut sent = manifest::fetch(reference, from, self.image.manifest, None)?;
+    fn fill_missing(self, missing: &[usize]) -> Result<(), Error> {
+        let mut sent = manifest::fetch(self.image, None)?;
         self.fetched.fetch_add(sent.fetched_bytes, Ordering::Relaxed);
-        let mut is_missing = vec![false; self.sent.entries.len()];
+        let mut is_missing = vec![false; self.sent.template.entries.len()];
         missing.iter().for_each(|&number| is_missing[number] = true);
         for target in sent.listings.iter_mut().flat_map(|listing| &mut listing.targets) {
             *target = target.filter(|&number| is_missing[number]);
         }
-        Self { reuse: None, ..self }.fill_shares(root, &shares(&sent.listings), checked).map(drop)
+        Self { reuse: None, ..self }.fill_listings(&sent.listings).map(drop)
     }
 
-    fn share(&self, root: &Path, share: Share<'_>, checked: &CheckedFiles) -> Result<Vec<usize>, Error> {
-        let mut parents = Parents::open(root)?;
-        let mut missing = self.reuse_files(&mut parents, share, checked)?;
-        if let (Some(layer), true) = (share.layer, missing.iter().any(Option::is_some)) {
-            let target = |index: usize| missing[index - share.range.start];
-            let mut receive = |index: usize, contents: &mut dyn Read| match target(index) {
-                Some(number) => parents.make_file((number, &self.sent.entries[number]), contents, checked),
-                None => Ok(()),
-            };
-            if !self.frames(layer, share, &|index| target(index).is_some(), &mut receive)? {
-                let Image { registry, arrivals, .. } = self.image;
-                let mut blob = registry.blob(layer, arrivals.spool(layer, &(0..layer.size))?)?;
-                self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
-                self.read(share, share.range, blob.reader()?, &mut receive)?;
-            }
-            missing.clear();
+    fn share(self, share: Share<'_>) -> Result<Vec<usize>, Error> {
+        let missing = self.reuse_files(share)?;
+        let mut rest = Vec::new();
+        match share.layer {
+            Some(layer) if missing.iter().any(Option::is_some) => self.fetch(layer, share, &missing)?,
+            _ => rest.extend(missing.into_iter().flatten()),
         }
         let entries = share.range.clone().filter_map(|index| share.targets[index]);
-        let (entries, bytes) = image::amount(entries.map(|number| &self.sent.entries[number]));
+        let (entries, bytes) = image::amount(entries.map(|number| &self.sent.template.entries[number]));
         self.options.template.progress.add(entries, bytes);
-        Ok(missing.into_iter().flatten().collect())
+        Ok(rest)
     }
 
-    /// Fetches the frames that have missing files. Returns whether it did: it does not if most of them have, or if the registry has no parts.
-    fn frames(
-        &self,
-        layer: &Descriptor,
-        share: Share<'_>,
-        is_missing: &dyn Fn(usize) -> bool,
-        receive: &mut ContentsReceiver<'_>,
-    ) -> Result<bool, Error> {
-        let parsed = layer.annotations.get(FRAMES);
-        let parsed = parsed.and_then(|text| frames::parse(text, share.range.start, layer.size));
+    /// Fetches the missing files of a layer: the frames that have some, or all of it if most of them have, or if the registry has no parts.
+    fn fetch(self, layer: &Descriptor, share: Share<'_>, missing: &[Option<usize>]) -> Result<(), Error> {
+        let Image { registry, arrivals, .. } = *self.image;
+        let receive = |run: &Run<'_, Frame>, part: &mut Spool| {
+            if !are_right(run.parts, part)? {
+                return Ok(false);
+            }
+            let mut reader = part.reader()?;
+            for frame in run.parts {
+                let mut compressed = (&mut reader).take(frame.size());
+                self.read(share, missing, &frame.has, &mut compressed)?;
+                std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+            }
+            Ok(true)
+        };
+        // Each layer has a thread.
+        let threads = NonZeroUsize::new(1);
+        let fetcher = Fetcher { registry, arrivals, threads, fetched: self.fetched, receive: &receive };
+        let frames = layer.annotations.get(FRAMES);
+        let frames = frames.and_then(|text| frames::parse(text, share.range.start, layer.size));
         let is_good = |frames: &Vec<Frame>| frames.last().is_some_and(|last| last.has.end == share.range.end);
-        let Some(frames) = parsed.filter(is_good) else { return Ok(false) };
-        self.image.arrivals.fetch_frames(
-            (self.image.registry, layer),
-            (&frames, 0),
-            &|frame| frame.has.clone().any(is_missing),
-            &mut |run, bytes, spool| self.run(layer, share, (run, bytes), spool, receive),
-        )
-    }
-
-    /// Fetches the rest of these frames, checks them, and makes their files. Returns false if the registry has no parts.
-    fn run(
-        &self,
-        layer: &Descriptor,
-        share: Share<'_>,
-        (frames, bytes): (&[Frame], &Range<u64>),
-        spool: Spool,
-        receive: &mut ContentsReceiver<'_>,
-    ) -> Result<bool, Error> {
-        let is_right = &mut |part: &mut Spool| are_right(frames, part);
-        let part = self.image.registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
-        let Some(mut part) = part else { return Ok(false) };
-        self.fetched.fetch_add(part.fetched, Ordering::Relaxed);
-        let mut reader = part.reader()?;
-        for frame in frames {
-            let mut compressed = (&mut reader).take(frame.size());
-            self.read(share, &frame.has, &mut compressed, receive)?;
-            std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+        let is_missing = |frame: &Frame| frame.has.clone().any(|index| missing[index - share.range.start].is_some());
+        if let Some(frames) = frames.filter(is_good)
+            && fetcher.fetch_frames(layer, (&frames, 0), &is_missing)?
+        {
+            return Ok(());
         }
-        Ok(true)
+        self.read(share, missing, share.range, fetcher.blob(layer)?.reader()?)
     }
 
+    /// Makes the missing files of a part of a layer.
     fn read(
-        &self,
+        self,
         share: Share<'_>,
+        missing: &[Option<usize>],
         part: &Range<usize>,
         compressed: impl Read,
-        receive: &mut ContentsReceiver<'_>,
     ) -> Result<(), Error> {
+        let mut parents = Parents::open(self.root)?;
+        let receive = |index: usize, contents: &mut dyn Read| match missing[index - share.range.start] {
+            Some(number) => parents.make_file((number, &self.sent.template.entries[number]), contents, self.checked),
+            None => Ok(()),
+        };
         let wrong = |what: &str| self.image.registry.wrong(what);
         layer::read(share.entries, share.range, part, compressed, receive, wrong)
     }
 
     /// Makes the files whose contents are here. Returns for each entry its number in the template, if it is a file that is missing.
-    fn reuse_files(
-        &self,
-        parents: &mut Parents,
-        share: Share<'_>,
-        checked: &CheckedFiles,
-    ) -> Result<Vec<Option<usize>>, Error> {
-        let mut old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
+    fn reuse_files(self, share: Share<'_>) -> Result<Vec<Option<usize>>, Error> {
+        let mut parents = Parents::open(self.root)?;
+        let old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
+        let mut old = old.zip(self.reuse);
         let mut missing = vec![None; share.range.len()];
         for (missing, target) in missing.iter_mut().zip(&share.targets[share.range.clone()]) {
             self.image.registry.check_cancelled()?;
             let Some(number) = *target else { continue };
-            let entry = &self.sent.entries[number];
+            let entry = &self.sent.template.entries[number];
             let PortableKind::File { size, hash } = entry.kind else { continue };
-            let is_made = match (&mut old, self.reuse) {
-                _ if size == 0 => parents.make_file((number, entry), &mut std::io::empty(), checked).map(|()| true)?,
-                (Some(old), Some(reuse)) => match reuse.files.get(&hash).and_then(|path| old.open_file(path).ok()) {
-                    Some(file) => self.reuse_file(parents, entry, file)?,
-                    None => false,
-                },
-                _ => false,
-            };
-            *missing = (!is_made).then_some(number);
+            if size == 0 {
+                parents.make_file((number, entry), &mut std::io::empty(), self.checked)?;
+                continue;
+            }
+            let file = old.as_mut().and_then(|(old, reuse)| old.open_file(reuse.files.get(&hash)?).ok());
+            match file.map(|file| parents.make_file_of(entry, file)).transpose()? {
+                Some(true) => _ = self.reused.fetch_add(size, Ordering::Relaxed),
+                _ => *missing = Some(number),
+            }
         }
         Ok(missing)
-    }
-
-    fn reuse_file(&self, parents: &mut Parents, entry: &PortableEntry, file: File) -> Result<bool, Error> {
-        let is_made = parents.make_file_of(entry, file)?;
-        if let (true, PortableKind::File { size, .. }) = (is_made, &entry.kind) {
-            self.reused.fetch_add(*size, Ordering::Relaxed);
-        }
-        Ok(is_made)
     }
 }

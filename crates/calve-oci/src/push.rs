@@ -5,37 +5,28 @@ use std::sync::Arc;
 
 use calve_core::error::TemplateError;
 use calve_core::internal::{PortableEntry, PortableTemplate};
-use calve_core::template::{HeldTemplate, TemplateOptions, Templates};
+use calve_core::template::{HeldTemplate, Templates};
 
 use crate::assemble::path_of;
 use crate::error::Error;
-use crate::frames;
 use crate::image::{self, BASE, BYTES, DELTA, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
 use crate::layer::{self, Layer};
-use crate::newest::NewestImage;
 use crate::operation::Operation;
-use crate::predecessor::{self, Difference, Place, Predecessor};
+use crate::predecessor::{self, Difference, Predecessor};
 use crate::reference::{Reference, check_base};
-use crate::registry::{ConnectionOptions, Registry};
+use crate::registry::{Registry, RegistryOptions};
 use crate::send::{self, PushReport, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
+use crate::{frames, newest};
 
-#[derive(Debug, Clone, Default)]
-pub struct PushOptions {
-    /// Threads, progress and the token that ends it early.
-    pub template: TemplateOptions,
-    pub connection: ConnectionOptions,
-    pub image: PushedImage,
-    /// A tag in the same repository whose image a delta is added to, where the tag of the push has none that is suitable.
-    pub base: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PushedImage {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushedImage<'a> {
     /// The layers of an older image with a delta, where that is small enough, or else a full image.
-    #[default]
-    DeltaOrFull,
+    DeltaOrFull {
+        /// A tag in the same repository whose image a delta is added to, where the tag of the push has none that is suitable.
+        base: Option<&'a str>,
+    },
     /// A full image, all of whose layers are made here.
     Full,
 }
@@ -50,25 +41,27 @@ pub fn push(
     templates: &Templates,
     name: &str,
     reference: &Reference,
-    options: &PushOptions,
+    image: PushedImage<'_>,
+    options: &RegistryOptions,
 ) -> Result<(PushReport, String), Error> {
     reference.check_tag()?;
-    options.base.as_deref().map_or(Ok(()), check_base)?;
+    if let PushedImage::DeltaOrFull { base: Some(base) } = image {
+        check_base(base)?;
+    }
     let held = templates.hold(name)?;
     let template = Arc::new(templates.portable(&held)?);
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-    let place = Place { templates, registry: &registry, reference };
-    let predecessor = match options.image {
-        PushedImage::DeltaOrFull => predecessor::find(&place, &template, options.base.as_deref())?,
+    let registry = Registry::open(reference, options)?;
+    let predecessor = match image {
+        PushedImage::DeltaOrFull { base } => predecessor::find(templates, &registry, &template, base)?,
         PushedImage::Full => None,
     };
     let push = Push { held: &held, template: &template, registry: &registry, options };
     let (report, key) = push.image(&match predecessor {
         Some(predecessor) => push.delta(predecessor)?,
-        None => push.full()?,
+        None => push.revision(&template, (&[], &[]), None)?,
     })?;
     // Without the note, the next push to a new tag sends more, and its report says so.
-    let _ = NewestImage::new(templates, reference).and_then(|newest| newest.note(&report.digest));
+    let _ = newest::note(templates, reference, &report.digest);
     Ok((report, key))
 }
 
@@ -76,33 +69,37 @@ struct Push<'a> {
     held: &'a HeldTemplate,
     template: &'a PortableTemplate,
     registry: &'a Registry<'a>,
-    options: &'a PushOptions,
+    options: &'a RegistryOptions,
 }
 
 impl Push<'_> {
-    fn full(&self) -> Result<Vec<SentLayer>, Error> {
-        let mut layers = self.layers(self.template)?;
-        let (layer, at) = self.manifest_layer(&self.template.text, (&[], &[]))?;
-        let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
-        layers.push(self.send(layer, BTreeMap::from([(MANIFEST.to_owned(), at), ends]))?);
-        Ok(layers)
-    }
-
     /// Keeps the layers of the image before, and adds those of the difference, if there is any.
     fn delta(&self, Predecessor { mut layers, delta }: Predecessor) -> Result<Vec<SentLayer>, Error> {
         if let Some(Difference { delta, directories, whiteouts }) = delta {
-            layers.extend(self.layers(&delta.changed)?);
             let directories: Vec<_> = directories.into_iter().map(|number| &self.template.entries[number]).collect();
-            let (layer, at) = self.manifest_layer(&delta.changed.text, (&directories, &whiteouts))?;
-            let annotations = BTreeMap::from([(DELTA.to_owned(), at), (BASE.to_owned(), delta.base)]);
-            layers.push(self.send(layer, annotations)?);
+            layers.extend(self.revision(&delta.changed, (&directories, &whiteouts), Some(delta.base))?);
         }
         Ok(layers)
     }
 
-    fn layers(&self, entries: &PortableTemplate) -> Result<Vec<SentLayer>, Error> {
+    /// Returns the layers of a template, or of a delta to `base`.
+    fn revision(
+        &self,
+        entries: &PortableTemplate,
+        for_others: (&[&PortableEntry], &[PathBuf]),
+        base: Option<String>,
+    ) -> Result<Vec<SentLayer>, Error> {
         let ranges = image::ranges(&entries.entries);
-        each(&ranges, self.options.template.threads, |range| self.layer(entries, range))
+        let mut layers = each(&ranges, self.options.template.threads, |range| self.layer(entries, range))?;
+        let written = layer::write_manifest(&entries.text, for_others, self.spool());
+        let failed = |error| Error::io(Operation::SendManifest, &self.held.manifest, error);
+        let (Layer { blob, frames, diff_id }, at) = written.map_err(failed)?;
+        let annotations = match base {
+            None => [(MANIFEST.to_owned(), at), (FRAMES.to_owned(), frames::annotation(&frames))],
+            Some(base) => [(DELTA.to_owned(), at), (BASE.to_owned(), base)],
+        };
+        layers.push(send::send(self.registry, (blob, diff_id), BTreeMap::from(annotations))?);
+        Ok(layers)
     }
 
     /// Writes a layer, and sends it if the registry lacks it. Equal entries make equal bytes.
@@ -112,31 +109,12 @@ impl Push<'_> {
             let path = self.held.tree.join(path_of(&entry.path));
             calve_core::Error::from(TemplateError::Changed { name: self.held.name.clone(), path }).into()
         };
-        let layer = layer::write(entries, range, &self.held.tree, self.spool(), changed)?;
-        let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
-        let sent = self.send(layer, BTreeMap::from([at, ends]))?;
+        let Layer { blob, frames, diff_id } = layer::write(entries, range, &self.held.tree, self.spool(), changed)?;
+        let ends = (FRAMES.to_owned(), frames::annotation(&frames));
+        let sent = send::send(self.registry, (blob, diff_id), BTreeMap::from([at, ends]))?;
         let (entries, bytes) = image::amount(entries.entries[range.clone()].iter());
         self.options.template.progress.add(entries, bytes);
         Ok(sent)
-    }
-
-    /// Returns the last layer, and where the manifest is in it.
-    fn manifest_layer(
-        &self,
-        text: &str,
-        for_others: (&[&PortableEntry], &[PathBuf]),
-    ) -> Result<(Layer, String), Error> {
-        let written = layer::write_manifest(text, for_others, self.spool());
-        let (layer, at) = written.map_err(|error| Error::io(Operation::SendManifest, &self.held.manifest, error))?;
-        Ok((layer, format!("{}-{}", at.start, at.end)))
-    }
-
-    fn send(
-        &self,
-        Layer { blob, diff_id, .. }: Layer,
-        annotations: BTreeMap<String, String>,
-    ) -> Result<SentLayer, Error> {
-        send::send(self.registry, (blob, diff_id), annotations)
     }
 
     fn image(&self, layers: &[SentLayer]) -> Result<(PushReport, String), Error> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::address::{Address, AddressFault, Host, Transport};
+use crate::address::{Address, AddressFault, Transport, host_name};
 use crate::error::Error;
 
 const LATEST: &str = "latest";
@@ -31,7 +31,7 @@ impl Reference {
         if let Some((_, reference)) = text.split_once('@').filter(|_| registry.contains('@')) {
             return Err(Error::BadReference { reference: reference.into(), what: "has a user name before it" });
         }
-        if Host::parse(registry).is_none_or(|host| host.name().ends_with('.')) {
+        if host_name(registry).is_none_or(|name| name.ends_with('.')) {
             return Err(refused("names a host that is not valid"));
         }
         let (repository, version) = match rest.split_once('@') {
@@ -44,12 +44,23 @@ impl Reference {
         if !(is_tag(version) && !rest.contains('@') || is_digest(version) && rest.contains('@')) {
             return Err(refused("has a tag or a digest that is not valid"));
         }
-        Address::of_registry(registry, transport).map_err(|fault| match fault {
-            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
-            AddressFault::Invalid | AddressFault::HasUserName => refused("names a host that is not valid"),
-        })?;
         let [registry, repository, version] = [registry, repository, version].map(str::to_owned);
-        Ok(Self { registry, repository, version, transport })
+        let reference = Self { registry, repository, version, transport };
+        reference.address()?;
+        Ok(reference)
+    }
+
+    pub(crate) fn address(&self) -> Result<Address, Error> {
+        let host = match &*self.registry {
+            "docker.io" => "registry-1.docker.io",
+            other => other,
+        };
+        Address::of_registry(host, self.transport).map_err(|fault| match fault {
+            AddressFault::Unencrypted(_) => Error::NotLoopback(self.registry.clone()),
+            AddressFault::Invalid | AddressFault::HasUserName => {
+                Error::BadReference { reference: self.to_string(), what: "names a host that is not valid" }
+            }
+        })
     }
 
     /// Returns the last part of the repository, which names the template unless another name is given.
@@ -81,15 +92,25 @@ impl Reference {
         format!("{}/{}", self.registry, self.repository)
     }
 
+    /// Fails with [`Error::NameTaken`] if a template of that name was not pulled from this repository: it may exist nowhere else.
+    pub fn check_replaces(&self, name: &str, origin: Option<&str>) -> Result<(), Error> {
+        let origin = origin.and_then(|origin| Self::parse(origin, Transport::Https).ok());
+        if origin.is_some_and(|origin| origin.repository_name() == self.repository_name()) {
+            return Ok(());
+        }
+        Err(Error::NameTaken { name: name.into(), repository: self.repository_name() })
+    }
+
     /// Fails if it has a digest, which only a pull can ask for.
     pub(crate) fn check_tag(&self) -> Result<(), Error> {
-        match self.digest() {
-            None => Ok(()),
-            Some(_) => {
-                let (reference, what) = (self.to_string(), "has a digest, which only a pull can ask for");
-                Err(Error::BadReference { reference, what })
-            }
+        if self.digest().is_none() {
+            return Ok(());
         }
+        Err(Error::BadReference { reference: self.to_string(), what: "has a digest, which only a pull can ask for" })
+    }
+
+    pub(crate) fn not_a_template(&self, what: impl Into<String>) -> Error {
+        Error::NotATemplate { reference: self.to_string(), what: what.into() }
     }
 
     /// Returns the digest, if the reference has one instead of a tag.

@@ -16,6 +16,8 @@ use crate::reference::Reference;
 /// An image with more deltas is neither made nor read: each costs a pull two requests.
 pub(crate) const DELTAS: usize = 8;
 
+const INCOMPLETE: &str = "its layers lack entries, or have some twice";
+
 /// A part of an image that has a manifest.
 #[derive(Debug)]
 pub(crate) struct Revision<'i> {
@@ -29,7 +31,6 @@ pub(crate) struct Revision<'i> {
 
 /// Returns the revisions of an image, of which the first is full and the others are deltas.
 pub(crate) fn revisions<'i>(reference: &Reference, image: &'i ImageManifest) -> Result<Vec<Revision<'i>>, Error> {
-    let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
     let mut revisions: Vec<Revision<'i>> = Vec::new();
     let mut layers = Vec::new();
     for layer in &image.layers {
@@ -38,70 +39,65 @@ pub(crate) fn revisions<'i>(reference: &Reference, image: &'i ImageManifest) -> 
         let Some(at) = found else { continue };
         let base = if revisions.is_empty() { None } else { layer.annotations.get(BASE).map(String::as_str) };
         if base.is_some() == revisions.is_empty() {
-            return Err(refused("it has a delta that is against nothing"));
+            return Err(reference.not_a_template("it has a delta that is against nothing"));
         }
         revisions.push(Revision { base, layers: std::mem::take(&mut layers), manifest: (layer, at) });
     }
     match revisions.len() {
-        0 => Err(refused("it has no manifest")),
-        length if length > DELTAS + 1 => Err(refused("it has too many deltas")),
-        _ if !layers.is_empty() => Err(refused("its layers lack entries, or have some twice")),
+        0 => Err(reference.not_a_template("it has no manifest")),
+        length if length > DELTAS + 1 => Err(reference.not_a_template("it has too many deltas")),
+        _ if !layers.is_empty() => Err(reference.not_a_template(INCOMPLETE)),
         _ => Ok(revisions),
     }
 }
 
 impl<'i> Revision<'i> {
     /// Returns the layers that have these entries, each once.
-    pub(crate) fn layers(
-        &self,
-        reference: &Reference,
-        entries: &PortableTemplate,
-    ) -> Result<&[(&'i Descriptor, Range<usize>)], Error> {
-        let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
+    pub(crate) fn layers(&self, reference: &Reference, entries: &PortableTemplate) -> Result<ListedLayers<'i>, Error> {
         let mut end = 0;
         for (layer, range) in &self.layers {
             if range.start != end || range.end > entries.entries.len() {
-                return Err(refused("its layers lack entries, or have some twice"));
+                return Err(reference.not_a_template(INCOMPLETE));
             }
             end = range.end;
             // Compression never doubles the size of a layer.
             if layer.size > layer::largest(entries, range, range).saturating_mul(2) {
-                return Err(refused("a layer is too large"));
+                return Err(reference.not_a_template("a layer is too large"));
             }
         }
         match end == entries.entries.len() {
-            true => Ok(&self.layers),
-            false => Err(refused("its layers lack entries, or have some twice")),
+            true => Ok(self.layers.iter().map(|(layer, range)| (Some(*layer), range.clone())).collect()),
+            false => Err(reference.not_a_template(INCOMPLETE)),
         }
     }
 }
 
+/// Layers, or none where it is not known which one has the entries, each with its range of entries.
+type ListedLayers<'i> = Vec<(Option<&'i Descriptor>, Range<usize>)>;
+
 /// The entries of a revision, and which of them are in the template.
 pub(crate) struct Listing<'i> {
-    pub(crate) layers: Vec<(&'i Descriptor, Range<usize>)>,
+    pub(crate) layers: ListedLayers<'i>,
     /// The entries that the layers have.
     pub(crate) entries: Arc<PortableTemplate>,
-    /// The number that each entry has in the template. `None` for one that a later revision has replaced.
+    /// The number that each entry has in the template. `None` for one that a later revision has, or that is gone.
     pub(crate) targets: Vec<Option<usize>>,
 }
 
-/// Returns for lists of entries, of which later ones replace earlier ones, their numbers in the template, and which of its entries are in none.
-pub(crate) fn targets(
-    template: &PortableTemplate,
-    lists: &[Arc<PortableTemplate>],
-) -> (Vec<Vec<Option<usize>>>, Vec<bool>) {
-    let mut is_elsewhere = vec![true; template.entries.len()];
+/// Returns for lists of entries, of which later ones replace earlier ones, their numbers in the template.
+pub(crate) fn targets(template: &PortableTemplate, lists: &[Arc<PortableTemplate>]) -> Vec<Vec<Option<usize>>> {
+    let mut is_first = vec![true; template.entries.len()];
     let of_list = |list: &Arc<PortableTemplate>| {
         let mut all = template.entries.iter().enumerate().peekable();
         let mut target = |path: &[u8]| {
             let is_before = |own: &[u8]| own.split(|&byte| byte == b'/').lt(path.split(|&byte| byte == b'/'));
             while all.next_if(|(_, own)| is_before(&own.path)).is_some() {}
             let (number, _) = all.next_if(|(_, own)| own.path == path)?;
-            std::mem::replace(&mut is_elsewhere[number], false).then_some(number)
+            std::mem::replace(&mut is_first[number], false).then_some(number)
         };
         list.entries.iter().map(|entry| target(&entry.path)).collect()
     };
     let mut targets: Vec<_> = lists.iter().rev().map(of_list).collect();
     targets.reverse();
-    (targets, is_elsewhere)
+    targets
 }

@@ -17,18 +17,20 @@ pub(crate) fn each<T: Sync, R: Send>(
     work: impl Fn(&T) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(items.len()));
-    let failure = Mutex::new(None);
+    let done = Mutex::new(Ok(Vec::with_capacity(items.len())));
     let run = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(index) else { return };
-            match work(item) {
-                Ok(result) => done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result)),
-                Err(error) => {
+            let result = work(item);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            match (&mut *done, result) {
+                (Ok(done), Ok(result)) => done.push((index, result)),
+                (Ok(_), Err(error)) => {
                     next.store(items.len(), Ordering::Relaxed);
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    *done = Err(error);
                 }
+                (Err(_), _) => {}
             }
         }
     };
@@ -39,10 +41,7 @@ pub(crate) fn each<T: Sync, R: Send>(
         }
         run();
     });
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
-    }
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     done.sort_unstable_by_key(|(index, _)| *index);
     Ok(done.into_iter().map(|(_, result)| result).collect())
 }

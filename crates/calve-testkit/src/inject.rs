@@ -14,20 +14,12 @@ use tempfile::NamedTempFile;
 use crate::must::must;
 use crate::skip::require_program;
 
-/// What happens at the chosen call.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fault<'a> {
-    /// The call is not made and fails with this error, such as `"EIO"`.
-    Error(&'a str),
-    /// The process gets this signal, such as `"KILL"`, as it enters the call.
-    Signal(&'a str),
-}
-
 #[derive(Clone, Copy, Debug)]
 pub struct Injection<'a> {
     /// One or more names, separated by commas, counted together only when they are one `strace` set: `"fsync,syncfs"`, `"%file"`.
     pub syscalls: &'a str,
-    pub fault: Fault<'a>,
+    /// In the words of `strace`: `"error=EIO"` (the call is not made, and fails), or `"signal=KILL"` (the process gets it as it enters the call).
+    pub fault: &'a str,
     pub nth: u32,
 }
 
@@ -76,7 +68,7 @@ pub fn run_injected(command: &Command, injection: Injection<'_>) -> Option<Outco
 #[track_caller]
 pub fn each_nth(
     syscalls: &str,
-    fault: Fault<'_>,
+    fault: &str,
     limit: u32,
     mut prepare: impl FnMut() -> Command,
     mut check: impl FnMut(u32, &Outcome),
@@ -93,10 +85,6 @@ pub fn each_nth(
 
 fn under_strace(command: &Command, injection: Injection<'_>, log: &Path) -> Command {
     let Injection { syscalls, fault, nth } = injection;
-    let fault = match fault {
-        Fault::Error(name) => format!("error={name}"),
-        Fault::Signal(name) => format!("signal={name}"),
-    };
     let mut traced = Command::new("strace");
     traced
         .args(["-f", "-qq", "-s", "80", "-o"])
@@ -121,12 +109,9 @@ fn under_strace(command: &Command, injection: Injection<'_>, log: &Path) -> Comm
 
 /// Returns whether a line of the log shows the fault. `strace` marks calls it failed, but not those at which it sent a signal: there the
 /// signal itself is in the log.
-fn shows(line: &str, fault: Fault<'_>) -> bool {
-    match fault {
-        Fault::Error(_) => line.contains("(INJECTED)"),
-        Fault::Signal(name) => {
-            let signal = format!("SIG{}", name.trim_start_matches("SIG"));
-            line.contains(&format!("+++ killed by {signal}")) || line.contains(&format!("--- {signal} "))
-        }
+fn shows(line: &str, fault: &str) -> bool {
+    match fault.strip_prefix("signal=") {
+        None => line.contains("(INJECTED)"),
+        Some(name) => ["+++ killed by", "---"].iter().any(|event| line.contains(&format!("{event} SIG{name} "))),
     }
 }

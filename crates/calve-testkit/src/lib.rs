@@ -45,7 +45,7 @@ pub use document::assert_document;
 pub use fuse::{FuseOptions, FuseVolume};
 pub use fuzz::fuzz;
 pub use git::{git, git_command, git_repository};
-pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
+pub use inject::{Injection, Outcome, each_nth, run_injected};
 pub use mounts::{BindMount, unmount_whole};
 pub use oracle::{Aspect, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences};
 pub use prng::SplitMix64;

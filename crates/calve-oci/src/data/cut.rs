@@ -6,11 +6,12 @@ use std::path::Path;
 
 use fastcdc::v2020::StreamCDC;
 use ring::digest::{Context, SHA256};
-use tar::{Builder, EntryType, Header};
+use tar::{Builder, EntryType};
 use zstd::bulk::Compressor;
 
 use super::index::{Chunk, IndexedDirectory, LARGEST_CHUNK_BYTES};
 use crate::frames::hash;
+use crate::layer;
 use crate::spool::{Spool, digest_of};
 
 /// The size of a chunk, about. For one page of 8 KiB in a hundred that has changed, one chunk in twenty-five is fetched.
@@ -113,12 +114,7 @@ impl LayerWriter {
 
 /// Returns the header of a tar's entry. Times and owners are zero, so that equal layers do not differ.
 fn header(path: &str, mode: u32, kind: EntryType, size: u64) -> io::Result<Vec<u8>> {
-    let mut header = Header::new_gnu();
-    header.set_entry_type(kind);
-    header.set_mode(mode);
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(0);
+    let mut header = layer::new_header(kind, mode, 0);
     header.set_size(size);
     let mut tar = Builder::new(Vec::new());
     tar.append_data(&mut header, Path::new(path), io::empty())?;

@@ -3,10 +3,7 @@
 use std::ops::Range;
 
 use super::index::Chunk;
-use crate::registry::PARTS;
-
-/// Several are fetched and written at the same time.
-const PART_BYTES: u64 = 8 << 20;
+use crate::fetch::REQUEST_BYTES;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MissingChunk {
@@ -33,28 +30,8 @@ pub(super) fn together(chunks: &[MissingChunk]) -> Range<u64> {
     first.start..last.bytes().end
 }
 
-/// Divides runs into those that one request asks for: of one layer, and not too many.
-pub(super) fn batches<'r>(missing: &[MissingChunk], runs: &'r [Range<usize>]) -> Vec<&'r [Range<usize>]> {
-    let layer = |run: &Range<usize>| missing[run.start].layer;
-    let mut batches = Vec::new();
-    let (mut start, mut bytes) = (0, 0);
-    for (number, run) in runs.iter().enumerate() {
-        let part = together(&missing[run.clone()]);
-        bytes += part.end - part.start;
-        let is_other = number - start == PARTS || bytes > PART_BYTES || layer(run) != layer(&runs[start]);
-        if number > start && is_other {
-            batches.push(&runs[start..number]);
-            (start, bytes) = (number, part.end - part.start);
-        }
-    }
-    if start < runs.len() {
-        batches.push(&runs[start..]);
-    }
-    batches
-}
-
 /// Returns runs of chunks, sorted by layer and place, to fetch together: at most `most` bytes between two, and a third of all bytes in gaps.
-pub(super) fn runs(missing: &[MissingChunk], most: u64) -> Vec<Range<usize>> {
+pub(super) fn runs(missing: &[MissingChunk], most: u64) -> Vec<&[MissingChunk]> {
     let gap = |pair: &[MissingChunk]| match pair {
         [a, b] if a.layer == b.layer => b.start.saturating_sub(a.bytes().end),
         _ => u64::MAX,
@@ -74,14 +51,14 @@ pub(super) fn runs(missing: &[MissingChunk], most: u64) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (index, chunk) in missing.iter().enumerate() {
         let last = runs.last_mut().filter(|run| {
-            gap(&missing[index - 1..=index]) <= largest && chunk.bytes().end - missing[run.start].start <= PART_BYTES
+            gap(&missing[index - 1..=index]) <= largest && chunk.bytes().end - missing[run.start].start <= REQUEST_BYTES
         });
         match last {
             Some(run) => run.end = index + 1,
             None => runs.push(index..index + 1),
         }
     }
-    runs
+    runs.into_iter().map(|run| &missing[run]).collect()
 }
 
 #[cfg(test)]
@@ -111,21 +88,9 @@ mod tests {
             (&[(0, 0, 1_000_000), (0, 1_032_768, 1_000_000)], &[(0, 2)]),
             (&[(0, 0, 5_000_000), (0, 5_000_000, 3_388_608), (0, 8_388_608, 1)], &[(0, 2), (2, 3)]),
         ] {
-            let found: Vec<_> = runs(&chunks(places), 32 << 10).into_iter().map(|run| (run.start, run.end)).collect();
-            assert_eq!(found, expected, "{places:?}");
+            let chunks = chunks(places);
+            let expected: Vec<_> = expected.iter().map(|&(start, end)| &chunks[start..end]).collect();
+            assert_eq!(runs(&chunks, 32 << 10), expected, "{places:?}");
         }
-    }
-
-    #[test]
-    fn a_request_asks_for_parts_of_one_layer_and_for_not_too_many() {
-        let numbers = |places: &[(usize, u64, u32)]| {
-            let missing = chunks(places);
-            batches(&missing, &runs(&missing, 0)).iter().map(|batch| batch.len()).collect::<Vec<_>>()
-        };
-        assert_eq!(numbers(&[]), [0; 0]);
-        assert_eq!(numbers(&[(0, 0, 1), (0, 9, 1), (1, 0, 1)]), [2, 1]);
-        assert_eq!(numbers(&[(0, 0, 5 << 20), (0, 9 << 20, 5 << 20), (0, 20 << 20, 1)]), [1, 2]);
-        let many: Vec<_> = (0..300).map(|number| (0, number * 10, 1)).collect();
-        assert_eq!(numbers(&many), [PARTS, PARTS, 300 - 2 * PARTS]);
     }
 }

@@ -13,7 +13,7 @@ use crate::image::Descriptor;
 pub(super) const LARGEST_CHUNK_BYTES: u32 = 1 << 20;
 /// More of an index is not read. That is about a million chunks.
 pub(super) const LARGEST_INDEX_BYTES: u64 = 48 << 20;
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 /// More than a tar has for an entry beside its contents: two headers, a path, and what fills up a block.
 const BETWEEN_BYTES: u64 = 8 << 10;
 
@@ -94,10 +94,6 @@ impl IndexedFile {
 }
 
 impl Index {
-    pub(super) fn new(directories: Vec<IndexedDirectory>, files: Vec<IndexedFile>) -> Self {
-        Self { format: FORMAT, directories, files }
-    }
-
     /// Reads an index, and checks everything in it but its places in layers.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let index: Self = serde_json::from_str(text).map_err(|_| "its index is not valid")?;

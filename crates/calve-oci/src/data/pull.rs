@@ -1,8 +1,6 @@
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,17 +10,17 @@ use calve_core::template::Templates;
 use zstd::bulk::Decompressor;
 
 use super::description::{DataDescription, INDEX};
-use super::fetch::{MissingChunk, batches, runs, together};
+use super::fetch::{MissingChunk, runs, together};
 use super::index::{Chunk, Index, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room};
 use crate::error::Error;
-use crate::frames::{GAP_BYTES, Hash, NEAR_BYTES, OTHER_HASH, hash};
-use crate::image::{Descriptor, ImageManifest, KEY, read_image};
+use crate::fetch::{Fetcher, GAP_BYTES, NEAR_BYTES, Run};
+use crate::frames::{Hash, hash};
+use crate::image::{ImageManifest, KEY, of_another_kind, read_image};
 use crate::operation::Operation;
-use crate::pull::PullOptions;
 use crate::reference::Reference;
-use crate::registry::Registry;
+use crate::registry::{Registry, RegistryOptions};
 use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
@@ -36,12 +34,11 @@ const CLONED_BYTES: u64 = 1 << 20;
 pub struct DataImage<'a> {
     registry: Registry<'a>,
     arrivals: Arrivals,
-    reference: &'a Reference,
     manifest: ImageManifest,
     pub digest: String,
     /// As the image says it. Nothing of it has been checked.
     pub about: DataDescription,
-    options: &'a PullOptions,
+    options: &'a RegistryOptions,
 }
 
 /// The version that was here before.
@@ -66,19 +63,14 @@ impl<'a> DataImage<'a> {
     ///
     /// # Errors
     /// Fails with [`Error::NotATemplate`] for an image of something else.
-    pub fn open(templates: &Templates, reference: &'a Reference, options: &'a PullOptions) -> Result<Self, Error> {
-        let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    pub fn open(templates: &Templates, reference: &'a Reference, options: &'a RegistryOptions) -> Result<Self, Error> {
+        let registry = Registry::open(reference, options)?;
         let (bytes, digest) = registry.manifest(&reference.version)?;
         let manifest = read_image(reference, &bytes)?;
-        let about = DataDescription::read(&manifest.annotations).ok_or_else(|| {
-            let reference = reference.to_string();
-            match manifest.annotations.contains_key(KEY) {
-                true => Error::OtherKind { reference, is_database: false },
-                false => Error::NotATemplate { reference, what: "it is an image of something else".into() },
-            }
-        })?;
+        let about = DataDescription::read(&manifest.annotations);
+        let about = about.ok_or_else(|| of_another_kind(reference, &manifest, KEY))?;
         let arrivals = Arrivals::open(templates)?;
-        Ok(Self { registry, arrivals, reference, manifest, digest, about, options })
+        Ok(Self { registry, arrivals, manifest, digest, about, options })
     }
 
     /// Makes the data in an empty directory, and writes the index that a later pull needs to take from them. Every byte is checked. The files are
@@ -88,10 +80,7 @@ impl<'a> DataImage<'a> {
     /// Remove `data` then; the parts of the image that have arrived are kept for the next pull, which goes on from there.
     pub fn receive(self, data: &Path, index: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
         let received = self.fill(data, index, old);
-        // A wrong image would be wrong again. After other errors the next pull goes on.
-        if matches!(received, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
-            self.arrivals.clear();
-        }
+        self.arrivals.end(&received);
         received
     }
 
@@ -100,11 +89,10 @@ impl<'a> DataImage<'a> {
         let old = old.and_then(Reuse::open);
         let mut parents = Parents::open(data)?;
         let is_new = |chunk: &&Chunk| old.as_ref().is_none_or(|old| !old.chunks.contains_key(&chunk.hash));
-        let chunks = index.files.iter().flat_map(|file| &file.chunks);
-        let new: u64 = chunks.filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
+        let chunks = || index.files.iter().flat_map(|file| &file.chunks);
+        let new: u64 = chunks().filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
         // Contents that are here may be wanted more often than they are here. Zeros stay holes: those that matter are in the largest chunks.
-        let largest =
-            index.files.iter().flat_map(|file| &file.chunks).map(|chunk| chunk.size).max().unwrap_or_default();
+        let largest = chunks().map(|chunk| chunk.size).max().unwrap_or_default();
         let zeros = hash(&vec![0; largest as usize]);
         let is_hole = |chunk: &&Chunk| chunk.size == largest && chunk.hash == zeros;
         let room_of = |index: &Index| {
@@ -146,7 +134,7 @@ impl<'a> DataImage<'a> {
 
     /// Fetches the index. Returns it also as it was sent, and how much was fetched.
     fn index(&self) -> Result<(Index, Vec<u8>, u64), Error> {
-        let refused = |what: &str| Error::NotATemplate { reference: self.reference.to_string(), what: what.into() };
+        let refused = |what: &str| self.registry.reference.not_a_template(what);
         let layers = &self.manifest.layers;
         let found = layers.iter().find_map(|layer| Some((layer, layer.range(INDEX)?)));
         let (layer, at) = found.ok_or_else(|| refused("it has no index"))?;
@@ -159,10 +147,6 @@ impl<'a> DataImage<'a> {
         let text = text.map_err(|error| refused(&format!("its index cannot be read ({})", error.kind())))?;
         let index = Index::parse(&text).and_then(|index| index.check_layers(layers).map(|()| index));
         Ok((index.map_err(refused)?, compressed, fetched))
-    }
-
-    fn layer(&self, number: usize) -> &Descriptor {
-        &self.manifest.layers[number]
     }
 }
 
@@ -198,10 +182,6 @@ struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    fn options(&self) -> &PullOptions {
-        self.image.options
-    }
-
     /// Makes a file of the chunks that are here. Returns the others.
     fn file(&self, number: usize) -> Result<Vec<MissingChunk>, Error> {
         let file = &self.index.files[number];
@@ -234,97 +214,40 @@ impl Fill<'_> {
                 }
             }
             self.reused.fetch_add(chunk.size.into(), Ordering::Relaxed);
-            self.options().template.progress.add(0, chunk.size.into());
+            self.image.options.template.progress.add(0, chunk.size.into());
         }
-        self.options().template.progress.add(1, 0);
+        self.image.options.template.progress.add(1, 0);
         Ok(missing)
     }
 
     /// Clones a file of the version before. Nothing is lost if that fails.
     fn clone_file(&self, old: &Path, path: &str) -> bool {
         let mut options = calve_core::CloneOptions::default();
-        options.cancel = self.options().template.cancel.clone();
+        options.cancel = self.image.options.template.cancel.clone();
         calve_core::clone_tree(&old.join(path), &self.data.join(path), &options).is_ok()
     }
 
     fn fetch(&self, mut missing: Vec<MissingChunk>) -> Result<(), Error> {
         missing.sort_unstable_by_key(|chunk| (chunk.layer, chunk.start));
-        let threads = self.options().template.threads;
-        if self.batches(&missing)? {
+        let DataImage { registry, arrivals, manifest, options, .. } = self.image;
+        let threads = options.template.threads;
+        let receive = |run: &Run<'_, MissingChunk>, part: &mut Spool| self.write(run.parts, run.bytes.start, part);
+        let fetcher = Fetcher { registry, arrivals, threads, fetched: self.fetched, receive: &receive };
+        let layer = |parts: &[MissingChunk]| parts.first().map_or(0, |first| first.layer);
+        let run = |parts| Run { blob: &manifest.layers[layer(parts)], bytes: together(parts), parts };
+        let runs = |gap| runs(&missing, gap).into_iter().map(run).collect::<Vec<_>>();
+        if fetcher.fetch(&runs(NEAR_BYTES), || Some(runs(GAP_BYTES)))? {
             return Ok(());
         }
-        let runs = runs(&missing, GAP_BYTES);
-        let Some((first, rest)) = runs.split_first() else { return Ok(()) };
-        let spool = |run: &Range<usize>| self.spool(&missing[run.clone()]);
-        if self.run(&missing[first.clone()], spool(first)?)? {
-            return each(rest, threads, |run| self.next_run(&missing[run.clone()], spool(run)?)).map(drop);
-        }
         let layers: Vec<_> = missing.chunk_by(|a, b| a.layer == b.layer).collect();
-        each(&layers, threads, |chunks| self.layer(chunks)).map(drop)
-    }
-
-    /// Fetches the chunks with many parts in a request. Returns false if the registry has only one in an answer, or if nothing is gained.
-    fn batches(&self, missing: &[MissingChunk]) -> Result<bool, Error> {
-        let runs = runs(missing, NEAR_BYTES);
-        let mut batches = batches(missing, &runs);
-        batches.sort_by_key(|batch| Reverse(batch.len()));
-        let Some((first, rest)) = batches.split_first().filter(|(first, _)| first.len() > 1) else { return Ok(false) };
-        let is_done = self.batch(missing, first)?;
-        if is_done {
-            each(rest, self.options().template.threads, |batch| match self.batch(missing, batch)? {
+        each(&layers, threads, |chunks| {
+            let mut blob = fetcher.blob(&manifest.layers[layer(chunks)])?;
+            match self.write(chunks, 0, &mut blob)? {
                 true => Ok(()),
-                // It has no longer many in an answer.
-                false => batch
-                    .iter()
-                    .map(|run| &missing[run.clone()])
-                    .try_for_each(|run| self.next_run(run, self.spool(run)?)),
-            })?;
-        }
-        Ok(is_done)
-    }
-
-    /// Fetches runs of one layer in one request. Returns false, with nothing fetched, if that cannot be.
-    fn batch(&self, missing: &[MissingChunk], runs: &[Range<usize>]) -> Result<bool, Error> {
-        let Some(layer) = runs.first().map(|run| self.image.layer(missing[run.start].layer)) else { return Ok(true) };
-        let parts: Vec<_> = runs.iter().map(|run| together(&missing[run.clone()])).collect();
-        let mut receive = |number: usize, spool| self.next_run(&missing[runs[number].clone()], spool);
-        self.image.arrivals.fetch_together(&self.image.registry, layer, &parts, &mut receive)
-    }
-
-    fn spool(&self, chunks: &[MissingChunk]) -> Result<Spool, Error> {
-        let layer = self.image.layer(chunks.first().map_or(0, |first| first.layer));
-        self.image.arrivals.spool(layer, &together(chunks))
-    }
-
-    /// Fetches another part, from a registry that has parts.
-    fn next_run(&self, chunks: &[MissingChunk], spool: Spool) -> Result<(), Error> {
-        match self.run(chunks, spool)? {
-            true => Ok(()),
-            false => Err(self.image.registry.wrong("a blob without a part")),
-        }
-    }
-
-    /// Fetches the rest of a part of a layer with these chunks, and writes them. Returns false if the registry has no parts.
-    fn run(&self, chunks: &[MissingChunk], spool: Spool) -> Result<bool, Error> {
-        let [first, ..] = chunks else { return Ok(true) };
-        let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
-        let bytes = together(chunks);
-        let is_right = &mut |part: &mut Spool| self.write(chunks, bytes.start, part);
-        let Some(part) = registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)? else { return Ok(false) };
-        self.fetched.fetch_add(part.fetched, Ordering::Relaxed);
-        Ok(true)
-    }
-
-    /// Fetches a whole layer, and writes these chunks of it.
-    fn layer(&self, chunks: &[MissingChunk]) -> Result<(), Error> {
-        let Some(first) = chunks.first() else { return Ok(()) };
-        let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
-        let mut blob = registry.blob(layer, self.image.arrivals.spool(layer, &(0..layer.size))?)?;
-        self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
-        match self.write(chunks, 0, &mut blob)? {
-            true => Ok(()),
-            false => Err(registry.wrong("a layer whose chunks have other hashes than the index says")),
-        }
+                false => Err(registry.wrong("a layer whose chunks have other hashes than the index says")),
+            }
+        })
+        .map(drop)
     }
 
     /// Writes the chunks in a part of a layer that begins at `start`. Returns false at the first one that is not as the index says.
@@ -355,7 +278,7 @@ impl Fill<'_> {
             };
             let written = put(made, &contents, *place, *is_hole);
             written.map_err(|error| Error::io(Operation::Write, self.data.join(path), error))?;
-            self.options().template.progress.add(0, chunk.size.into());
+            self.image.options.template.progress.add(0, chunk.size.into());
         }
         Ok(true)
     }

@@ -6,15 +6,14 @@ use std::path::Path;
 
 use super::cut::{LayerWriter, chunk_bytes};
 use super::description::{DataDescription, INDEX};
-use super::index::{Index, IndexedDirectory, IndexedFile, LARGEST_INDEX_BYTES};
+use super::index::{FORMAT, Index, IndexedDirectory, IndexedFile, LARGEST_INDEX_BYTES};
 use crate::assemble::Parents;
 use crate::error::Error;
 use crate::image::divide;
 use crate::layer::{self, Layer};
 use crate::operation::Operation;
-use crate::push::PushOptions;
 use crate::reference::Reference;
-use crate::registry::Registry;
+use crate::registry::{Registry, RegistryOptions};
 use crate::send::{self, PushReport, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
@@ -43,10 +42,10 @@ pub fn push_data(
     source: &DataSource<'_>,
     about: &DataDescription,
     reference: &Reference,
-    options: &PushOptions,
+    options: &RegistryOptions,
 ) -> Result<PushReport, Error> {
     reference.check_tag()?;
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    let registry = Registry::open(reference, options)?;
     let sent = send_layers(source, &registry, options);
     // Files of two versions would make a database that never existed.
     if !(source.is_current)() {
@@ -58,7 +57,7 @@ pub fn push_data(
 fn send_layers(
     source: &DataSource<'_>,
     registry: &Registry<'_>,
-    options: &PushOptions,
+    options: &RegistryOptions,
 ) -> Result<Vec<SentLayer>, Error> {
     let found = DataTree::walk(source.data)?;
     found.check_size(source.data)?;
@@ -71,7 +70,7 @@ fn send_layers(
         files.extend(indexed.into_iter().map(|file| IndexedFile { layer: number, ..file }));
         layers.push(layer);
     }
-    layers.push(push.index(Index::new(found.directories.clone(), files))?);
+    layers.push(push.index(Index { format: FORMAT, directories: found.directories.clone(), files })?);
     Ok(layers)
 }
 
@@ -142,7 +141,7 @@ struct Push<'a> {
     spool: &'a Path,
     found: &'a DataTree,
     registry: &'a Registry<'a>,
-    options: &'a PushOptions,
+    options: &'a RegistryOptions,
 }
 
 impl Push<'_> {
@@ -176,7 +175,6 @@ impl Push<'_> {
         drop(index);
         let written = layer::write_manifest(&text, (&[], &[]), Spool::new(Some(self.spool))).map_err(failed)?;
         let (Layer { blob, diff_id, .. }, at) = written;
-        let at = (INDEX.to_owned(), format!("{}-{}", at.start, at.end));
-        send::send(self.registry, (blob, diff_id), BTreeMap::from([at]))
+        send::send(self.registry, (blob, diff_id), BTreeMap::from([(INDEX.to_owned(), at)]))
     }
 }

@@ -7,6 +7,8 @@ use ureq::http::{Response, StatusCode, header};
 
 use crate::address::{Address, AddressFault};
 
+pub(super) type Answer = Result<Response<Body>, ureq::Error>;
+
 pub(super) const ATTEMPTS: u32 = 5;
 /// The longest time that a registry may ask to wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -16,7 +18,7 @@ pub(super) fn is_busy(status: StatusCode) -> bool {
 }
 
 /// Returns how long to wait before the next attempt, if there is to be one.
-pub(super) fn try_again(answer: &Result<Response<Body>, ureq::Error>, failures: u32) -> Option<Duration> {
+pub(super) fn try_again(answer: &Answer, failures: u32) -> Option<Duration> {
     if failures >= ATTEMPTS {
         return None;
     }

@@ -6,6 +6,7 @@ mod challenge;
 mod multipart;
 
 use std::io::{Read, Write as _};
+use std::mem;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,11 +15,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use calve_core::CancelToken;
+use calve_core::template::TemplateOptions;
 use serde::Deserialize;
 use ureq::http::{Method, Request, Response, StatusCode, header};
 use ureq::{Agent, Body, SendBody, Timeout};
 
-use self::attempt::{ATTEMPTS, is_busy, pause, redirect, try_again};
+use self::attempt::{ATTEMPTS, Answer, is_busy, pause, redirect, try_again};
 use self::challenge::Challenge;
 use self::multipart::Parts;
 use crate::address::{Address, AddressFault, Transport};
@@ -39,7 +41,9 @@ const REDIRECTS: u32 = 5;
 const SILENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Default)]
-pub struct ConnectionOptions {
+pub struct RegistryOptions {
+    /// Where to keep a template that is pulled, threads, progress and the token that ends it early.
+    pub template: TemplateOptions,
     pub credentials: CredentialFiles,
     /// How long a connection may be silent before it counts as broken: a minute if not given.
     pub silence: Option<Duration>,
@@ -47,7 +51,7 @@ pub struct ConnectionOptions {
 
 pub(crate) struct Registry<'a> {
     agent: Agent,
-    reference: &'a Reference,
+    pub(crate) reference: &'a Reference,
     base: Address,
     credentials: Option<Credentials>,
     /// The value of the header `Authorization`, once one was asked for.
@@ -58,6 +62,13 @@ pub(crate) struct Registry<'a> {
     has_single_parts: AtomicBool,
 }
 
+struct Asked {
+    operation: Operation,
+    method: Method,
+    url: Address,
+    header: Option<(header::HeaderName, String)>,
+}
+
 #[derive(Deserialize)]
 struct Token {
     token: Option<String>,
@@ -65,22 +76,9 @@ struct Token {
 }
 
 impl<'a> Registry<'a> {
-    pub(crate) fn open(
-        reference: &'a Reference,
-        connection: &ConnectionOptions,
-        cancel: &'a CancelToken,
-    ) -> Result<Self, Error> {
-        let silence = connection.silence.unwrap_or(SILENCE);
-        let host = match &*reference.registry {
-            "docker.io" => "registry-1.docker.io",
-            other => other,
-        };
-        let base = Address::of_registry(host, reference.transport).map_err(|fault| match fault {
-            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
-            AddressFault::Invalid | AddressFault::HasUserName => {
-                Error::BadReference { reference: reference.to_string(), what: "names a host that is not valid" }
-            }
-        })?;
+    pub(crate) fn open(reference: &'a Reference, options: &'a RegistryOptions) -> Result<Self, Error> {
+        let silence = options.silence.unwrap_or(SILENCE);
+        let base = reference.address()?;
         let encrypted = reference.transport == Transport::Https;
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -99,9 +97,9 @@ impl<'a> Registry<'a> {
             agent: config.build().new_agent(),
             reference,
             base,
-            credentials: connection.credentials.find(&reference.registry, &reference.repository)?,
+            credentials: options.credentials.find(&reference.registry, &reference.repository)?,
             authorization: Mutex::default(),
-            cancel,
+            cancel: &options.template.cancel,
             silence,
             has_single_parts: AtomicBool::new(false),
         })
@@ -109,22 +107,19 @@ impl<'a> Registry<'a> {
 
     /// Returns the manifest of a version in the repository, by its tag or its digest: as it was sent, and its digest.
     pub(crate) fn manifest(&self, version: &str) -> Result<(Vec<u8>, String), Error> {
-        const READ_IMAGE: Operation = Operation::ReadImage;
-        let url = self.url(READ_IMAGE, &format!("manifests/{version}"))?;
         let accepted = format!(
             "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
              application/vnd.docker.distribution.manifest.v2+json"
         );
-        let headers = [(header::ACCEPT, accepted)];
-        let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, None)?;
-        self.expect(READ_IMAGE, &response, &[StatusCode::OK]).map_err(|error| match error {
-            Error::Refused { registry, operation, refusal: RegistryRefusal::NotFound } => {
-                Error::Refused { registry, operation, refusal: RegistryRefusal::NoImage }
-            }
-            other => other,
-        })?;
+        let header = Some((header::ACCEPT, accepted));
+        let asked = self.asked(Operation::ReadImage, Method::GET, &format!("manifests/{version}"), header)?;
+        let mut response = self.send(&asked, None)?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Err(self.refused(asked.operation, RegistryRefusal::NoImage));
+        }
+        self.expect(asked.operation, &response, &[StatusCode::OK])?;
         let read = response.body_mut().with_config().limit(LARGEST_MANIFEST_BYTES).read_to_vec();
-        let bytes = read.map_err(|error| self.network(READ_IMAGE, &error))?;
+        let bytes = read.map_err(|error| self.network(asked.operation, &error))?;
         let digest = digest(&bytes);
         if is_digest(version) && digest != version {
             return Err(self.wrong("the image's manifest does not have the digest that was asked for"));
@@ -133,37 +128,35 @@ impl<'a> Registry<'a> {
     }
 
     pub(crate) fn put_manifest(&self, manifest: &mut Spool) -> Result<(), Error> {
-        const OPERATION: Operation = Operation::StoreImage;
-        let url = self.url(OPERATION, &format!("manifests/{}", self.reference.version))?;
-        let headers = [(header::CONTENT_TYPE, MANIFEST_TYPE.to_owned())];
-        let response = self.send(OPERATION, &Method::PUT, &url, &headers, Some(manifest))?;
-        self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::OK, StatusCode::ACCEPTED])
+        let header = Some((header::CONTENT_TYPE, MANIFEST_TYPE.to_owned()));
+        let path = format!("manifests/{}", self.reference.version);
+        let asked = self.asked(Operation::StoreImage, Method::PUT, &path, header)?;
+        let response = self.send(&asked, Some(manifest))?;
+        self.expect(asked.operation, &response, &[StatusCode::CREATED, StatusCode::OK, StatusCode::ACCEPTED])
     }
 
     pub(crate) fn has_blob(&self, digest: &str) -> Result<bool, Error> {
-        const OPERATION: Operation = Operation::LookForPart;
-        let url = self.url(OPERATION, &format!("blobs/{digest}"))?;
-        let response = self.send(OPERATION, &Method::HEAD, &url, &[], None)?;
+        let asked = self.asked(Operation::LookForPart, Method::HEAD, &format!("blobs/{digest}"), None)?;
+        let response = self.send(&asked, None)?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(false);
         }
-        self.expect(OPERATION, &response, &[StatusCode::OK]).map(|()| true)
+        self.expect(asked.operation, &response, &[StatusCode::OK]).map(|()| true)
     }
 
     pub(crate) fn put_blob(&self, blob: &mut Spool) -> Result<(), Error> {
-        const OPERATION: Operation = Operation::StorePart;
+        let operation = Operation::StorePart;
         let digest = blob.digest();
-        let begin = self.url(OPERATION, "blobs/uploads/")?;
-        let response = self.send(OPERATION, &Method::POST, &begin, &[], None)?;
-        self.expect(OPERATION, &response, &[StatusCode::ACCEPTED])?;
+        let response = self.send(&self.asked(operation, Method::POST, "blobs/uploads/", None)?, None)?;
+        self.expect(operation, &response, &[StatusCode::ACCEPTED])?;
         let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
         let location = location.ok_or_else(|| self.wrong("it does not say where to upload"))?;
-        let target = self.base.leads_to(location);
-        let target = target.and_then(|target| target.with_query(&format!("digest={}", digest.replace(':', "%3A"))));
-        let target = target.map_err(|fault| self.refused_address(OPERATION, fault))?;
-        let headers = [(header::CONTENT_TYPE, "application/octet-stream".to_owned())];
-        let response = self.send(OPERATION, &Method::PUT, &target, &headers, Some(blob))?;
-        self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
+        let url = self.base.leads_to(location);
+        let url = url.and_then(|url| url.with_query(&format!("digest={}", digest.replace(':', "%3A"))));
+        let url = url.map_err(|fault| self.refused_address(operation, fault))?;
+        let header = Some((header::CONTENT_TYPE, "application/octet-stream".to_owned()));
+        let response = self.send(&Asked { operation, method: Method::PUT, url, header }, Some(blob))?;
+        self.expect(operation, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
     }
 
     /// Fetches the rest of a blob, and checks that it is the one.
@@ -199,8 +192,7 @@ impl<'a> Registry<'a> {
 
     /// Fetches what `spool` lacks of these bytes, unchecked, and goes on after a broken connection. `None`: the registry has no parts.
     pub(crate) fn part(&self, of: &Descriptor, bytes: &Range<u64>, mut spool: Spool) -> Result<Option<Spool>, Error> {
-        const OPERATION: Operation = Operation::FetchPart;
-        let url = self.url(OPERATION, &format!("blobs/{}", of.digest))?;
+        let operation = Operation::FetchPart;
         let (size, is_whole) = (bytes.end - bytes.start, *bytes == (0..of.size));
         if spool.size > size {
             spool.restart()?;
@@ -212,8 +204,9 @@ impl<'a> Registry<'a> {
             let have = bytes.start + spool.size;
             let is_rest = !is_whole || have > 0;
             let range = is_rest.then(|| (header::RANGE, format!("bytes={have}-{}", bytes.end - 1)));
-            let mut response = self.send(OPERATION, &Method::GET, &url, range.as_slice(), None)?;
-            self.expect(OPERATION, &response, &good)?;
+            let asked = self.asked(operation, Method::GET, &format!("blobs/{}", of.digest), range)?;
+            let mut response = self.send(&asked, None)?;
+            self.expect(operation, &response, &good)?;
             match response.status() {
                 StatusCode::PARTIAL_CONTENT if continues(&response, have) => {}
                 // From the beginning.
@@ -228,7 +221,7 @@ impl<'a> Registry<'a> {
             };
             failures += 1;
             if failures == ATTEMPTS {
-                return Err(self.broken(OPERATION, broken));
+                return Err(self.broken(operation, broken));
             }
             self.wait(pause(failures))?;
         }
@@ -246,9 +239,9 @@ impl<'a> Registry<'a> {
             return Ok(false);
         }
         let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
-        let range = (header::RANGE, format!("bytes={}", ranges.join(",")));
-        let url = self.url(Operation::FetchParts, &format!("blobs/{}", of.digest))?;
-        let mut response = self.send(Operation::FetchParts, &Method::GET, &url, &[range], None)?;
+        let range = Some((header::RANGE, format!("bytes={}", ranges.join(","))));
+        let asked = self.asked(Operation::FetchParts, Method::GET, &format!("blobs/{}", of.digest), range)?;
+        let mut response = self.send(&asked, None)?;
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = kind.and_then(multipart::boundary).map(str::to_owned);
         let Some(boundary) = boundary.filter(|_| response.status() == StatusCode::PARTIAL_CONTENT) else {
@@ -290,34 +283,47 @@ impl<'a> Registry<'a> {
         }
     }
 
-    fn url(&self, operation: Operation, path: &str) -> Result<Address, Error> {
-        let url = self.base.leads_to(&format!("/v2/{}/{path}", self.reference.repository));
-        url.map_err(|fault| self.refused_address(operation, fault))
-    }
-
-    /// Sends a request until it is answered: asks for a token if one is needed, and waits while the registry is busy.
-    fn send(
+    /// Returns a request about something in the repository.
+    fn asked(
         &self,
         operation: Operation,
-        method: &Method,
-        url: &Address,
-        headers: &[(header::HeaderName, String)],
-        mut sent: Option<&mut Spool>,
-    ) -> Result<Response<Body>, Error> {
-        let (mut failures, mut asked) = (0, false);
-        loop {
-            self.check_cancelled()?;
-            let answer = self.once(operation, method, url, headers, sent.as_deref_mut())?;
+        method: Method,
+        path: &str,
+        header: Option<(header::HeaderName, String)>,
+    ) -> Result<Asked, Error> {
+        let url = self.base.leads_to(&format!("/v2/{}/{path}", self.reference.repository));
+        let url = url.map_err(|fault| self.refused_address(operation, fault))?;
+        Ok(Asked { operation, method, url, header })
+    }
+
+    /// Sends a request until it is answered, and asks for a token if one is needed.
+    fn send(&self, asked: &Asked, mut sent: Option<&mut Spool>) -> Result<Response<Body>, Error> {
+        let mut is_authorized = false;
+        self.persist(asked.operation, || {
+            let answer = self.once(asked, sent.as_deref_mut())?;
             if let Ok(response) = &answer
                 && response.status() == StatusCode::UNAUTHORIZED
-                && !asked
-                && url.is_same_server(&self.base)
+                && !mem::replace(&mut is_authorized, true)
+                && asked.url.is_same_server(&self.base)
+                && self.authorize(asked.operation, response)?
             {
-                asked = true;
-                if self.authorize(operation, response)? {
-                    continue;
-                }
+                self.check_cancelled()?;
+                return self.once(asked, sent.as_deref_mut());
             }
+            Ok(answer)
+        })
+    }
+
+    /// Asks again while the registry is busy, or the connection breaks.
+    fn persist(
+        &self,
+        operation: Operation,
+        mut ask: impl FnMut() -> Result<Answer, Error>,
+    ) -> Result<Response<Body>, Error> {
+        let mut failures = 0;
+        loop {
+            self.check_cancelled()?;
+            let answer = ask()?;
             failures += 1;
             match try_again(&answer, failures) {
                 Some(time) => self.wait(time)?,
@@ -327,57 +333,38 @@ impl<'a> Registry<'a> {
     }
 
     /// Sends a request once, and follows redirects, which get no authorization.
-    fn once(
-        &self,
-        operation: Operation,
-        method: &Method,
-        url: &Address,
-        headers: &[(header::HeaderName, String)],
-        mut sent: Option<&mut Spool>,
-    ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
+    fn once(&self, asked: &Asked, mut sent: Option<&mut Spool>) -> Result<Answer, Error> {
         let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // An upload may go to another host, which is not to see it.
-        let authorization = authorization.filter(|_| url.is_same_server(&self.base));
-        let mut answer =
-            self.request(operation, (method, url), headers, authorization.as_deref(), sent.as_deref_mut())?;
-        let mut from = url.clone();
-        for _ in 0..REDIRECTS {
+        let mut authorization = authorization.filter(|_| asked.url.is_same_server(&self.base));
+        let mut to = asked.url.clone();
+        let mut redirects = 0;
+        loop {
+            let mut request = Request::builder().method(&asked.method).uri(to.uri().clone());
+            if let Some((name, value)) = &asked.header {
+                request = request.header(name, value);
+            }
+            if let Some(authorization) = authorization.take() {
+                request = request.header(header::AUTHORIZATION, authorization);
+            }
+            // Not in chunks, which not every proxy takes.
+            if let Some(length) = sent.as_ref().map(|blob| blob.size).or((asked.method == Method::POST).then_some(0)) {
+                request = request.header(header::CONTENT_LENGTH, length);
+            }
+            let refused = |fault| self.refused_address(asked.operation, fault);
+            let invalid = |_| refused(AddressFault::Invalid);
+            let answer = match sent.as_deref_mut().map(Spool::reader).transpose()? {
+                Some(mut reader) => self.agent.run(request.body(SendBody::from_reader(&mut reader)).map_err(invalid)?),
+                None => self.agent.run(request.body(()).map_err(invalid)?),
+            };
             let next = match (&answer, &sent) {
-                (Ok(response), None) => redirect(response, &from),
+                (Ok(response), None) if redirects < REDIRECTS => redirect(response, &to),
                 _ => None,
             };
-            let Some(next) = next else { break };
-            let next = next.map_err(|fault| self.refused_address(operation, fault))?;
-            answer = self.request(operation, (method, &next), headers, None, None)?;
-            from = next;
+            let Some(next) = next else { return Ok(answer) };
+            to = next.map_err(refused)?;
+            redirects += 1;
         }
-        Ok(answer)
-    }
-
-    fn request(
-        &self,
-        operation: Operation,
-        (method, to): (&Method, &Address),
-        headers: &[(header::HeaderName, String)],
-        authorization: Option<&str>,
-        sent: Option<&mut Spool>,
-    ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
-        let mut request = Request::builder().method(method).uri(to.uri().clone());
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
-        if let Some(authorization) = authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
-        }
-        // Not in chunks, which not every proxy takes.
-        if let Some(length) = sent.as_ref().map(|blob| blob.size).or((method == Method::POST).then_some(0)) {
-            request = request.header(header::CONTENT_LENGTH, length);
-        }
-        let invalid = |_| self.refused_address(operation, AddressFault::Invalid);
-        Ok(match sent.map(Spool::reader).transpose()? {
-            Some(mut reader) => self.agent.run(request.body(SendBody::from_reader(&mut reader)).map_err(invalid)?),
-            None => self.agent.run(request.body(()).map_err(invalid)?),
-        })
     }
 
     fn refused_address(&self, operation: Operation, fault: AddressFault) -> Error {
@@ -411,37 +398,23 @@ impl<'a> Registry<'a> {
         let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
         // The credentials go there.
         let place = self.base.leads_to(&realm).map_err(|fault| self.refused_address(operation, fault))?;
-        let scope = challenge.value("scope").unwrap_or_default();
-        let service = challenge.value("service").unwrap_or_default();
-        let pairs = |request: Vec<(&'static str, String)>| request.into_iter().filter(|(_, value)| !value.is_empty());
-        let asked = vec![("service", service), ("scope", scope)];
+        let named = |name: &'static str| Some((name, challenge.value(name).filter(|value| !value.is_empty())?));
+        let asked: Vec<_> = ["service", "scope"].into_iter().filter_map(named).collect();
         let ask = || match &self.credentials {
             Some(Credentials::IdentityToken(token)) => {
-                let grant = [
-                    ("grant_type", "refresh_token".into()),
-                    ("client_id", "calve".into()),
-                    ("refresh_token", token.clone()),
-                ];
-                self.agent.post(place.uri()).send_form(pairs(asked.iter().cloned().chain(grant).collect()))
+                let grant = [("grant_type", "refresh_token"), ("client_id", "calve"), ("refresh_token", token)];
+                let asked = asked.iter().map(|(name, value)| (*name, &**value));
+                self.agent.post(place.uri()).send_form(asked.chain(grant))
             }
             credentials => {
-                let mut request = self.agent.get(place.uri()).query_pairs(pairs(asked.clone()));
+                let mut request = self.agent.get(place.uri()).query_pairs(asked.clone());
                 if let Some(value) = credentials.as_ref().and_then(basic) {
                     request = request.header(header::AUTHORIZATION, value);
                 }
                 request.call()
             }
         };
-        let mut failures = 0;
-        let mut answer = loop {
-            self.check_cancelled()?;
-            let answer = ask();
-            failures += 1;
-            match try_again(&answer, failures) {
-                Some(time) => self.wait(time)?,
-                None => break answer.map_err(|error| self.network(operation, &error))?,
-            }
-        };
+        let mut answer = self.persist(operation, || Ok(ask()))?;
         if [StatusCode::BAD_REQUEST, StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&answer.status()) {
             return Ok(None);
         }
@@ -465,7 +438,11 @@ impl<'a> Registry<'a> {
             status if is_busy(status) => RegistryRefusal::Busy(status.as_u16()),
             status => RegistryRefusal::Status(status.as_u16()),
         };
-        Err(Error::Refused { registry: self.reference.registry.clone(), operation, refusal })
+        Err(self.refused(operation, refusal))
+    }
+
+    fn refused(&self, operation: Operation, refusal: RegistryRefusal) -> Error {
+        Error::Refused { registry: self.reference.registry.clone(), operation, refusal }
     }
 
     pub(crate) fn check_cancelled(&self) -> Result<(), Error> {

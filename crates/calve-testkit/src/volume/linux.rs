@@ -10,7 +10,7 @@ use fs_err as fs;
 use rustix::mount::MountFlags;
 
 use super::scratch::Scratch;
-use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program};
+use super::wanted::{FileSystem, MIB, VolumeBuilder, program};
 use crate::mounts::retry_while_busy;
 use crate::must::{must, run};
 use crate::skip::{find_program, is_root};
@@ -106,8 +106,8 @@ fn despite_others(command: &mut Command, complaint: &str) {
     }
 }
 
-pub(super) fn remount(root: &Path, access: Access) {
-    let flags = if access == Access::ReadOnly { MountFlags::RDONLY } else { MountFlags::empty() };
+pub(super) fn remount(root: &Path, read_only: bool) {
+    let flags = if read_only { MountFlags::RDONLY } else { MountFlags::empty() };
     must(retry_while_busy(|| rustix::mount::mount_remount(root, flags, "")), "remount", root);
 }
 

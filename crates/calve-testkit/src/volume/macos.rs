@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::scratch::Scratch;
-use super::wanted::{Access, FileSystem, MIB, VolumeBuilder, program};
+use super::wanted::{FileSystem, MIB, VolumeBuilder, program};
 use crate::must::{must, run};
 
 pub(super) fn kind_of(file_system: FileSystem) -> String {
@@ -48,8 +48,8 @@ pub(super) fn mount(_builder: &VolumeBuilder, scratch: &Scratch) {
     run(command.arg(scratch.mount_point()).arg(scratch.image()));
 }
 
-pub(super) fn remount(root: &Path, access: Access) {
-    let access = if access == Access::ReadOnly { "-ur" } else { "-uw" };
+pub(super) fn remount(root: &Path, read_only: bool) {
+    let access = if read_only { "-ur" } else { "-uw" };
     run(Command::new(program("mount")).arg(access).arg(root));
 }
 

@@ -17,7 +17,7 @@ use self::linux as system;
 use self::macos as system;
 pub(crate) use self::scratch::Scratch;
 pub use self::scratch::isolate_mounts;
-use self::wanted::Access;
+use self::wanted::MIB;
 pub use self::wanted::{FileSystem, VolumeBuilder};
 use crate::mounts::{BindMount, unmount_whole};
 use crate::must::must;
@@ -46,7 +46,7 @@ impl Volume {
     }
 
     pub fn builder(file_system: FileSystem) -> VolumeBuilder {
-        VolumeBuilder::new(file_system)
+        VolumeBuilder { file_system, bytes: 1024 * MIB, mkfs: Vec::new(), mount: Vec::new() }
     }
 
     /// Returns the root directory, where everybody may write.
@@ -65,11 +65,11 @@ impl Volume {
 
     /// Makes every write fail with EROFS from now on. Panics if a file is open for writing.
     pub fn remount_read_only(&self) {
-        system::remount(self.path(), Access::ReadOnly);
+        system::remount(self.path(), true);
     }
 
     pub fn remount_writable(&self) {
-        system::remount(self.path(), Access::Writable);
+        system::remount(self.path(), false);
     }
 
     /// Shows `what` at the directory `at` of this volume, which is made if it is not there. Drop the guard before the

@@ -18,12 +18,6 @@ pub enum FileSystem {
     Tmpfs,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Access {
-    ReadOnly,
-    Writable,
-}
-
 impl FileSystem {
     /// All of them, for tests that hold everywhere.
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::Tmpfs];
@@ -51,10 +45,6 @@ pub struct VolumeBuilder {
 }
 
 impl VolumeBuilder {
-    pub(super) fn new(file_system: FileSystem) -> Self {
-        Self { file_system, bytes: 1024 * MIB, mkfs: Vec::new(), mount: Vec::new() }
-    }
-
     /// Sets the size, raised to the least that the file system can have. The image is sparse.
     pub fn size_bytes(mut self, bytes: u64) -> Self {
         self.bytes = bytes;

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 
-use calve_testkit::{Fault, Injection, each_nth, run_injected};
+use calve_testkit::{Injection, each_nth, run_injected};
 
 use crate::scratch;
 
@@ -16,7 +16,7 @@ fn mkdirs(dir: &std::path::Path) -> Command {
 #[test]
 fn the_second_call_fails() {
     let dir = scratch();
-    let injection = Injection { syscalls: "mkdir", fault: Fault::Error("ENOSPC"), nth: 2 };
+    let injection = Injection { syscalls: "mkdir", fault: "error=ENOSPC", nth: 2 };
     let Some(outcome) = run_injected(&mkdirs(dir.path()), injection) else {
         return;
     };
@@ -29,7 +29,7 @@ fn the_second_call_fails() {
 #[test]
 fn a_call_that_is_not_reached_is_not_injected() {
     let dir = scratch();
-    let injection = Injection { syscalls: "mkdir", fault: Fault::Error("ENOSPC"), nth: 4 };
+    let injection = Injection { syscalls: "mkdir", fault: "error=ENOSPC", nth: 4 };
     let Some(outcome) = run_injected(&mkdirs(dir.path()), injection) else {
         return;
     };
@@ -39,7 +39,7 @@ fn a_call_that_is_not_reached_is_not_injected() {
 #[test]
 fn the_program_is_killed_at_the_call() {
     let dir = scratch();
-    let injection = Injection { syscalls: "mkdir", fault: Fault::Signal("KILL"), nth: 2 };
+    let injection = Injection { syscalls: "mkdir", fault: "signal=KILL", nth: 2 };
     let Some(outcome) = run_injected(&mkdirs(dir.path()), injection) else {
         return;
     };
@@ -50,7 +50,7 @@ fn the_program_is_killed_at_the_call() {
 #[test]
 fn other_signals_are_seen_too() {
     let dir = scratch();
-    let injection = Injection { syscalls: "mkdir", fault: Fault::Signal("TERM"), nth: 1 };
+    let injection = Injection { syscalls: "mkdir", fault: "signal=TERM", nth: 1 };
     let Some(outcome) = run_injected(&mkdirs(dir.path()), injection) else {
         return;
     };
@@ -63,7 +63,7 @@ fn each_call_fails_once() {
     let mut failed = Vec::new();
     let undisturbed = each_nth(
         "mkdir",
-        Fault::Error("EIO"),
+        "error=EIO",
         10,
         || {
             dir = scratch();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_core::template::TemplateOptions;
-use calve_oci::{ConnectionOptions, CredentialFiles, PushReport, Reference, Remedy, Transport};
+use calve_oci::{CredentialFiles, PushReport, Reference, RegistryOptions, Remedy, Transport};
 use calve_receipt::human::{duration, size};
 use calve_receipt::{ErrorCode, PullFields, PushFields};
 
@@ -19,11 +19,10 @@ use crate::progress_bar::watched;
 pub(super) fn push(
     given: &PushOptions,
     cancel: &CancelToken,
-    send: impl FnOnce(&Reference, &calve_oci::PushOptions) -> Result<PushReport, Failure>,
+    send: impl FnOnce(&Reference, &RegistryOptions) -> Result<PushReport, Failure>,
 ) -> Result<PushFields, Failure> {
     let reference = reference(&given.reference, &given.key, given.plain_http)?;
-    let (template, connection) = (template_options(cancel), connection());
-    let options = calve_oci::PushOptions { template, connection, ..calve_oci::PushOptions::default() };
+    let options = options(cancel);
     let started = Instant::now();
     let PushReport { digest, layers, kept_layers, sent_bytes, image_bytes } =
         watched("pushed", &options.template.progress, || send(&reference, &options))?;
@@ -42,16 +41,15 @@ pub(super) struct Pull<'a> {
     given: &'a PullOptions,
     pub(super) reference: Reference,
     pub(super) name: String,
-    pub(super) options: calve_oci::PullOptions,
+    pub(super) options: RegistryOptions,
     started: Instant,
 }
 
 impl<'a> Pull<'a> {
     pub(super) fn start(given: &'a PullOptions, cancel: &CancelToken) -> Result<Self, Failure> {
         let reference = reference(&given.reference, &given.if_key, given.plain_http)?;
-        let options = calve_oci::PullOptions { template: template_options(cancel), connection: connection() };
         let name = given.name.clone().unwrap_or_else(|| reference.name().to_owned());
-        Ok(Self { given, reference, name, options, started: Instant::now() })
+        Ok(Self { given, reference, name, options: options(cancel), started: Instant::now() })
     }
 
     /// Converts an error. With `--if-key`, the code tells a script that nothing was pushed for these files: it makes the template, and pushes it.
@@ -95,14 +93,11 @@ fn reference(text: &str, key: &[PathBuf], plain_http: bool) -> Result<Reference,
     Ok(reference.with_key(&files)?)
 }
 
-fn template_options(cancel: &CancelToken) -> TemplateOptions {
-    TemplateOptions { cancel: cancel.clone(), ..TemplateOptions::default() }
-}
-
-fn connection() -> ConnectionOptions {
+fn options(cancel: &CancelToken) -> RegistryOptions {
+    let template = TemplateOptions { cancel: cancel.clone(), ..TemplateOptions::default() };
     // Tests set a shorter time than a minute.
     let silence = env::var("CALVE_TEST_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
-    ConnectionOptions { credentials: credential_files(), silence: silence.map(Duration::from_secs) }
+    RegistryOptions { template, credentials: credential_files(), silence: silence.map(Duration::from_secs) }
 }
 
 /// Returns where podman and docker keep credentials, in the order in which podman looks for them.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use calve_testkit::{
-    Fault, FileSystem, FuseOptions, FuseVolume, Injection, Volume, assert_same, fingerprint, node_modules_like,
+    FileSystem, FuseOptions, FuseVolume, Injection, Volume, assert_same, fingerprint, node_modules_like,
     require_program, require_root, rounds, run_injected, wide,
 };
 use rustix::process::Signal;
@@ -313,7 +313,7 @@ fn interrupted_system_calls_are_repeated() {
         for syscall in syscalls {
             for nth in 1..=60 {
                 let command = cp().args(["-q", "--threads", "1"]).arg(spot.join("src")).arg(&dst).command();
-                let injection = Injection { syscalls: syscall, fault: Fault::Error("EINTR"), nth };
+                let injection = Injection { syscalls: syscall, fault: "error=EINTR", nth };
                 let Some(outcome) = run_injected(&command, injection) else { return };
                 // The loader of the program does not repeat what it does.
                 if outcome.status.code() == Some(127) {

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use calve_testkit::{
-    Aspect, Fault, FileSystem, Fingerprint, Injection, Outcome, Tree, assert_same, assert_same_except, each_nth,
-    fingerprint, remove_deep, run_injected,
+    Aspect, FileSystem, Fingerprint, Injection, Outcome, Tree, assert_same, assert_same_except, each_nth, fingerprint,
+    remove_deep, run_injected,
 };
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ impl Disturbed {
             self.command().command()
         };
         let mut failures = 0;
-        let undisturbed = each_nth(syscalls, Fault::Error(error), 150, prepare, |nth, outcome| {
+        let undisturbed = each_nth(syscalls, &format!("error={error}"), 150, prepare, |nth, outcome| {
             let what = format!("{error} at call {nth} of {syscalls}");
             failures += u32::from(!outcome.status.success());
             let receipt = self.check(&what, outcome);
@@ -234,7 +234,7 @@ fn where_extents_have_to_be_shared_every_refusal_fails() {
     let Some(clone) = Disturbed::on(FileSystem::Xfs, &["--require", "cow"]) else { return };
     // Exit code 3 where it is the strategy that is refused.
     for nth in 1..=40 {
-        let injection = Injection { syscalls: "ioctl", fault: Fault::Error("EOPNOTSUPP"), nth };
+        let injection = Injection { syscalls: "ioctl", fault: "error=EOPNOTSUPP", nth };
         let Some(outcome) = run_injected(&clone.command().command(), injection) else { return };
         let hit_a_reflink = outcome.trace.lines().any(|line| line.contains("CLONE") && line.contains("(INJECTED)"));
         let code = outcome.status.code().unwrap();
@@ -313,7 +313,7 @@ fn snapshots() {
             }
             cp().args(["-T", "--json", "--threads", "1", "src", "dst"]).within(&spot).command()
         };
-        each_nth(syscalls, Fault::Error(error), 100, prepare, |nth, outcome| {
+        each_nth(syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
             let shown = format!("{error} at call {nth} of {syscalls}: {}\n{}", outcome.stderr, outcome.trace);
             before.assert_unchanged(spot.join("src"));
             assert!(!outcome.stderr.contains("panicked"), "{shown}");
@@ -340,7 +340,7 @@ fn syncing_and_verifying() {
     clone.fails_by("getdents64", &["EIO"]);
     remove_deep(clone.spot.join("dst"));
     // The last thing that is written to the disk is the clone's name.
-    let injection = Injection { syscalls: "fsync", fault: Fault::Error("EIO"), nth: 1 };
+    let injection = Injection { syscalls: "fsync", fault: "error=EIO", nth: 1 };
     let Some(outcome) = run_injected(&clone.command().command(), injection) else { return };
     assert!(outcome.injected && outcome.status.code() == Some(1), "{}", outcome.trace);
     assert!(clone.spot.join("dst").exists(), "{}", outcome.stderr);
@@ -370,7 +370,7 @@ fn a_replacement_that_fails_leaves_the_old_one() {
             spot.tree("place/dst").file("old", b"1");
             cp().args(["--replace", "-T", "--threads", "1", "src", "place/dst"]).within(&spot).command()
         };
-        each_nth(syscalls, Fault::Error(error), 100, prepare, |nth, outcome| {
+        each_nth(syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
             let shown = format!("{error} at call {nth} of {syscalls}: {}\n{}", outcome.stderr, outcome.trace);
             before.assert_unchanged(spot.join("src"));
             assert!(!outcome.stderr.contains("panicked"), "{shown}");
@@ -397,7 +397,7 @@ fn a_removal_that_fails_says_so_and_can_be_repeated() {
             small_tree(&spot.join("tree"));
             rm().args(["--wait", "tree"]).within(&spot).command()
         };
-        each_nth(syscalls, Fault::Error(error), 100, prepare, |nth, outcome| {
+        each_nth(syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
             let shown = format!("{error} at call {nth} of {syscalls}: {}\n{}", outcome.stderr, outcome.trace);
             assert!(!outcome.stderr.contains("panicked"), "{shown}");
             if outcome.status.success() {

@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    BindMount, Fault, FileSystem, Injection, Tree, Volume, calve_binary, everything, fingerprint, git,
-    node_modules_like, require_program, require_root, run_injected, wide,
+    BindMount, FileSystem, Injection, Tree, Volume, calve_binary, everything, fingerprint, git, node_modules_like,
+    require_program, require_root, run_injected, wide,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -183,7 +183,7 @@ fn the_calls_of_a_removal_grow_with_the_depth_and_not_with_its_square() {
     calve_testkit::deep(spot.join("tree"), LEVELS as u64);
     let mut command = Command::new(calve_binary());
     command.args(["rm", "--wait", "tree"]).current_dir(spot.join(""));
-    let never = Injection { syscalls: "openat,openat2", fault: Fault::Error("EIO"), nth: 65_535 };
+    let never = Injection { syscalls: "openat,openat2", fault: "error=EIO", nth: 65_535 };
     let Some(outcome) = run_injected(&command, never) else { return };
     assert!(outcome.status.success(), "{}", outcome.stderr);
     spot.holds(&[]);

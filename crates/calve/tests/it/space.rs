@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    Fault, FileSystem, Injection, SplitMix64, Tree, UnprivilegedUser, Volume, few_rounds, fingerprint,
-    node_modules_like, require_root, rounds, run_injected,
+    FileSystem, Injection, SplitMix64, Tree, UnprivilegedUser, Volume, few_rounds, fingerprint, node_modules_like,
+    require_root, rounds, run_injected,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -198,7 +198,7 @@ fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {
             for nth in 1..=12 {
                 let mut command = Command::new(PROGRAM);
                 command.args(["dedupe", "--json", "--no-cache"]).args(&roots).env("CALVE_TEST_THREADS", "1");
-                let injection = Injection { syscalls: calls, fault: Fault::Error(error), nth };
+                let injection = Injection { syscalls: calls, fault: &format!("error={error}"), nth };
                 let Some(outcome) = run_injected(&command, injection) else { return };
                 roots.iter().zip(&before).for_each(|(root, before)| before.assert_unchanged(root));
                 let what = format!("{calls} {nth}: {}{}", outcome.stdout, outcome.stderr);

@@ -4,7 +4,7 @@ use calve_core::CancelToken;
 use calve_core::template::Templates;
 use calve_db::{BuiltTemplate, DatabaseTemplate, ImageOrigin, NameLock, ReceiveOptions, ReceivePaths};
 use calve_env::Host as _;
-use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Remedy, Transport};
+use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Remedy};
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
 
@@ -49,7 +49,10 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     let image = DataImage::open(&templates, &pull.reference, &pull.options);
     let image = image.map_err(|error| pull.failure(error, &Remedy::PushDatabaseWithKey))?;
     let receive = receive_options(arguments, &pull, &image)?;
-    let may_replace = |old: &DatabaseTemplate| may_replace(old, &pull.reference);
+    let may_replace = |old: &DatabaseTemplate| -> Result<(), Failure> {
+        let origin = old.origin.as_ref().map(|origin| &*origin.reference);
+        Ok(pull.reference.check_replaces(&old.name, origin)?)
+    };
     let mut data = ReceivedData::default();
     let fill = |room: &ReceivePaths<'_>| {
         let old = room.old.as_ref().map(|(data, index)| OldData { data, index });
@@ -80,13 +83,4 @@ fn receive_options(
     let directory = real_path::here()?;
     let (server_bin, search) = (arguments.server_bin.as_ref().map(|path| directory.join(path)), Program.search());
     Ok(ReceiveOptions { engine, version, architecture, key, origin, server_bin, search })
-}
-
-/// Refuses to replace a template from elsewhere: it may exist nowhere else.
-fn may_replace(old: &DatabaseTemplate, reference: &Reference) -> Result<(), Failure> {
-    let origin = old.origin.as_ref().and_then(|origin| Reference::parse(&origin.reference, Transport::Https).ok());
-    if origin.is_some_and(|origin| origin.repository_name() == reference.repository_name()) {
-        return Ok(());
-    }
-    Err(calve_oci::Error::NameTaken { name: old.name.clone(), repository: reference.repository_name() }.into())
 }

@@ -1,6 +1,6 @@
 //! The disk fills up, a program does not answer, a directory cannot be opened: in the middle of it.
 
-use calve_testkit::{Fault, FileSystem, Injection, Volume, fingerprint, run_injected};
+use calve_testkit::{FileSystem, Injection, Volume, fingerprint, run_injected};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -123,7 +123,7 @@ fn a_place_that_cannot_be_opened_after_all_is_not_left_behind() {
     spot.tree("tree").file("a", b"1");
     let command = || bench_of("tree", ".").args(["--runs", "1", "--only", "calve cp"]).within(&spot).command();
     // Which of its calls that is, in a run without a fault; threads are counted each for itself.
-    let never = Injection { syscalls: "openat", fault: Fault::Error("EMFILE"), nth: 65_000 };
+    let never = Injection { syscalls: "openat", fault: "error=EMFILE", nth: 65_000 };
     let Some(undisturbed) = run_injected(&command(), never) else { return };
     let first_thread = undisturbed.trace.split(' ').next().unwrap().to_owned();
     let own = undisturbed.trace.lines().filter(|line| line.starts_with(&first_thread));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use calve_testkit::{Fault, FileSystem, SplitMix64, each_nth, few_rounds, node_modules_like, remove_deep, rounds};
+use calve_testkit::{FileSystem, SplitMix64, each_nth, few_rounds, node_modules_like, remove_deep, rounds};
 use rustix::process::Signal;
 
 use super::repo::{Repo, is_clean, write};
@@ -208,7 +208,7 @@ fn killed_at_each_call_that_names_a_file_nothing_is_left() {
     let path = repo.spot.join("proj.x");
     let calls = "openat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
     let prepare = || repo.calve(["add", "-q", "x"]).command();
-    each_nth(calls, Fault::Signal("KILL"), 300, prepare, |nth, outcome| {
+    each_nth(calls, "signal=KILL", 300, prepare, |nth, outcome| {
         if path.exists() {
             is_clean(&path);
             repo.calve(["list"]).succeeds();

@@ -14,10 +14,9 @@ use crate::reaper::clear_away;
 pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut portable_key = String::new();
     let push = registry::push(&arguments.push, cancel, |reference, options| {
-        let mut options = options.clone();
-        options.image = if arguments.full { PushedImage::Full } else { PushedImage::DeltaOrFull };
-        options.base.clone_from(&arguments.base);
-        let (pushed, key) = calve_oci::push(templates, &arguments.push.name, reference, &options)?;
+        let base = arguments.base.as_deref();
+        let image = if arguments.full { PushedImage::Full } else { PushedImage::DeltaOrFull { base } };
+        let (pushed, key) = calve_oci::push(templates, &arguments.push.name, reference, image, options)?;
         portable_key = key;
         Ok(pushed)
     })?;
