@@ -5,9 +5,7 @@ use std::time::Instant;
 use calve_core::error::TemplateError;
 use calve_core::internal::ShownPath;
 use calve_core::spares::SpareSource;
-use calve_core::template::{
-    CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates, Verification,
-};
+use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
 use calve_core::{CancelToken, Error};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
