@@ -83,7 +83,7 @@ impl Writer {
 
     /// Writes a batch, and returns when all of it is written. Batches are written in order.
     pub fn write(&mut self, entries: &[WriteEntry<'_>]) -> Result<(), Error> {
-        let (first, written) = (self.entries, self.report.files);
+        let (first, written, before) = (self.entries, self.report.files, self.report.failures.len());
         self.entries += entries.len() as u64;
         let most = thread_count(self.options.threads);
         let limit = |planned| match self.options.threads {
@@ -109,17 +109,22 @@ impl Writer {
         run.report().failures.extend(refused);
         let started = if begins { run.on_threads(threads) } else { Ok(()) };
         self.report = run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
-        started?;
+        if let Err(error) = started {
+            self.report.failures.truncate(before);
+            return Err(error);
+        }
         self.gain.learn(threads, self.report.files - written, began.elapsed());
         self.report.threads = self.report.threads.max(threads.min(units.len()));
         if self.options.cancel.is_cancelled() {
+            self.report.failures.truncate(before);
             return Err(Error::Interrupted);
         }
-        self.report.failures.sort_by_key(|failure| failure.index);
-        match stops && !self.report.failures.is_empty() {
-            true => Err(std::mem::take(&mut self.report.failures).swap_remove(0).error),
-            false => Ok(()),
+        self.report.failures[before..].sort_by_key(|failure| failure.index);
+        if stops {
+            let first = self.report.failures.drain(before..).next();
+            return first.map_or(Ok(()), |failure| Err(failure.error));
         }
+        Ok(())
     }
 
     /// Flushes where that was asked for, and returns the report.

@@ -62,7 +62,6 @@ impl SpareNames {
 
 struct Visit<'a, V> {
     root: BorrowedFd<'a>,
-    /// Those that were not found yet: in the record, and not made since.
     below: HashSet<&'a Path>,
     /// All of them that are directories, with their descendants.
     inside: Subtrees,

@@ -63,6 +63,7 @@ impl FollowedSource {
     /// Leaves a part of the work done.
     pub fn catch_up(&mut self, clone: &Path, cancel: &CancelToken) -> Result<(), Error> {
         let (source, made, clock) = (Source::open(&self.path)?, Source::open(clone)?, Source::open(&self.beside)?);
+        self.find_methods(&source, &made)?;
         // Later changes are found the next time.
         if let Some(next) = taken(&source, &clock, self.strategy, cancel)?
             && self.update(&source, &made, cancel)?.is_some()
@@ -79,14 +80,19 @@ impl FollowedSource {
     /// Leaves a part of the work done, as it may if it returns false.
     pub fn finish(mut self, clone: &Path, cancel: &CancelToken) -> Result<bool, Error> {
         let (source, made) = (Source::open(&self.path)?, Source::open(clone)?);
+        self.find_methods(&source, &made)?;
         Ok(self.update(&source, &made, cancel)? == Some(true))
     }
 
-    /// Returns whether everything was done that was to be done; `None` if nothing was.
-    fn update(&mut self, source: &Source, made: &Source, cancel: &CancelToken) -> Result<Option<bool>, Error> {
+    fn find_methods(&mut self, source: &Source, made: &Source) -> Result<(), Error> {
         if self.methods.is_none() {
             self.methods = UpdateMethods::find(source, made.path(), self.strategy)?;
         }
+        Ok(())
+    }
+
+    /// Returns whether everything was done that was to be done; `None` if nothing was.
+    fn update(&self, source: &Source, made: &Source, cancel: &CancelToken) -> Result<Option<bool>, Error> {
         let Some(methods) = self.methods.as_ref().filter(|_| self.record.is(source)) else { return Ok(None) };
         let options = &CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
         let Some(mut differences) = self.record.differences(source, options)? else { return Ok(None) };

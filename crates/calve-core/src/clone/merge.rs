@@ -135,6 +135,8 @@ impl MergeRules {
             for directory in [at.staged, at.dst] {
                 rustix::fs::accessat(directory, c".", wanted, AtFlags::EACCESS).io(Operation::Publish, at.path)?;
             }
+            // What replaces a file cannot be undone, so it comes last.
+            here.entries.sort_by_key(|(_, replaces)| *replaces);
             moves.push(here);
         }
         for (name, existing) in both {

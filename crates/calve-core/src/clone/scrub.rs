@@ -76,7 +76,7 @@ impl Walker for Scrub<'_> {
         if let Err(errno) = opened
             && let Err(error) = self.unopened(folder.node.path_of(name), errno)
         {
-            self.failure = Some(error);
+            self.failure.get_or_insert(error);
         }
         Ok(opened.ok())
     }
@@ -84,8 +84,8 @@ impl Walker for Scrub<'_> {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent {
         let path = || folder.path.join(sys::path(name));
         let decision = match kind {
-            FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
             _ if is_calves_own(name.to_bytes()) => Decision::Leave,
+            FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
             kind => self.exclude.choose(&path(), kind == FileType::Directory),
         };
         match decision {
@@ -100,7 +100,7 @@ impl Walker for Scrub<'_> {
     fn finished(&mut self, folder: &Folder<'_>) {
         let doomed = std::mem::take(&mut self.doomed);
         if let Err(error) = self.delete(folder.directory, folder.path, doomed) {
-            self.failure = Some(error);
+            self.failure.get_or_insert(error);
         }
     }
 
@@ -109,7 +109,7 @@ impl Walker for Scrub<'_> {
     }
 
     fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
-        self.failure = Some(Error::io(Operation::ReadDirectory, self.path.join(path), errno));
+        self.failure.get_or_insert_with(|| Error::io(Operation::ReadDirectory, self.path.join(path), errno));
     }
 }
 

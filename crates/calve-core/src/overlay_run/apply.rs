@@ -185,8 +185,8 @@ impl ApplyRequest<'_> {
         let path = self.tree.join(path);
         let Some((left, errno)) = left else {
             return Err(match why {
-                None => PrivateError::ChangedMeanwhile(path),
-                Some(errno) => PrivateError::NotApplied { path, source: errno.into() },
+                Obstacle::Changed => PrivateError::ChangedMeanwhile(path),
+                Obstacle::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
             }
             .into());
         };
@@ -370,10 +370,10 @@ impl ApplyRequest<'_> {
                 checked.map_err(|why| (one.path.clone(), why))?;
             }
             // Before the directories above them are closed.
-            self.set_times(timed).map_err(|(path, errno)| (path, Some(errno)))?;
+            self.set_times(timed).map_err(|(path, errno)| (path, errno.into()))?;
             // The deepest first: the others may be closed then.
             for path in sealed.iter().rev() {
-                let seal = self.seal(path).map_err(|errno| (path.clone(), Some(errno)))?;
+                let seal = self.seal(path).map_err(|errno| (path.clone(), errno.into()))?;
                 seals.push((path.clone(), seal));
             }
             Ok(())
@@ -387,7 +387,11 @@ impl ApplyRequest<'_> {
         }
         for (number, one) in order[..done].iter().rev() {
             if let Err(why) = self.move_entry(&stages[one.place], *number, one, Way::Back) {
-                left = Some((one.path.clone(), why.unwrap_or(Errno::BUSY)));
+                let errno = match why {
+                    Obstacle::Changed => Errno::BUSY,
+                    Obstacle::System(errno) => errno,
+                };
+                left = Some((one.path.clone(), errno));
             }
         }
         Err(ApplyFailure { path, why, left })
@@ -422,11 +426,11 @@ impl ApplyRequest<'_> {
 
     fn move_entry(&self, stage: &Stage<'_>, number: usize, one: &Move, way: Way) -> Result<(), Obstacle> {
         let Some((directory, name)) = above(&one.path) else { return Ok(()) };
-        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(Some)?;
+        let here = node_of(directory).open(self.lower, sys::PATH_ONLY)?;
         let hidden_name = CString::new(number.to_string()).unwrap_or_default();
         let (hidden, hidden_name) = match one.has_new {
-            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(Some)?, &name),
-            false => (sys::open_at(&stage.old, c".", DIRECTORY).map_err(Some)?, &hidden_name),
+            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY)?, &name),
+            false => (sys::open_at(&stage.old, c".", DIRECTORY)?, &hidden_name),
         };
         let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
         let comes_in = one.has_new == (way == Way::There);
@@ -436,8 +440,8 @@ impl ApplyRequest<'_> {
             false => sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1),
         });
         moved.map_err(|errno| match errno {
-            Errno::EXIST | Errno::NOENT if way == Way::There => None,
-            errno => Some(errno),
+            Errno::EXIST | Errno::NOENT if way == Way::There => Obstacle::Changed,
+            errno => Obstacle::System(errno),
         })
     }
 
@@ -448,11 +452,15 @@ impl ApplyRequest<'_> {
             true => entry(stage.new.as_fd(), &one.path),
             false => entry(stage.old.as_fd(), Path::new(&number.to_string())),
         };
-        let moved = moved.map_err(Some)?;
+        let moved = moved?;
         let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         let is_one = identity(&moved) == identity(old) && moved.st_mode == old.st_mode;
         // XFS gives a directory a new time for the new `..`.
-        if is_one && (sys::is_directory(old) || version(&moved) == version(old)) { Ok(()) } else { Err(None) }
+        if is_one && (sys::is_directory(old) || version(&moved) == version(old)) {
+            Ok(())
+        } else {
+            Err(Obstacle::Changed)
+        }
     }
 
     /// Gives a directory of the tree the owner, mode and extended attributes that it got. Returns what it had.
@@ -500,8 +508,18 @@ enum Way {
     Back,
 }
 
-/// Why an entry is not moved: an error, or another process has changed it.
-type Obstacle = Option<Errno>;
+/// Why an entry is not moved.
+enum Obstacle {
+    /// Another process has changed it.
+    Changed,
+    System(Errno),
+}
+
+impl From<Errno> for Obstacle {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno)
+    }
+}
 
 struct ApplyFailure {
     path: PathBuf,

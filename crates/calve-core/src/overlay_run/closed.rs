@@ -15,7 +15,12 @@ const PERMISSIONS: RawMode = 0o7777;
 
 /// The modes that the command gave to entries which are open meanwhile.
 #[derive(Default)]
-pub(super) struct ClosedEntries(BTreeMap<PathBuf, RawMode>);
+pub(super) struct ClosedEntries(BTreeMap<PathBuf, Modes>);
+
+struct Modes {
+    closed: RawMode,
+    open: RawMode,
+}
 
 impl ClosedEntries {
     /// Opens closed entries in the directory `name` and below, and that directory too.
@@ -41,13 +46,17 @@ impl ClosedEntries {
     fn open_entry(&mut self, above: BorrowedFd<'_>, name: &CStr, path: impl FnOnce() -> PathBuf) -> sys::Result<bool> {
         let Some(stat) = sys::unless_gone(sys::stat_at(above, name))? else { return Ok(false) };
         let closed = stat.st_mode as RawMode & PERMISSIONS;
-        let Some(open) = opened(closed, &stat) else { return Ok(false) };
+        let open = match sys::kind(stat) {
+            FileType::Directory => closed | 0o500,
+            FileType::RegularFile => closed | 0o400,
+            _ => return Ok(false),
+        };
         if closed != open && stat.st_uid == rustix::process::geteuid().as_raw() {
             let set = sys::set_mode_of_name(above, name, Mode::from_raw_mode(open));
             if sys::unless_gone(set)?.is_none() {
                 return Ok(false);
             }
-            self.0.insert(path(), closed);
+            self.0.insert(path(), Modes { closed, open });
         }
         Ok(sys::is_directory(stat))
     }
@@ -55,10 +64,10 @@ impl ClosedEntries {
     /// Returns the entry as the command left it.
     pub(super) fn as_left(&self, path: impl FnOnce() -> PathBuf, mut stat: Stat) -> Stat {
         if !self.0.is_empty()
-            && let Some(closed) = self.0.get(&path())
-            && is_opened(*closed, &stat)
+            && let Some(modes) = self.0.get(&path())
+            && modes.are_of(&stat)
         {
-            stat.st_mode = (stat.st_mode & !0o7777) | closed;
+            stat.st_mode = (stat.st_mode & !0o7777) | modes.closed;
         }
         stat
     }
@@ -67,34 +76,27 @@ impl ClosedEntries {
     pub(super) fn close(&self, root: BorrowedFd<'_>, chosen: impl Fn(&Path) -> bool) -> sys::Result<()> {
         let mut closed = Ok(());
         // The deepest first: nothing is reached through a closed directory.
-        for (path, mode) in self.0.iter().rev().filter(|(path, _)| chosen(path)) {
-            closed = closed.and(sys::unless_gone(close(root, path, *mode)).map(drop));
+        for (path, modes) in self.0.iter().rev().filter(|(path, _)| chosen(path)) {
+            closed = closed.and(sys::unless_gone(close(root, path, modes)).map(drop));
         }
         closed
     }
 }
 
-/// Returns the mode of an entry that has this one and is opened. `None` for one that need not be read.
-fn opened(closed: RawMode, stat: &Stat) -> Option<RawMode> {
-    match sys::kind(stat) {
-        FileType::Directory => Some(closed | 0o500),
-        FileType::RegularFile => Some(closed | 0o400),
-        _ => None,
+impl Modes {
+    /// Returns whether the entry is as it was opened. Else a process that the command left behind has changed it since, or made it anew.
+    fn are_of(&self, stat: &Stat) -> bool {
+        stat.st_mode as RawMode & PERMISSIONS == self.open
     }
 }
 
-/// Returns whether the entry is as it was opened. Else a process that the command left behind has changed it since, or made it anew.
-fn is_opened(closed: RawMode, stat: &Stat) -> bool {
-    opened(closed, stat) == Some(stat.st_mode as RawMode & PERMISSIONS)
-}
-
-fn close(root: BorrowedFd<'_>, path: &Path, mode: RawMode) -> sys::Result<()> {
+fn close(root: BorrowedFd<'_>, path: &Path, modes: &Modes) -> sys::Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
     }
     let (above, name) = open_above(root, path, sys::PATH_ONLY)?;
-    match is_opened(mode, &sys::stat_at(&above, &*name)?) {
-        true => sys::set_mode_of_name(above.as_fd(), &name, Mode::from_raw_mode(mode)),
+    match modes.are_of(&sys::stat_at(&above, &*name)?) {
+        true => sys::set_mode_of_name(above.as_fd(), &name, Mode::from_raw_mode(modes.closed)),
         false => Ok(()),
     }
 }
@@ -140,9 +142,14 @@ mod tests {
         }
         fs_err::write(upper.join("file"), "file").unwrap();
         fs_err::os::unix::fs::symlink("z", upper.join("link")).unwrap();
+        let modes = || Modes { closed: 0o200, open: 0o700 };
         for name in ["", "a", "a/b", "a/gone", "again", "file/in", "gone/in", "link", "link/in", "z"] {
-            overlay.closed.0.insert(name.into(), 0o200);
+            overlay.closed.0.insert(name.into(), modes());
         }
+        // It was a directory, and is a file with a mode that an opened file could have.
+        fs_err::write(upper.join("other"), "").unwrap();
+        chmod(&upper.join("other"), 0o400);
+        overlay.closed.0.insert("other".into(), Modes { closed: 0, open: 0o500 });
         chmod(&upper, 0o700);
         let dst = changes.join("aside");
         overlay.set_aside(&dst).unwrap();
@@ -152,6 +159,7 @@ mod tests {
         chmod(&dst.join("a"), 0o700);
         assert_eq!(mode(&dst.join("a/b")), 0o200);
         assert_eq!(fs_err::read(dst.join("file")).unwrap(), b"file");
+        assert_eq!(mode(&dst.join("other")), 0o400);
         for name in ["a/b", "z"] {
             chmod(&dst.join(name), 0o700);
         }

@@ -123,7 +123,7 @@ impl<T: Send> Pool<T> {
         self.wake.notify_one();
     }
 
-    /// Returns whether to stop working: another worker failed, or the caller cancelled.
+    /// Returns whether to stop working: another worker failed or has the answer, or the caller cancelled.
     pub(crate) fn stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
     }

@@ -105,7 +105,7 @@ pub(crate) fn reason(errno: Errno) -> SkipReason {
     }
 }
 
-/// One worker of [`walk`]. Nothing that it meets ends the walk.
+/// One worker of [`walk`]. Errors do not end the walk.
 pub(crate) trait Walker: Send {
     /// Opens a directory in `folder` for reading. `None` leaves it alone.
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
@@ -123,7 +123,7 @@ pub(crate) trait Walker: Send {
     /// Receives the number of entries that a directory had.
     fn listed(&mut self, _entries: u64) {}
 
-    /// Comes to the end of the entries of an open directory, before it goes on below.
+    /// Has had the entries of an open directory, all if neither an error nor an end came in between, before it goes on below.
     fn finished(&mut self, _folder: &Folder<'_>) {}
 
     /// Returns whether it has seen enough: then the walk ends for all workers.

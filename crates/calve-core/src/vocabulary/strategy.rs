@@ -1,7 +1,7 @@
 //! Strategies, what may be required of them, and why one declined.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::vocabulary::remedy::Remedy;
 
@@ -54,7 +54,7 @@ pub enum Choice {
 }
 
 /// A property without which the clone must not be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = no_requirement)]
 pub enum Requirement {
     /// The cost does not grow with the tree.

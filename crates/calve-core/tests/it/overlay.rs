@@ -57,6 +57,8 @@ fn writes_do_not_reach_the_source_and_unmounting_leaves_nothing() {
         let mounted = mount(src.path(), volume.path().join("dst"));
         assert_eq!(mounted.path(), volume.path().join("dst"));
         write_everywhere(mounted.path());
+        let is_own = |name: &String| name.starts_with(".calve-overlay-");
+        assert!(names_in(volume.path()).iter().any(is_own), "the changes are beside the mount point");
         mounted.unmount().unwrap();
         assert_holds(volume.path(), &["src"]);
         before.assert_unchanged(src.path());

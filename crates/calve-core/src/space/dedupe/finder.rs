@@ -36,6 +36,7 @@ pub(super) struct Note {
     pub(super) address: u64,
 }
 
+/// The results of all workers, which each of them adds to.
 #[derive(Default)]
 pub(super) struct Sharing {
     pub(super) report: DedupeReport,

@@ -51,7 +51,7 @@ pub(super) struct Sum {
 #[derive(Default, Clone)]
 pub(super) struct FileSystemSum {
     pub(super) data: Range,
-    /// Bytes of items in the trees, if it is a btrfs.
+    /// Bytes of items in the trees. They mean something for btrfs only.
     pub(super) items: u64,
 }
 

@@ -185,9 +185,10 @@ impl Watcher {
         let source = self.sources.get_mut(spare.split('/').next()?)?;
         let base = source.bases.get(spare)?;
         // If it has lost count, the next round takes care of that.
-        let Some(tracker) = source.tracker.as_mut().ok().and_then(|one| one.catch_up().is_ok().then_some(one)) else {
+        let Ok(tracker) = &mut source.tracker else { return Some(None) };
+        if tracker.catch_up().is_err() {
             return Some(None);
-        };
+        }
         let mut changed: HashSet<&Path> = tracker.changed_since(base.moment).collect();
         changed.extend(base.directories.iter().map(PathBuf::as_path));
         // As fast as asking.

@@ -46,7 +46,7 @@ impl Watches {
     pub(crate) fn drain(&mut self, mut each: impl FnMut(WatchEvent)) -> Result<()> {
         /// An event takes as much in the queue, and more if it has a name.
         const LEAST_BYTES: u64 = 16;
-        // Not many more than there are now: a busy tree must not keep it here.
+        // At most 17 times as many as there are now, where all names are the longest: a busy tree must not keep it here.
         let most = rustix::io::ioctl_fionread(&self.queue)? / LEAST_BYTES;
         let mut reader = inotify::Reader::new(&self.queue, &mut self.buffer);
         for _ in 0..most {
