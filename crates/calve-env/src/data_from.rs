@@ -58,7 +58,8 @@ impl DataFrom {
     ) -> Result<Vec<DataRequest>> {
         let mut requests = Vec::new();
         for (name, config) in wanted {
-            let (template, donor) = (&config.template, self.rule().donor(name, &config.template, donated));
+            let template = &config.template;
+            let donor = self.rule().donor(name, template, donated);
             self.check(donor, name)?;
             match (donor, self) {
                 // The files that say which template it is are those of the new worktree.

@@ -112,10 +112,10 @@ impl<'h> Services<'h> {
                         let wanted = (name.as_str(), config);
                         (None, template::ready(host, home, root, template, wanted, consent, cancel)?)
                     }
-                    donor => (donor, template),
+                    given => (given, template),
                 })
             });
-            let (donor, template) = match found {
+            let (given, template) = match found {
                 Ok(found) => found,
                 Err(error) if cancel.is_cancelled() => return Err(error),
                 Err(error) => {
@@ -123,7 +123,8 @@ impl<'h> Services<'h> {
                     continue;
                 }
             };
-            let (origin, source) = (DataOrigin::new(home, donor, &template), origin_of(donor, &template));
+            let origin = DataOrigin::new(home, given, &template);
+            let source = origin_of(given, &template);
             let cloned = early.as_mut().and_then(|early| early.take(name, &source));
             let data = cloned.unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
             let last_root = WorktreeId::last_root(&owner.entry).into();

@@ -233,7 +233,7 @@ pub enum Remedy {
     FreePorts,
     #[error("remove it (`rm {}`): worktrees then get ports anew", word(.0))]
     RemoveLeases(PathBuf),
-    #[error("restore that file, or go on without the data or the approvals that belong to it: rm {}", ShownPath(.0))]
+    #[error("restore that file, or go on without the data or the approvals that belong to it: rm {}", word(.0))]
     RestoreWord(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! Every key of the configuration files, and its weight by who wrote the file (docs/threat-model-repositories.md: what a hostile one can do).
+//! Every key of the configuration files, and who may have written them (docs/threat-model-repositories.md: what a hostile one can do).
 
 use std::path::Path;
 

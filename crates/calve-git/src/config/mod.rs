@@ -170,7 +170,7 @@ impl Config {
                 "path" => {
                     let text = at.checked(value, "path", path::check_template)?;
                     let position = || at.position(value.span());
-                    let said_by_repository = (at.author == Author::Repository).then(position);
+                    let said_by_repository = (at.author != Author::User).then(position);
                     self.path = Some(PathTemplate { text, said_by_repository });
                 }
                 "include" => self.include = at.patterns(value, "include", check_pattern)?,
@@ -262,6 +262,8 @@ impl Config {
             let (mut engine, mut command, mut inputs) = former.unwrap_or_default();
             let (mut is_named, mut is_described) = (false, false);
             for (key, value) in at.table(value, SERVICE)? {
+                // All other keys are about making one.
+                is_described |= !matches!(key.get_ref().as_ref(), "template" | "env");
                 match key.get_ref().as_ref() {
                     "template" => {
                         (service.template, is_named) = (at.checked(value, "template", recipe::check_template)?, true);
@@ -272,7 +274,6 @@ impl Config {
                     "env" => service.variable = at.checked(value, "env", check_url_variable)?,
                     other => return Err(at.unknown_key(key.span(), SERVICE, other)),
                 }
-                is_described |= matches!(key.get_ref().as_ref(), "engine" | "create" | "inputs");
             }
             // A template that is named exists, or is made by hand.
             service.recipe = match (is_named, is_described) {

@@ -47,8 +47,8 @@ pub struct ConvertReport {
 pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     let started = Instant::now();
     let repository = Repository::open(start)?;
-    let outside = || Error::refused("there is no worktree here to convert", Remedy::EnterWorktree);
-    let path = repository.here.clone().ok_or_else(outside)?;
+    let no_worktree = || Error::refused("there is no worktree here to convert", Remedy::EnterWorktree);
+    let path = repository.here.clone().ok_or_else(no_worktree)?;
     repository.check_here()?;
     if calve_core::internal::is_subvolume(&path)? {
         return Ok(ConvertReport { path, converted: false, trashed: None, kept: None, elapsed: started.elapsed() });

@@ -195,6 +195,7 @@ fn check_out(
         if !git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])? {
             let fetch = Step::inside(["fetch", "origin", id]);
             run(&fetch)?;
+            // Those of the checkout are the last.
             recipe.commands.insert(recipe.commands.len() - steps.len(), fetch.spoken(dst));
         }
     } else if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
@@ -270,16 +271,22 @@ fn judge(
 ) -> Result<ServerCompliance, RemoteError> {
     let mut compliance = ServerCompliance::default();
     for (property, verdict) in verdicts {
-        let (honoured, code, remedy) = match property {
+        let honoured = match verdict {
+            Verdict::Honoured => Some(true),
+            Verdict::Ignored(_) => Some(false),
+            Verdict::Untold => None,
+        };
+        let (code, remedy) = match property {
             Property::Filter => {
-                (&mut compliance.filter, NoticeCode::FilterIgnored, Remedy::AllowFiltersOrDropRequirement)
+                compliance.filter = honoured;
+                (NoticeCode::FilterIgnored, Remedy::AllowFiltersOrDropRequirement)
             }
             Property::Depth => {
-                (&mut compliance.depth, NoticeCode::DepthIgnored, Remedy::ChooseTransportOrDropRequirement)
+                compliance.depth = honoured;
+                (NoticeCode::DepthIgnored, Remedy::ChooseTransportOrDropRequirement)
             }
         };
-        *honoured = verdict.as_ref().map(Result::is_ok);
-        let Some(Err(why)) = verdict else { continue };
+        let Verdict::Ignored(why) = verdict else { continue };
         if options.require.contains(property) {
             return Err(RemoteError::refused(*property, &format!("the server ignored it: {why}"), remedy));
         }

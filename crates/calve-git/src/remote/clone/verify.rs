@@ -14,9 +14,14 @@ use crate::remote::clone::purpose::Property;
 use crate::remote::clone::recipe::Recipe;
 use crate::remote::error::RemoteError;
 
-/// The finding about one property of the recipe: an error says how it shows that the server ignored it. `None`: there was nothing to tell it by
-/// (an empty repository).
-pub(crate) type Verdict = Option<std::result::Result<(), String>>;
+/// The finding about one property of the recipe.
+pub(crate) enum Verdict {
+    Honoured,
+    /// How it shows.
+    Ignored(String),
+    /// There was nothing to tell it by: an empty repository.
+    Untold,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,10 +40,10 @@ pub(crate) fn verify(recipe: &Recipe, tree: &Path) -> Result<Vec<(Property, Verd
     let has_commit = git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])?;
     let mut verdicts = Vec::new();
     if let Some(depth) = recipe.depth {
-        verdicts.push((Property::Depth, if has_commit { depth_of(&git, depth)? } else { None }));
+        verdicts.push((Property::Depth, if has_commit { depth_of(&git, depth)? } else { Verdict::Untold }));
     }
     if recipe.filter.is_some() {
-        verdicts.push((Property::Filter, if has_commit { filter_of(&git)? } else { None }));
+        verdicts.push((Property::Filter, if has_commit { filter_of(&git)? } else { Verdict::Untold }));
     }
     Ok(verdicts)
 }
@@ -50,10 +55,10 @@ fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {
     let commits: u64 = commits.to_str().and_then(|digits| digits.parse().ok()).unwrap_or(0);
     // A history that is no longer than the depth is not cut anywhere.
     if commits <= u64::from(depth) {
-        return Ok(Some(Ok(())));
+        return Ok(Verdict::Honoured);
     }
     let state = if shallow { "shallow, but deeper than asked for" } else { "not shallow" };
-    Ok(Some(Err(format!("the repository is {state}: there are more than {depth} commits behind HEAD"))))
+    Ok(Verdict::Ignored(format!("the repository is {state}: there are more than {depth} commits behind HEAD")))
 }
 
 /// Tells whether the filter was honoured: a partial clone in which nothing was checked out has no contents of files.
@@ -61,14 +66,16 @@ fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
     let listed = git.run(&["rev-list", "--objects", "--missing=print", "--max-count=1", "HEAD"])?;
     let missing = listed.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"?")).count();
     if missing > 0 {
-        return Ok(Some(Ok(())));
+        return Ok(Verdict::Honoured);
     }
     let files = git.run(&["ls-tree", "-r", "-z", "HEAD"])?;
     let files = files.split(|byte| *byte == 0).filter(|entry| memmem::find(entry, b" blob ").is_some()).count();
     if files == 0 {
-        return Ok(None);
+        return Ok(Verdict::Untold);
     }
-    Ok(Some(Err(format!("the files of HEAD came with their contents although none were asked for (files: {files})"))))
+    Ok(Verdict::Ignored(format!(
+        "the files of HEAD came with their contents although none were asked for (files: {files})"
+    )))
 }
 
 /// Counts what a partial clone has left on the server, for a few seconds at most.

@@ -12,6 +12,7 @@ pub enum IgnoredEntries {
     Leave,
 }
 
+/// The fate of changes that are not committed, and of untracked files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UncommittedChanges {
     #[default]

@@ -108,8 +108,8 @@ pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result
 pub(crate) fn previous(git: &Git) -> Result<String> {
     let printed = git.answer(&["rev-parse", "--verify", "--quiet", "--symbolic-full-name", "@{-1}"])?;
     let branch = printed.as_deref().and_then(|reference| reference.strip_prefix("refs/heads/"));
-    let none = || Error::refused("no branch was checked out before in this worktree", Remedy::NameBranch);
-    branch.map(str::to_owned).ok_or_else(none)
+    let no_branch = || Error::refused("no branch was checked out before in this worktree", Remedy::NameBranch);
+    branch.map(str::to_owned).ok_or_else(no_branch)
 }
 
 fn no_commit(revision: &str) -> Error {
@@ -195,11 +195,15 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
 pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
     let has_it = |worktree: &&Worktree| worktree.branch.as_deref() == Some(name);
     let Some(other) = worktrees.iter().find(has_it) else { return Ok(()) };
+    if matches!(other.standing, WorktreeState::Moved(_)) {
+        return Err(other.standing.refusal(&other.path));
+    }
     let path = ShownPath(&other.path);
     let (place, remedy) = match fs_err::symlink_metadata(&other.path) {
-        _ if matches!(other.standing, WorktreeState::Moved(_)) => return Err(other.standing.refusal(&other.path)),
-        Err(_) if other.locked.is_some() => (format!("the worktree `{path}`, which is gone"), Remedy::UnlockAndPrune),
-        Err(_) => (format!("the worktree `{path}`, which is gone"), Remedy::Prune),
+        Err(_) => {
+            let remedy = if other.locked.is_some() { Remedy::UnlockAndPrune } else { Remedy::Prune };
+            (format!("the worktree `{path}`, which is gone"), remedy)
+        }
         Ok(_) if other.is_unfinished => (format!("`{path}`, which is unfinished"), Remedy::FinishWorktree),
         Ok(_) => (format!("`{path}`"), Remedy::ChooseAnotherBranch),
     };

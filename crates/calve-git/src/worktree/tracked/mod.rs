@@ -346,11 +346,12 @@ fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> 
     let stat = |path: &&'p [u8]| {
         let (above, name) = split(path);
         if above != last {
-            (last, directory) = (above, open_directory(root, above).ok());
+            last = above;
+            directory = if above.is_empty() { None } else { open_directory(root, above).ok() };
         }
         let found = match &directory {
             Some(directory) => rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW),
-            // The root, or one that may not be listed.
+            // The root, a link, or one that may not be listed.
             None => rustix::fs::statat(root, *path, AtFlags::SYMLINK_NOFOLLOW),
         };
         found.ok()

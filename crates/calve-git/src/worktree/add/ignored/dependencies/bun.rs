@@ -50,8 +50,16 @@ impl Wanted {
         let document = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?.value?;
         let document = Value::from(document);
         let is_known = document["lockfileVersion"].as_u64().is_some_and(|version| version <= 2);
-        let packages = document["packages"].as_object().filter(|_| is_known)?;
+        let packages = document["packages"].as_object()?;
+        if !is_known || !packages.values().all(Value::is_array) {
+            return None;
+        }
+        let workspaces = match document.get("workspaces") {
+            Some(all) => Some(all.as_object()?),
+            None => None,
+        };
         let keys: HashMap<&str, usize> = packages.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect();
+        // A package is its locator, and then things of several kinds.
         let reference = |package: &Value| {
             let locator = package[0].as_str()?;
             Some(locator[locator.get(1..)?.find('@')? + 2..].to_owned())
@@ -71,7 +79,7 @@ impl Wanted {
                 needs: about.map(|about| needs(about, key, &keys)).unwrap_or_default(),
             }
         };
-        let own = document["workspaces"].as_object().into_iter().flat_map(|all| all.values());
+        let own = workspaces.into_iter().flat_map(|all| all.values());
         let needs = own.flat_map(|about| needs(about, about["name"].as_str().unwrap_or_default(), &keys)).collect();
         Some(Wanted { packages: packages.iter().map(package).collect(), needs })
     }

@@ -106,6 +106,7 @@ impl Candidate<'_> {
 /// The worktree that gets dependencies, and those that they may come from.
 pub(crate) struct Choice<'a> {
     pub(crate) tracked: &'a TrackedFiles,
+    /// The ignored entries of the donor.
     pub(crate) entries: &'a CarriedEntries<'a>,
     pub(crate) worktrees: &'a [Worktree],
     /// Tracked files that are carried as the donor has them, although that is not the commit's version.

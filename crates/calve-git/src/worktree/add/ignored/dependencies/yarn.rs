@@ -155,6 +155,7 @@ fn name(locator: &str) -> &str {
     end.map_or(locator, |end| &locator[..=end])
 }
 
+/// Returns the entries, each with the descriptors that stand for it.
 fn berry_entries(lockfile: &str) -> Vec<(&str, Entry<'_>)> {
     let mut entries: Vec<(&str, Entry<'_>)> = Vec::new();
     let (mut section, mut subject) = ("", "");

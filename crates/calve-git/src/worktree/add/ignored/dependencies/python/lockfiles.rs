@@ -23,7 +23,7 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
-    /// Returns what all tools say alike. Packages of an index have the version that the lockfile says, that of a local one changes as the project
+    /// Returns what all tools say alike. Packages of an index have the version that the lockfile says. That of a local one changes as the project
     /// goes on.
     fn of(package: &Value, is_local: bool) -> Option<Locked> {
         let version = text_of(package, "version").filter(|_| !is_local);
