@@ -68,9 +68,9 @@ impl Address {
 /// or keep them from logging in, and must not be set.
 pub(crate) fn environment<'a>(
     variables: impl IntoIterator<Item = (&'a str, String)>,
-    foreign: impl IntoIterator<Item = &'a str>,
+    foreign: &[&str],
 ) -> BTreeMap<String, Option<String>> {
-    let foreign = foreign.into_iter().map(|name| (name.to_owned(), None));
+    let foreign = foreign.iter().map(|name| ((*name).to_owned(), None));
     foreign.chain(variables.into_iter().map(|(name, value)| (name.to_owned(), Some(value)))).collect()
 }
 

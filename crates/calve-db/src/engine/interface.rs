@@ -178,6 +178,7 @@ pub struct ServerProgram {
     pub path: PathBuf,
     /// Its version, in its own words.
     pub version: String,
+    /// The user that the server runs as.
     pub(crate) account: Account,
     /// Whether it is known to tell when it is ready.
     pub(crate) notifies: bool,

@@ -29,7 +29,7 @@ pub(crate) struct Spec {
     /// Its record, as far as that is known before the start. `strategy` is the one wanted, if not the best; `isolated` says whether
     /// namespaces are to be tried.
     pub(crate) record: Record,
-    /// As it was when the template was made.
+    /// As it is recorded beside the data, or was found for a build.
     pub(crate) program: ServerProgram,
     pub(crate) container: Option<Container>,
     /// Its slot in the registry: here its files go.

@@ -194,6 +194,7 @@ fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>)
     answered.map(|_| None)
 }
 
+/// Waits until the other side says something, or hangs up.
 pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
     while talk.buffer().is_empty() && !sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
         unless_cancelled(cancel)?;

@@ -91,11 +91,13 @@ pub(super) fn from_service(home: &Home, source: &str, slot: &Path, cancel: &Canc
         Err(Error::SupervisorGone(_)) => None,
         answer => answer?.map(Answer::into_result).transpose()?,
     };
-    let (strategy, _held) = match copied {
-        Some(Answer::Copied(strategy)) => (strategy, None),
+    // Until the donor is read.
+    let _held;
+    let strategy = match copied {
+        Some(Answer::Copied(strategy)) => strategy,
         _ => {
-            let held = run::take_data(home, &source, cancel)?;
-            (clone_data(&source.data_directory(), &slot.join(DATA), cancel)?.report.strategy, Some(held))
+            _held = run::take_data(home, &source, cancel)?;
+            clone_data(&source.data_directory(), &slot.join(DATA), cancel)?.report.strategy
         }
     };
     // Writes made while it was copied may be in the copy.

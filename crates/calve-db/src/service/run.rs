@@ -61,9 +61,11 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let mut spec = Spec { purpose: Purpose::Keep, owner: Ownership::Nobody, durable, ..spec };
     // What clients commit is worth nothing without the clone that it is in. The server is not announced before.
     let (started, written) = std::thread::scope(|scope| {
-        let writing = scope.spawn(|| write_to_disk(&service.slot, &starter));
+        let is_written = service.slot.join(ON_DISK).exists();
+        let writing = (!is_written).then(|| scope.spawn(|| write_to_disk(&service.slot, &starter)));
         let started = starter::run(home, &mut spec, slot, &starter);
-        (started, writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let joined = writing.map(|writing| writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (started, joined.unwrap_or(Ok(())))
     });
     let record = started.map_err(|error| unless_of_other_version(&service, error))?.record;
     if let Err(error) = written {

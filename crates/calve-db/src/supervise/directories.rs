@@ -1,4 +1,6 @@
 //! The directories of servers, and the servers in those that are prepared for a reset.
+//!
+//! A supervisor finds its own by the path of its home, which may be moved while it runs. Another home in its place is not its own.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

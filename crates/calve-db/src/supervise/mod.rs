@@ -40,6 +40,7 @@ use crate::sys::{self, ProcessHandle};
 const ORDERLY_END: Duration = Duration::from_secs(600);
 /// How long it may take on a full disk, where MariaDB waits until there is space.
 const END_ON_A_FULL_DISK: Duration = Duration::from_secs(5);
+/// How long a first connection to a standby may take.
 const WARM_IN: Duration = Duration::from_secs(2);
 /// How often what has no descriptor is looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -479,6 +480,7 @@ impl<'a> Supervisor<'a> {
         })
     }
 
+    /// Returns the descriptors whose end is the server's.
     fn owners(&self) -> Owners<'_> {
         let starter = self.talk.as_ref().filter(|_| self.owner == Ownership::Caller);
         (starter.map(|talk| talk.get_ref().as_fd()), self.watched.iter().filter_map(ProcessHandle::end).collect())

@@ -76,7 +76,8 @@ impl<'a> Supervisor<'a> {
     pub(super) fn swap(&mut self, origin: &Origin) -> Option<PreparedServer<'a>> {
         let mut next = self.prepared.next.take_if(|next| next.origin == *origin)?;
         let is_current = !next.identity.is_empty() && next.identity == origin.template_identity();
-        let [known, other] = [&self.record.directory, &next.directories.runtime].map(|path| runtime::sockets(path));
+        let known = runtime::sockets(&self.record.directory);
+        let other = runtime::sockets(&next.directories.runtime);
         if !is_current || next.launched.server.ended().is_some() || sys::exchange(&known, &other).is_err() {
             return None;
         }

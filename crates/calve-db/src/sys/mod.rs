@@ -83,6 +83,7 @@ pub(crate) const SEGMENT_HEAD: usize = 48;
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.
     pub(crate) command: &'a [OsString],
+    /// All of its environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) directory: &'a Path,
     /// The file that becomes its standard output and standard error.

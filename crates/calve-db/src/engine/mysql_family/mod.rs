@@ -48,11 +48,19 @@ const LONGEST_GREETING: u64 = 4096;
 const LONGEST_DATA_PATH: usize = 460;
 
 /// The variables that the clients and libraries of MariaDB and MySQL read and Calve does not set.
-const FOREIGN: &str = "
-    MYSQL_PWD MYSQL_GROUP_SUFFIX MARIADB_GROUP_SUFFIX MARIADB_HOME MYSQL_DEBUG MYSQL_PLUGIN_DIR
-    MARIADB_PLUGIN_DIR MARIADB_TLS_DISABLE_PEER_VERIFICATION LIBMYSQL_PLUGINS LIBMYSQL_PLUGIN_DIR
-    LIBMYSQL_ENABLE_CLEARTEXT_PLUGIN
-";
+const FOREIGN: &[&str] = &[
+    "MYSQL_PWD",
+    "MYSQL_GROUP_SUFFIX",
+    "MARIADB_GROUP_SUFFIX",
+    "MARIADB_HOME",
+    "MYSQL_DEBUG",
+    "MYSQL_PLUGIN_DIR",
+    "MARIADB_PLUGIN_DIR",
+    "MARIADB_TLS_DISABLE_PEER_VERIFICATION",
+    "LIBMYSQL_PLUGINS",
+    "LIBMYSQL_PLUGIN_DIR",
+    "LIBMYSQL_ENABLE_CLEARTEXT_PLUGIN",
+];
 
 /// From the data directory, in which the server works. The option is a list of paths, which colons separate, and a whole path may have one.
 const TEMPORARY: &str = "--tmpdir=../tmp";
@@ -323,7 +331,7 @@ impl Engine for MysqlFamily {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            environment: environment(variables, FOREIGN.split_ascii_whitespace()),
+            environment: environment(variables, FOREIGN),
         }
     }
 }

@@ -6,11 +6,26 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 
 /// The groups of options that MariaDB's and MySQL's own clients read.
-const CLIENTS: &str = "
-    client client-server client-mariadb mariadb-client mysql mariadb mysqladmin mariadb-admin mysqldump
-    mariadb-dump mysqlimport mariadb-import mysqlcheck mariadb-check mysqlshow mariadb-show mysqlslap
-    mariadb-slap
-";
+const CLIENTS: &[&str] = &[
+    "client",
+    "client-server",
+    "client-mariadb",
+    "mariadb-client",
+    "mysql",
+    "mariadb",
+    "mysqladmin",
+    "mariadb-admin",
+    "mysqldump",
+    "mariadb-dump",
+    "mysqlimport",
+    "mariadb-import",
+    "mysqlcheck",
+    "mariadb-check",
+    "mysqlshow",
+    "mariadb-show",
+    "mysqlslap",
+    "mariadb-slap",
+];
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
 /// The option files of distributions and vendors.
 const OF_THE_SYSTEM: &[&str] =
@@ -39,7 +54,7 @@ fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
     let mut is_for_clients = false;
     for line in text.lines().map(str::trim) {
         if let Some(group) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            is_for_clients = CLIENTS.split_ascii_whitespace().any(|client| client == group.0.trim());
+            is_for_clients = CLIENTS.contains(&group.0.trim());
         } else if let Some(directive) = line.strip_prefix('!') {
             if depth < DEEPEST {
                 included(directive).iter().try_for_each(|file| check_file(file, options, depth + 1))?;

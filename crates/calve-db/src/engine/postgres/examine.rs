@@ -22,11 +22,23 @@ const SMALL_BYTES: u64 = 1 << 20;
 const SETTINGS: &str = "postgresql.auto.conf";
 
 /// Settings that contact other machines, run programs, load libraries or write elsewhere, which `ALTER SYSTEM` may have left.
-const CALLS_HOME: &str = "
-    archive_ restore_command recovery_end_command primary_ promote_trigger_file synchronous_standby_names
-    shared_preload_libraries session_preload_libraries local_preload_libraries jit_provider dynamic_library_path
-    ssl_passphrase_command stats_temp_directory log_directory data_directory
-";
+const CALLS_HOME: &[&str] = &[
+    "archive_",
+    "restore_command",
+    "recovery_end_command",
+    "primary_",
+    "promote_trigger_file",
+    "synchronous_standby_names",
+    "shared_preload_libraries",
+    "session_preload_libraries",
+    "local_preload_libraries",
+    "jit_provider",
+    "dynamic_library_path",
+    "ssl_passphrase_command",
+    "stats_temp_directory",
+    "log_directory",
+    "data_directory",
+];
 
 pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
     let data = Directory::open(path)?;
@@ -125,7 +137,7 @@ pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
     for line in text.lines() {
         let name = line.trim_start().split(|c: char| c == '=' || c.is_whitespace()).next().unwrap_or_default();
         let name = name.to_ascii_lowercase();
-        if CALLS_HOME.split_ascii_whitespace().any(|word| name.starts_with(word)) || name.starts_with("include") {
+        if CALLS_HOME.iter().any(|word| name.starts_with(word)) || name.starts_with("include") {
             done.push(format!("removed the setting `{}`", ShownPath(line.trim())));
             changed = true;
         } else {

@@ -1,6 +1,7 @@
 //! PostgreSQL 13 to 18.
 
 mod examine;
+mod foreign;
 mod wire;
 
 use std::ffi::OsString;
@@ -27,17 +28,6 @@ const STANDARD_PORT: u16 = 5432;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Reading samples of all tables.
 const PATIENCE_TO_ANALYSE: Duration = Duration::from_secs(60);
-
-/// The variables that libpq reads (its manual, "Environment Variables", versions 13 to 18) and Calve does not set: they would lead programs to
-/// another server.
-const FOREIGN: &str = "
-    PGHOSTADDR PGPASSWORD PGPASSFILE PGREQUIREAUTH PGCHANNELBINDING PGSERVICE PGSERVICEFILE PGSYSCONFDIR
-    PGOPTIONS PGAPPNAME PGSSLMODE PGREQUIRESSL PGSSLNEGOTIATION PGSSLCOMPRESSION PGSSLCERT PGSSLKEY
-    PGSSLCERTMODE PGSSLROOTCERT PGSSLCRL PGSSLCRLDIR PGSSLSNI PGSSLKEYLOGFILE PGREQUIREPEER
-    PGSSLMINPROTOCOLVERSION PGSSLMAXPROTOCOLVERSION PGMINPROTOCOLVERSION PGMAXPROTOCOLVERSION PGGSSENCMODE
-    PGKRBSRVNAME PGREALM PGGSSLIB PGGSSDELEGATION PGCONNECT_TIMEOUT PGCLIENTENCODING PGTARGETSESSIONATTRS
-    PGLOADBALANCEHOSTS PGDATESTYLE PGTZ PGGEQO PGTTY PGLOCALEDIR
-";
 
 /// Settings that hold whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
 ///
@@ -342,7 +332,7 @@ impl Engine for Postgres {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            environment: environment(variables, FOREIGN.split_ascii_whitespace()),
+            environment: environment(variables, foreign::VARIABLES),
         }
     }
 }

@@ -150,8 +150,8 @@ fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
 
 /// The files that the data of a directory that is taken over is loaded from.
 pub(super) struct Source {
-    pub(super) has_append_only_files: bool,
-    /// Names the files that were taken and left out, if there was a choice.
+    pub(super) is_append_only: bool,
+    /// Names the files that were taken and left out, if there are append-only files.
     pub(super) told: Option<&'static str>,
 }
 
@@ -159,19 +159,20 @@ pub(super) struct Source {
 /// which has the data. A copy may have no times of its own: what the dump says of itself holds in any case.
 pub(super) fn source(path: &Path) -> Result<Source> {
     let data = Directory::open(path)?;
-    let Some(newest) = newest(&data)? else { return Ok(Source { has_append_only_files: false, told: None }) };
+    let Some(newest) = newest(&data)? else { return Ok(Source { is_append_only: false, told: None }) };
     let told = match data.stat(DUMP)? {
         None => "took the data from the append-only files",
         Some(dump) => {
             let begun = head(&data)?.and_then(|head| head.begun_unix_s);
-            if written(dump) > newest && begun.is_none_or(|begun| begun >= newest.0) {
+            let was_begun_before = begun.is_some_and(|begun| begun < newest.0);
+            if written(dump) > newest && !was_begun_before {
                 let told = "took the data from `dump.rdb`, and left out the append-only files, which are older";
-                return Ok(Source { has_append_only_files: false, told: Some(told) });
+                return Ok(Source { is_append_only: false, told: Some(told) });
             }
             "took the data from the append-only files, and left out `dump.rdb`, which is not newer"
         }
     };
-    Ok(Source { has_append_only_files: true, told: Some(told) })
+    Ok(Source { is_append_only: true, told: Some(told) })
 }
 
 /// Returns when a file was last written to, in seconds and nanoseconds.

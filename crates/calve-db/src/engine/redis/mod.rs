@@ -148,7 +148,7 @@ impl Engine for Redis {
         let loads_append_only_files = match purpose {
             // No template has any, but a copy of a service has.
             Purpose::Keep | Purpose::Serve | Purpose::Build => dump::has_append_only_files(&instance.data_here)?,
-            Purpose::TakeOver => dump::source(&instance.data_here)?.has_append_only_files,
+            Purpose::TakeOver => dump::source(&instance.data_here)?.is_append_only,
         };
         set("appendonly", if loads_append_only_files { "yes" } else { "no" });
         set("appendfsync", if *purpose == Purpose::Keep { "always" } else { "no" });
@@ -280,7 +280,7 @@ impl Engine for Redis {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            environment: environment(variables, foreign.iter().copied()),
+            environment: environment(variables, foreign),
         }
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         // As early as possible: whichever process is killed then, the kernel takes it away with the last process that uses it.
         forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
     };
-    let tells = spec.record.notifies && told.is_some();
+    let tells = spec.program.notifies && told.is_some();
     let notifies = readiness::wait(&mut server, wanted, &notices, tells, &meanwhile);
     let notifies = notifies.map_err(|error| match (&error, &spec.container) {
         // An image that was removed is no server that failed.

@@ -23,7 +23,8 @@ pub(crate) struct Server {
 /// Starts a server. An error is one of starting it: what it says afterwards is in its log.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let nothing = fs_err::File::open("/dev/null")?;
+    // A program that is not there is another error.
+    let nothing = fs_err::File::open("/dev/null").map_err(io::Error::other)?;
     let command = launch.command.iter().map(|word| c_text(word)).collect::<io::Result<Vec<_>>>()?;
     let variable = |(name, value): &(OsString, OsString)| c_text(&[&**name, value].join(OsStr::new("=")));
     let variables = launch.environment.iter().map(variable).collect::<io::Result<Vec<_>>>()?;
