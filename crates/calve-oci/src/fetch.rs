@@ -148,13 +148,13 @@ impl Fetcher<'_, Frame> {
     }
 }
 
-/// Divides runs into those that one request asks for: of one blob, and not too many.
+/// Divides runs into those that one request asks for: of one blob (an image may list one twice), and not too many.
 fn batches<'r, 'a, P>(runs: &'r [Run<'a, P>]) -> Vec<&'r [Run<'a, P>]> {
     let mut batches = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (number, run) in runs.iter().enumerate() {
         bytes += run.size();
-        let is_other = number - start == PARTS || bytes > REQUEST_BYTES || run.blob != runs[start].blob;
+        let is_other = number - start == PARTS || bytes > REQUEST_BYTES || !std::ptr::eq(run.blob, runs[start].blob);
         if number > start && is_other {
             batches.push(&runs[start..number]);
             (start, bytes) = (number, run.size());

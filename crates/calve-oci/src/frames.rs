@@ -243,7 +243,8 @@ mod tests {
             (&[9, 69], Some(vec![(0, 1), (6, 1)])),
             (&[9, 10, 30, 69], None),
         ] {
-            let runs = wanted(&frames, 32 << 10, |frame| missing.iter().any(|entry| frame.has.contains(entry)));
+            let runs =
+                wanted(&frames, crate::fetch::GAP_BYTES, |frame| missing.iter().any(|entry| frame.has.contains(entry)));
             let ends = |runs: Vec<&[Frame]>| runs.iter().map(|run| (run[0].has.start / 10, run.len())).collect();
             assert_eq!(runs.map(ends), expected, "{missing:?}");
         }

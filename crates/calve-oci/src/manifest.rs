@@ -38,7 +38,8 @@ pub(crate) struct Image<'i> {
 pub(crate) struct FetchedTemplate<'i> {
     pub(crate) template: Arc<PortableTemplate>,
     pub(crate) key: String,
-    /// The revisions whose entries are known. The entries of those that an older version here has come first, without layers.
+    /// The revisions whose entries are known. If an older version here has the rest, all entries of the template come first, without layers, and
+    /// those that later ones have are no targets of it. None if that version has all.
     pub(crate) listings: Vec<Listing<'i>>,
     pub(crate) deltas: DeltaAmounts,
     pub(crate) fetched_bytes: u64,
@@ -109,6 +110,9 @@ pub(crate) fn fetch<'i>(
     let key = template.key();
     if key != *wanted {
         return Err(reference.not_a_template("its manifest has another key"));
+    }
+    if first == revisions.len() {
+        return Ok(FetchedTemplate { template, key, listings: Vec::new(), deltas: amounts, fetched_bytes });
     }
     let mut lists = vec![if first == 0 { base } else { Arc::clone(&template) }];
     lists.extend(deltas.into_iter().map(|delta| Arc::new(delta.changed)));

@@ -168,7 +168,7 @@ impl Reuse {
     }
 }
 
-/// Entries of the template that one layer has, or, without a layer, entries that are only in layers whose entries are not known.
+/// Entries of the template that one layer has, or, without a layer, entries of which those are targets that only layers whose entries are not known have.
 #[derive(Clone, Copy)]
 struct Share<'a> {
     layer: Option<&'a Descriptor>,
@@ -267,10 +267,11 @@ impl Pull<'_> {
             if !are_right(run.parts, part)? {
                 return Ok(false);
             }
+            let mut parents = Parents::open(self.root)?;
             let mut reader = part.reader()?;
             for frame in run.parts {
                 let mut compressed = (&mut reader).take(frame.size());
-                self.read(share, missing, &frame.has, &mut compressed)?;
+                self.read(&mut parents, (share, missing, &frame.has), &mut compressed)?;
                 std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
             }
             Ok(true)
@@ -287,18 +288,17 @@ impl Pull<'_> {
         {
             return Ok(());
         }
-        self.read(share, missing, share.range, fetcher.blob(layer)?.reader()?)
+        let mut parents = Parents::open(self.root)?;
+        self.read(&mut parents, (share, missing, share.range), fetcher.blob(layer)?.reader()?)
     }
 
     /// Makes the missing files of a part of a layer.
     fn read(
         self,
-        share: Share<'_>,
-        missing: &[Option<usize>],
-        part: &Range<usize>,
+        parents: &mut Parents,
+        (share, missing, part): (Share<'_>, &[Option<usize>], &Range<usize>),
         compressed: impl Read,
     ) -> Result<(), Error> {
-        let mut parents = Parents::open(self.root)?;
         let receive = |index: usize, contents: &mut dyn Read| match missing[index - share.range.start] {
             Some(number) => parents.make_file((number, &self.sent.template.entries[number]), contents, self.checked),
             None => Ok(()),

@@ -1,9 +1,11 @@
 //! The certificates that a registry's is checked with.
 
 use std::env;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
-use rustls_native_certs::load_native_certs;
+use rustls_native_certs::{ErrorKind, load_native_certs};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 
 use crate::error::Error;
@@ -11,14 +13,17 @@ use crate::error::Error;
 /// Returns the settings for TLS, with the certificates that the user names, and otherwise those that the system trusts.
 pub(super) fn tls() -> Result<TlsConfig, Error> {
     let named = |variable| Some((variable, env::var_os(variable).filter(|value| !value.is_empty())?));
+    let is_nameless = |path: &Path| path.as_os_str().is_empty();
     let found = load_native_certs();
-    // No registry could be trusted.
+    // No registry could be trusted; or the system's would be, in place of those in a list of empty names.
+    let has_none = |value: &OsStr| found.certs.is_empty() || env::split_paths(value).all(|path| is_nameless(&path));
     if let Some((variable, value)) = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().find_map(named)
-        && found.certs.is_empty()
+        && has_none(&value)
     {
-        // A variable without a value names the path without a name there.
-        let mut reasons = found.errors.iter().map(ToString::to_string).filter(|reason| !reason.ends_with("at ''"));
-        let reason = reasons.next().unwrap_or_else(|| "it has no certificate".to_owned());
+        // `SSL_CERT_FILE` without a value is a file without a name there.
+        let is_told = |error: &&rustls_native_certs::Error| !matches!(&error.kind, ErrorKind::Io { path, .. } if is_nameless(path));
+        let reason = found.errors.iter().find(is_told);
+        let reason = reason.map_or_else(|| "it has no certificate".to_owned(), ToString::to_string);
         return Err(Error::Certificates { variable, value: value.into(), reason });
     }
     let certificates: Vec<_> =

@@ -307,6 +307,8 @@ impl<'a> Registry<'a> {
                 && asked.url.is_same_server(&self.base)
                 && self.authorize(asked.operation, response)?
             {
+                // Its connection ends here: a server may have one at a time.
+                drop(answer);
                 self.check_cancelled()?;
                 return self.once(asked, sent.as_deref_mut());
             }
