@@ -89,6 +89,7 @@ impl Ranking<'_> {
         ratio(&row.times(), &self.rows[0].times())
     }
 
+    /// Returns the result that the peers are compared with, when it was measured.
     fn reference(&self) -> Option<&WorkloadRuns> {
         self.rows.iter().copied().find(|row| row.workload.role == Role::Reference)
     }

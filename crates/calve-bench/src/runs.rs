@@ -22,8 +22,8 @@ pub(crate) struct Runs {
     pub(crate) deletions: Vec<String>,
 }
 
-/// Gives each of so many a turn in every round, in another order each time, as long as `take` returns true: it has not failed. Returns
-/// the number of rounds.
+/// Gives each of so many a turn in every round, in another order each time, as long as `take` returns true: it has not failed, and
+/// can be run here. Returns the number of rounds.
 pub(crate) fn take_turns(
     count: usize,
     rounds: Rounds,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::{Requirement, Strategy};
 use serde_json::Value;
+use strum::VariantNames as _;
 
 /// The documents that functions of the packages return, or make objects of.
 const RETURNED: [&str; 6] = ["CloneReceipt", "RemoveReceipt", "ProbeReceipt", "WriteReceipt", "DbServer", ERRORS.0];
@@ -118,11 +119,10 @@ fn needed(schema: &Value) -> Vec<(String, Value)> {
 /// The values that options of the packages can have. An overlay is a mount, which nobody would own.
 fn options() -> [(&'static str, &'static str, &'static str, Vec<String>); 2] {
     let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
-    let requirements =
-        [Requirement::Instant, Requirement::Cow, Requirement::Stable].map(|requirement| requirement.to_string());
+    let requirements = Requirement::VARIANTS.iter().map(|name| (*name).to_owned());
     [
         ("STRATEGIES", "Strategy", "A way to clone.", strategies.map(|strategy| strategy.name().to_owned()).collect()),
-        ("REQUIREMENTS", "Requirement", "A property without which no clone is made.", requirements.into()),
+        ("REQUIREMENTS", "Requirement", "A property without which no clone is made.", requirements.collect()),
     ]
 }
 

@@ -83,8 +83,14 @@ impl RootCommand {
 
     /// Runs it to its end. It keeps the lock until then, also when this process is killed.
     pub(crate) fn run(&self, way: WayToRoot, lock: OwnedFd) -> Result<()> {
-        let mut command = Command::new(way.program().find()?);
-        let ran = run_to_end(command.arg(&self.program).args(&self.arguments).stdin(lock));
+        let mut command = match way {
+            WayToRoot::IsRoot => Command::new(&self.program),
+            WayToRoot::Sudo | WayToRoot::Pkexec => Command::new(way.program().find()?),
+        };
+        if way != WayToRoot::IsRoot {
+            command.arg(&self.program);
+        }
+        let ran = run_to_end(command.args(&self.arguments).stdin(lock));
         ran.map_err(|(code, said)| match way.has_refused(code, &said, &self.program) {
             true => Error::NotPermitted { program: way.program(), said },
             false => Error::Failed { command: self.to_string(), said },

@@ -14,6 +14,7 @@ pub(crate) fn start(parent: &Path) {
     }
 }
 
+/// Builds the spares that are missing.
 pub(crate) const REFILL: &[&str] = &["__refill"];
 
 /// Watches the sources of spares. Ends at once if another process does.

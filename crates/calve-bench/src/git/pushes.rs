@@ -8,6 +8,7 @@ use super::programs::GitPrograms;
 use crate::error::BenchError;
 use crate::runs::shuffled;
 
+/// Fetches after each clone.
 pub(super) const FETCHES: u32 = 3;
 
 /// The commits follow each other by a second from here: 2030-01-01T00:00:00Z.

@@ -46,6 +46,7 @@ pub(super) fn started(home: &Home, template: &str, options: &StartOptions) -> Re
     Ok(server)
 }
 
+/// The largest are named.
 const NAMED: usize = 5;
 
 /// Announces the copies of whole files in an overlay that will make somebody wait.

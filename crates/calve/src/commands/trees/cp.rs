@@ -22,11 +22,13 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), F
         true => plan_one(src, dst, &options).map(|receipt| planned.plans.push(receipt)),
         false => clone_one(src, dst, &options).map(|receipt| made.clones.push(receipt)),
     })?;
-    match (arguments.dry_run, several) {
-        (false, false) => output::json_if(arguments.json, &made.clones.first())?,
-        (false, true) => output::json_if(arguments.json, &made)?,
-        (true, false) => output::json_if(arguments.json, &planned.plans.first())?,
-        (true, true) => output::json_if(arguments.json, &planned)?,
+    if arguments.json {
+        match (arguments.dry_run, several) {
+            (false, false) => output::json(&made.clones.first())?,
+            (false, true) => output::json(&made)?,
+            (true, false) => output::json(&planned.plans.first())?,
+            (true, true) => output::json(&planned)?,
+        }
     }
     ended
 }
@@ -63,7 +65,7 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
 
 /// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.
 fn warn_of_shared_index(path: &Path) {
-    if is_linked_worktree(path) == Some(true) {
+    if is_linked_worktree(path) {
         output::warn(
             "git commands in a copy of a linked worktree change the index and HEAD of the original; \
              `calve worktree add` makes a worktree of its own",
@@ -72,15 +74,18 @@ fn warn_of_shared_index(path: &Path) {
 }
 
 /// Returns whether `.git` is a file that names a directory with the worktree's index and HEAD, in which `commondir` names the repository
-/// (gitrepository-layout(5)). `None`: it is no such file.
-fn is_linked_worktree(path: &Path) -> Option<bool> {
-    let pointer = path.join(".git");
-    // A FIFO would be waited for.
-    fs_err::symlink_metadata(&pointer).ok().filter(|found| found.is_file() && found.len() < 1 << 16)?;
-    let text = fs_err::read_to_string(pointer).ok()?;
-    let own = path.join(text.trim_end().strip_prefix("gitdir: ")?);
-    let common = fs_err::read_to_string(own.join("commondir")).ok()?;
-    Some(own.join(common.trim_end()).exists())
+/// (gitrepository-layout(5)).
+fn is_linked_worktree(path: &Path) -> bool {
+    let common = || {
+        let pointer = path.join(".git");
+        // A FIFO would be waited for.
+        fs_err::symlink_metadata(&pointer).ok().filter(|found| found.is_file() && found.len() < 1 << 16)?;
+        let text = fs_err::read_to_string(pointer).ok()?;
+        let own = path.join(text.trim_end().strip_prefix("gitdir: ")?);
+        let common = fs_err::read_to_string(own.join("commondir")).ok()?;
+        Some(own.join(common.trim_end()))
+    };
+    common().is_some_and(|common| common.exists())
 }
 
 fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {

@@ -248,8 +248,12 @@ fn sentence_of(spare: &SpareState) -> String {
 }
 
 fn watch(cancel: &CancelToken) -> Result<(), Failure> {
-    let mut tell = |note: WatchNote<'_>| told_of(note).iter().for_each(|text| output::note(text));
-    match store()?.watch(&mut WatchOptions { notify: &mut tell, end: WatchEnd::Never, cancel: cancel.clone() })? {
+    let mut notify = |note: WatchNote<'_>| {
+        if let Some(text) = told_of(note) {
+            output::note(&text);
+        }
+    };
+    match store()?.watch(&mut WatchOptions { notify: &mut notify, end: WatchEnd::Never, cancel: cancel.clone() })? {
         WatchOutcome::Elsewhere => {
             let hint = "one watcher is enough for all spares of a user";
             Err(Failure::stated(FAILED, "another `calve spares watch` is running", hint))

@@ -9,6 +9,7 @@ use calve_git::worktree::{Meanwhile, Worktree, WorktreeProcess, processes};
 use crate::commands::worktree::env;
 use crate::{consent, output};
 
+/// Programs may need a moment to end.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Names the processes in a worktree, as in "process 25357 (node) goes on in it, and listens on 3001".
