@@ -57,7 +57,25 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
         }
         targets.push((src.clone(), target));
     }
+    for (src, target) in &targets {
+        if let Some(lost) = sources.iter().find(|other| *other != src && is_inside(other, target)) {
+            let (target, src, lost) = (ShownPath(target), ShownPath(src), ShownPath(lost));
+            return usage(format!("`{lost}` is in `{target}`, which the clone of `{src}` would replace"));
+        }
+    }
     Ok(targets)
+}
+
+/// Returns whether a source is in what is at a target, or is it. A link at either is not followed, but for a source that ends in a slash.
+fn is_inside(src: &Path, target: &Path) -> bool {
+    let place = |path: &Path| Some(fs_err::canonicalize(above(path)).ok()?.join(last(path)?));
+    let Some(target) = place(target) else { return false };
+    let followed = fs_err::canonicalize(src).ok().filter(|_| ends_with_slash(src));
+    place(src).into_iter().chain(followed).any(|src| src.starts_with(&target))
+}
+
+fn above(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn target(src: &Path, dst: &Path, exactly: bool) -> Result<PathBuf, Failure> {

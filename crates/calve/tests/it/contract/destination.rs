@@ -163,3 +163,24 @@ fn two_sources_of_one_name_do_not_meet() {
         before.assert_unchanged(&spot);
     }
 }
+
+#[test]
+fn no_source_goes_with_what_another_ones_clone_replaces() {
+    let spot = folder();
+    fs_err::create_dir_all(spot.join("there/src/keep")).unwrap();
+    fs_err::write(spot.join("there/src/keep/data"), "only here").unwrap();
+    fs_err::os::unix::fs::symlink("there", spot.join("alias")).unwrap();
+    fs_err::os::unix::fs::symlink("../there/src/keep", spot.join("full/linked")).unwrap();
+    let before = fingerprint(&spot);
+    for options in [&["--replace"][..], &["--replace", "-n"], &["--replace", "--json"], &["-q"]] {
+        for inside in ["there/src/keep", "alias/src/keep/", "there/src/keep/data", "full/linked/"] {
+            for sources in [["src", inside], [inside, "src"]] {
+                let ran = cp().args(options).args(sources).arg("there").within(&spot).fails(2).hints();
+                ran.says(&["which the clone of `src` would replace"]);
+                before.assert_unchanged(&spot);
+            }
+        }
+    }
+    // A link is cloned as it is.
+    cp().args(["-q", "--replace", "src", "full/linked", "there"]).within(&spot).succeeds();
+}
