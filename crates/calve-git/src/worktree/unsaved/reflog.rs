@@ -26,13 +26,21 @@ pub(super) fn made_and_left(log: &Log) -> Vec<String> {
     made.map(|line| line.new).filter(|new| !amended.contains(new) && seen.insert(*new)).map(str::to_owned).collect()
 }
 
+/// Returns those of [`made_and_left`] that no fast-forward led to: it may have come to a commit that a remote had.
+pub(super) fn made_and_left_by_user(log: &Log) -> Vec<String> {
+    let moved: HashSet<&str> = lines(log).filter(moves).map(|line| line.new).collect();
+    made_and_left(log).into_iter().filter(|commit| !moved.contains(&**commit)).collect()
+}
+
 /// Returns whether the log of a reference has a commit that was made here, or `None` if there is no log.
 pub(in crate::worktree) fn has_made_commits(directory: &Path, reference: &str) -> Option<bool> {
     fs_err::symlink_metadata(directory.join("logs").join(reference)).ok()?;
-    // Of a branch without commits of its own, a rebase ends at the commit that it names.
-    let moves =
-        |line: &LogLine<'_>| line.how.to_ascii_lowercase().ends_with("fast-forward") || line.how.ends_with(line.new);
     Some(lines(&Log::new(directory, reference)).any(|line| makes_commit(&line) && !moves(&line)))
+}
+
+/// Returns whether a reference came to a commit that was there. Of a branch without commits of its own, a rebase ends at the commit that it names.
+fn moves(line: &LogLine<'_>) -> bool {
+    line.how.to_ascii_lowercase().ends_with("fast-forward") || line.how.ends_with(line.new)
 }
 
 /// Returns the lines with two names of objects, which are safe to give to git.

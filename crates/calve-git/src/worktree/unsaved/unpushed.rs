@@ -9,7 +9,7 @@ use crate::paths::is_missing;
 use crate::repository::logs::Log;
 use crate::trust::is_object_id;
 use crate::unsaved_item::LooseCommits;
-use crate::worktree::unsaved::reflog::made_here;
+use crate::worktree::unsaved::reflog::{made_and_left_by_user, made_here};
 
 /// Returns a git for a repository that the user may never have inspected: it runs no program of its configuration, and fetches nothing.
 pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
@@ -20,7 +20,8 @@ pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
 /// Returns the commits of all references (a branch, HEAD, the stash, a worktree's HEAD) that no remote had when it was last asked.
 ///
 /// Tags mostly come from a remote, and a commit that was checked out by its tag may be on no branch there. They count as the remote's,
-/// except for commits that were made here.
+/// except for commits that were made here: these count also if only a tag or the log of HEAD leads to them, but not if a rebase has made them
+/// anew.
 pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseCommits>> {
     let loose = |which: &[&str]| -> Result<Option<LooseCommits>> {
         let listed = git.run(&[&["rev-list", "--max-count=1000", "--ignore-missing"], which].concat())?;
@@ -42,7 +43,8 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
     // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
     // excluded like those before them.
     // A branch that was made here can have been fetched from here, too (`git fetch . BRANCH`).
-    let made = made_here(&Log::new(repository, "HEAD"));
+    let log = Log::new(repository, "HEAD");
+    let made = made_here(&log);
     let mut fetched = oids(&repository.join("FETCH_HEAD"));
     fetched.retain(|commit| !made.contains(commit));
     let own = ["--exclude=refs/remotes/*", "--exclude=refs/tags/*", "--all", "--not", "--remotes"].into_iter();
@@ -51,10 +53,16 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
     if without_tags.is_some() || made.is_empty() {
         return Ok(without_tags);
     }
-    let tagged = git.run(&[&["rev-list", "--ignore-missing"], &own[..]].concat())?;
-    let tagged = String::from_utf8_lossy(&tagged);
-    let tagged: Vec<&str> = tagged.lines().filter(|commit| made.iter().any(|made| made == commit)).collect();
-    Ok(LooseCommits::listed(tagged.join("\n").as_bytes()))
+    let left = made_and_left_by_user(&log).join("\n");
+    let rebased = log.rebases(None);
+    let rebased: Vec<&str> = rebased.iter().map(|one| one.old.as_str()).filter(|oid| is_object_id(oid)).collect();
+    // What comes on the standard input must be read before `--not`.
+    let listed =
+        git.fed(&[&["rev-list", "--ignore-missing", "--stdin"], &own[..], &rebased].concat(), left.as_bytes())?;
+    let listed = String::from_utf8_lossy(&listed);
+    let made: HashSet<&str> = made.iter().map(String::as_str).collect();
+    let own: Vec<&str> = listed.lines().filter(|commit| made.contains(commit)).collect();
+    Ok(LooseCommits::listed(own.join("\n").as_bytes()))
 }
 
 fn has_remotes(git: &Git) -> Result<bool> {

@@ -434,3 +434,116 @@ fn trash_inside_a_worktree_does_not_hold_it_back() {
     repo.calve(["remove"]).arg(&path).succeeds();
     assert!(!path.exists());
 }
+
+fn commit(at: &Path) {
+    git(at, ["commit", "-q", "--allow-empty", "-m", "own"]);
+}
+
+type InnerChange<'a> = &'a dyn Fn(&Path);
+
+/// A repository that ignores `inner`, and one to be cloned to there: it has a tag of a release whose branch is gone.
+fn with_remote() -> (Repo, PathBuf) {
+    let repo = Repo::anywhere();
+    repo.write(".gitignore", "inner/\n");
+    repo.commit("ignore");
+    let remote = repo.spot.join("remote");
+    repository(&remote);
+    detached(&remote);
+    git(&remote, ["tag", "released"]);
+    git(&remote, ["checkout", "-q", "main"]);
+    (repo, remote)
+}
+
+/// Adds a worktree with a changed clone in it.
+fn with_inner(repo: &Repo, remote: &Path, name: usize, change: InnerChange<'_>) -> PathBuf {
+    let path = repo.add([format!("x{name}")]);
+    let inner = path.join("inner");
+    repo.git(["clone", "-q", remote.to_str().unwrap(), inner.to_str().unwrap()]);
+    change(&inner);
+    path
+}
+
+/// Makes a commit that no branch has.
+fn detached(at: &Path) {
+    git(at, ["checkout", "-q", "--detach"]);
+    commit(at);
+}
+
+#[test]
+fn commits_of_a_repository_inside_that_only_a_tag_or_a_log_has_are_kept() {
+    let (repo, remote) = with_remote();
+    let only_here: [InnerChange<'_>; 5] = [
+        &|inner| {
+            detached(inner);
+            git(inner, ["tag", "own"]);
+            git(inner, ["checkout", "-q", "main"]);
+        },
+        &|inner| {
+            detached(inner);
+            git(inner, ["tag", "-a", "-m", "own", "own"]);
+            git(inner, ["checkout", "-q", "released"]);
+        },
+        &|inner| {
+            detached(inner);
+            git(inner, ["checkout", "-q", "main"]);
+        },
+        &|inner| {
+            git(inner, ["checkout", "-q", "-b", "own"]);
+            commit(inner);
+            git(inner, ["checkout", "-q", "main"]);
+            git(inner, ["branch", "-q", "-D", "own"]);
+        },
+        &|inner| {
+            commit(inner);
+            git(inner, ["reset", "-q", "--hard", "HEAD~1"]);
+        },
+    ];
+    for (at, one) in only_here.into_iter().enumerate() {
+        let path = with_inner(&repo, &remote, at, one);
+        repo.calve(["remove"]).arg(&path).fails(1).says(&["`inner`", "none of its remotes has"]).hints();
+        repo.calve(["remove", "-f"]).arg(&path).succeeds();
+    }
+    eventually_nothing_left(&repo.spot);
+}
+
+#[test]
+fn commits_of_a_repository_inside_that_a_remote_has_or_that_were_made_anew_go() {
+    let (repo, remote) = with_remote();
+    let push = |inner: &Path| drop(git(inner, ["push", "-q", "-f", "origin", "HEAD:refs/heads/own"]));
+    let elsewhere: [InnerChange<'_>; 5] = [
+        &|inner| drop(git(inner, ["checkout", "-q", "released"])),
+        &|inner| {
+            detached(inner);
+            git(inner, ["tag", "own"]);
+            push(inner);
+            git(inner, ["checkout", "-q", "main"]);
+        },
+        &|inner| {
+            commit(inner);
+            git(inner, ["commit", "-q", "--amend", "--allow-empty", "-m", "better"]);
+            push(inner);
+        },
+        &|inner| {
+            commit(inner);
+            commit(&remote);
+            git(inner, ["pull", "-q", "--rebase", "origin", "main"]);
+            push(inner);
+        },
+        &|inner| {
+            git(inner, ["checkout", "-q", "-b", "gone", "HEAD~1"]);
+            git(inner, ["merge", "-q", "--ff-only", "origin/main"]);
+            git(inner, ["checkout", "-q", "--detach", "HEAD~1"]);
+            git(inner, ["branch", "-q", "-D", "gone"]);
+            git(inner, ["update-ref", "-d", "refs/remotes/origin/main"]);
+            git(inner, ["symbolic-ref", "-d", "refs/remotes/origin/HEAD"]);
+            git(inner, ["update-ref", "refs/remotes/origin/old", "HEAD"]);
+            git(inner, ["update-ref", "-d", "refs/heads/main"]);
+        },
+    ];
+    for (at, one) in elsewhere.into_iter().enumerate() {
+        let path = with_inner(&repo, &remote, at, one);
+        repo.calve(["remove"]).arg(&path).succeeds();
+        assert!(!path.exists());
+    }
+    eventually_nothing_left(&repo.spot);
+}
