@@ -352,6 +352,8 @@ fn up_and_down_end_at_once_when_they_are_interrupted() {
             assert_eq!(world.rows(Postgres, &project.up()), rows.to_string());
             interrupted("down", &within(100), word);
             assert_eq!(world.rows(Postgres, &project.up()), rows.to_string());
+            // The next one is to find no server.
+            world.calve("down").within(&project.path).succeeds();
         }
     }
 }
