@@ -17,11 +17,11 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 fn segment(root: &Path) -> Option<String> {
-    let pointer = fs_err::read_to_string(root.join(".git")).ok()?;
+    let pointer = text_of(&root.join(".git"))?;
     let entry = root.join(pointer.strip_prefix("gitdir: ")?.trim_end());
     // A submodule has no such file.
     entry.join("commondir").exists().then_some(())?;
-    let head = fs_err::read_to_string(entry.join("HEAD")).ok()?;
+    let head = text_of(&entry.join("HEAD"))?;
     let head = head.trim_end();
     let branch = head.strip_prefix("ref: refs/heads/").unwrap_or(head.get(..12)?);
     let mut words = vec![branch.to_owned()];
@@ -29,6 +29,12 @@ fn segment(root: &Path) -> Option<String> {
     // Shells take some characters of a prompt for more than text.
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:+@ ".contains(c);
     Some(words.join(" ").chars().map(|c| if is_plain(c) { c } else { '?' }).collect())
+}
+
+/// Returns the text of one of git's small files. A FIFO in its place would be waited for, and with it the shell.
+fn text_of(path: &Path) -> Option<String> {
+    fs_err::metadata(path).ok().filter(|found| found.is_file() && found.len() < 1 << 16)?;
+    fs_err::read_to_string(path).ok()
 }
 
 fn environment(root: &Path) -> Result<Vec<String>, Failure> {

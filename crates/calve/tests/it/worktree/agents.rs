@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use calve_testkit::{Tree, require_program};
 use serde_json::Value;
@@ -331,6 +331,16 @@ fn the_prompt_shows_a_linked_worktree_and_nothing_else() {
     assert_eq!(prompt(&added.join("src/deep")), format!("fix/a?b web:{port}\n"));
     fs_err::write(added.join(".calve.toml"), "[ports\n").unwrap();
     assert_eq!(prompt(&added), "fix/a?b\n");
+    // The shell goes on, whatever somebody has prepared.
+    let fifo = |path: PathBuf| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    for name in ["one", "two", "two/entry"] {
+        fs_err::create_dir(repo.spot.join(name)).unwrap();
+    }
+    fifo(repo.spot.join("one/.git"));
+    fs_err::write(repo.spot.join("two/.git"), "gitdir: entry\n").unwrap();
+    fs_err::write(repo.spot.join("two/entry/commondir"), ".\n").unwrap();
+    fifo(repo.spot.join("two/entry/HEAD"));
+    assert_eq!(["one", "two"].map(|name| prompt(&repo.spot.join(name))), [""; 2]);
 }
 
 #[test]
