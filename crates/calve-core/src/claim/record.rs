@@ -354,9 +354,9 @@ impl Walker for Taker<'_> {
     }
 }
 
-/// What follows is the name of a directory, which has a block of its own.
+/// The name of a directory follows, which has a block of its own.
 const DIRECTORY_ENTRY: u8 = 1;
-/// What follows is the name and the state of anything else. Earlier versions wrote larger numbers too.
+/// The name and the state of anything else follow. Earlier versions wrote larger numbers too.
 const OTHER_ENTRY: u8 = 2;
 /// The entry changed after the moment of the record.
 const RECENT: u8 = 0x80;
