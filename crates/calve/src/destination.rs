@@ -57,21 +57,28 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
         }
         targets.push((src.clone(), target));
     }
-    for (src, target) in &targets {
-        if let Some(lost) = sources.iter().find(|other| *other != src && is_inside(other, target)) {
-            let (target, src, lost) = (ShownPath(target), ShownPath(src), ShownPath(lost));
-            return usage(format!("`{lost}` is in `{target}`, which the clone of `{src}` would replace"));
-        }
+    if let Some((lost, (src, target))) = source_that_goes(&targets) {
+        let (target, src, lost) = (ShownPath(target), ShownPath(src), ShownPath(lost));
+        return usage(format!("`{lost}` is in `{target}`, which the clone of `{src}` would replace"));
     }
     Ok(targets)
 }
 
-/// Returns whether a source is in what is at a target, or is it. A link at either is not followed, but for a source that ends in a slash.
-fn is_inside(src: &Path, target: &Path) -> bool {
+/// Returns a source that is in what is at another one's target, or is it, and that other one.
+fn source_that_goes(targets: &[(PathBuf, PathBuf)]) -> Option<(&Path, &(PathBuf, PathBuf))> {
+    // A link is not followed, but for a source that ends in a slash.
     let place = |path: &Path| Some(fs_err::canonicalize(above(path)).ok()?.join(last(path)?));
-    let Some(target) = place(target) else { return false };
-    let followed = fs_err::canonicalize(src).ok().filter(|_| ends_with_slash(src));
-    place(src).into_iter().chain(followed).any(|src| src.starts_with(&target))
+    let existing = targets.iter().filter(|(_, target)| fs_err::symlink_metadata(target).is_ok());
+    let existing: HashMap<PathBuf, _> = existing.filter_map(|one| Some((place(&one.1)?, one))).collect();
+    if existing.is_empty() {
+        return None;
+    }
+    targets.iter().find_map(|(lost, _)| {
+        let followed = ends_with_slash(lost).then(|| fs_err::canonicalize(lost).ok()).flatten();
+        let places: Vec<PathBuf> = place(lost).into_iter().chain(followed).collect();
+        let mut around = places.iter().flat_map(|place| place.ancestors()).filter_map(|above| existing.get(above));
+        Some((lost.as_path(), *around.find(|(src, _)| src != lost)?))
+    })
 }
 
 fn above(path: &Path) -> &Path {
