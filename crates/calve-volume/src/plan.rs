@@ -106,15 +106,13 @@ impl VolumePlan<'_> {
     /// Runs a command, again while another process takes the loop device. mount(8) looks for a free loop device and claims it in two steps,
     /// and fails if another process was faster.
     fn run(&self, command: &RootCommand, way: WayToRoot) -> Result<()> {
-        let mut more_tries = 0..20;
-        loop {
+        for _ in 0..20 {
             match command.run(way, clone(&self.lock, &self.volume.image)?) {
-                Err(Error::Failed { said, .. }) if said.contains("loop device") && more_tries.next().is_some() => {
-                    sleep(Duration::from_millis(50));
-                }
+                Err(Error::Failed { said, .. }) if said.contains("loop device") => sleep(Duration::from_millis(50)),
                 ran => return ran,
             }
         }
+        command.run(way, clone(&self.lock, &self.volume.image)?)
     }
 
     /// Finds out what the words of another program mean.

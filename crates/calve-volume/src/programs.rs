@@ -85,11 +85,12 @@ impl RootCommand {
     pub(crate) fn run(&self, way: WayToRoot, lock: OwnedFd) -> Result<()> {
         let mut command = match way {
             WayToRoot::IsRoot => Command::new(&self.program),
-            WayToRoot::Sudo | WayToRoot::Pkexec => Command::new(way.program().find()?),
+            WayToRoot::Sudo | WayToRoot::Pkexec => {
+                let mut command = Command::new(way.program().find()?);
+                command.arg(&self.program);
+                command
+            }
         };
-        if way != WayToRoot::IsRoot {
-            command.arg(&self.program);
-        }
         let ran = run_to_end(command.args(&self.arguments).stdin(lock));
         ran.map_err(|(code, said)| match way.has_refused(code, &said, &self.program) {
             true => Error::NotPermitted { program: way.program(), said },
