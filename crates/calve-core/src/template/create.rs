@@ -180,10 +180,9 @@ impl Templates {
 fn make_place(directory: &Path) -> Result<Option<OwnDirectory>, Error> {
     // A snapshot of what is around it leaves a subvolume out.
     match make_snapshotable_directory(directory) {
-        // It was there, or is gone again.
-        Err(error) if error.is_errno(Errno::EXIST) || error.is_errno(Errno::NOENT) => store::make_own(directory),
-        Err(error) => Err(error),
-        Ok(_) => store::make_own(directory),
+        // It may have been there, or be gone again.
+        Err(error) if !error.is_errno(Errno::EXIST) && !error.is_errno(Errno::NOENT) => Err(error),
+        _ => store::make_own(directory),
     }
 }
 

@@ -180,7 +180,7 @@ pub struct ServerProgram {
     pub version: String,
     /// The user that the server runs as.
     pub(crate) account: Account,
-    /// Whether it is known to tell when it is ready.
+    /// It is known to tell when it is ready.
     pub(crate) notifies: bool,
 }
 
