@@ -103,22 +103,32 @@ impl VolumePlan<'_> {
         self.volumes.look(self.volumes.find(&self.volume.name)?)
     }
 
-    /// Runs a command, again while another process takes the loop device. mount(8) looks for a free loop device and claims it in two steps,
-    /// and fails if another process was faster.
+    /// Runs a command, again while what it fails of is over in a moment: mount(8) looks for a free loop device and claims it in two steps, so
+    /// another process can be faster, and the kernel lets go of a file a moment after the process that had it open has ended.
     fn run(&self, command: &RootCommand, way: WayToRoot) -> Result<()> {
         for _ in 0..20 {
             match command.run(way, clone(&self.lock, &self.volume.image)?) {
-                Err(Error::Failed { said, .. }) if said.contains("loop device") => sleep(Duration::from_millis(50)),
+                Err(Error::Failed { said, .. }) if self.is_soon_over(&said) => sleep(Duration::from_millis(50)),
                 ran => return ran,
             }
         }
         command.run(way, clone(&self.lock, &self.volume.image)?)
     }
 
+    fn is_soon_over(&self, said: &str) -> bool {
+        let is_unused =
+            || users_of(&self.volume.mount_point).is_empty() && matches!(self.volume.mount_below(), Ok(None));
+        said.contains("loop device") || self.is_busy(said) && is_unused()
+    }
+
+    fn is_busy(&self, said: &str) -> bool {
+        !self.attaches && said.contains("busy")
+    }
+
     /// Finds out what the words of another program mean.
     fn explain(&self, error: Error) -> Error {
         let Error::Failed { said, .. } = &error else { return error };
-        if !self.attaches && said.contains("busy") {
+        if self.is_busy(said) {
             let name = self.volume.name.clone();
             return match self.volume.mount_below() {
                 Ok(Some(path)) => Error::MountBelow { name, path },

@@ -1,6 +1,7 @@
 //! `calve volume`: a btrfs in a file on a real ext4, mounted through real loop devices.
 
 mod damaged;
+mod in_use;
 mod killed;
 
 use std::io::{Read as _, Write as _};
@@ -473,57 +474,6 @@ fn somebody_elses_hidden_image_is_told() {
     let ran = create.by_somebody_else(&Reachable::new()).fails(1);
     ran.says(&["another user's attached volume", "have its owner detach it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where they are"]);
     assert_eq!(names(his.join("volumes")), [".lock"]);
-}
-
-#[test]
-fn a_volume_in_use_stays_attached() {
-    let Some(host) = Host::new(512 * MIB) else { return };
-    host.calve(["create", "work", "--size", "256M"]).succeeds();
-    let top = host.attach("work");
-    let mut user = Command::new("cat").current_dir(&top).stdin(Stdio::piped()).spawn().unwrap();
-    let ran = host.calve(["detach", "work"]).within(&top).run();
-    user.kill().unwrap();
-    user.wait().unwrap();
-    ran.ended(1);
-    assert!(!ran.stderr.contains("calve ("), "{}", ran.stderr);
-    ran.says(&[&format!("cat ({})", user.id()), "leave its directories and end those processes, then try again"]);
-    assert_eq!(host.devices("work").len(), 1);
-    host.detach("work");
-}
-
-#[test]
-fn a_mount_in_a_volume_is_named() {
-    let Some(host) = Host::new(512 * MIB) else { return };
-    host.calve(["create", "work", "--size", "256M"]).succeeds();
-    let inside = host.attach("work").join("in side");
-    fs_err::create_dir(&inside).unwrap();
-    let mount = BindMount::new(host.path().join("home"), &inside);
-    let (at, hint) = (inside.display(), format!("hint: unmount it first: umount '{}'\n", inside.display()));
-    let ran = host.calve(["detach", "work"]).fails(1);
-    ran.says(&[&format!("the volume `work` is in use: `{at}` is mounted below it"), &hint]);
-    drop(mount);
-    host.detach("work");
-}
-
-/// A program with mounts of its own has this one, too, and keeps it when it is unmounted here.
-#[test]
-fn a_mount_in_another_namespace_is_told() {
-    let Some(host) = Host::new(512 * MIB) else { return };
-    host.calve(["create", "work", "--size", "256M"]).succeeds();
-    host.attach("work");
-    let mut other = Command::new("unshare");
-    other.args(["-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]);
-    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-    let ran =
-        [&["detach", "work"][..], &["remove", "work", "--yes"]].map(|words| host.calve(words.iter().copied()).run());
-    drop(other.stdin.take());
-    other.wait().unwrap();
-    for ran in ran {
-        ran.ended(1);
-        ran.says(&[&format!("cat ({})", other.id()), "leave its directories and end those processes, then try again"]);
-    }
-    host.detach("work");
 }
 
 /// On a terminal, but with nothing that makes a user root.
