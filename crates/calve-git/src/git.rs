@@ -92,9 +92,8 @@ impl Git {
     /// Returns a command to add arguments to: in English, no questions, no input, no other repository, and no code of an untrusted worktree.
     pub fn command(&self) -> Command {
         let mut command = if self.is_confined() {
-            let mut settings = self.prepared(Command::new("/bin/sh"));
-            settings.args(["-c", confined::WITHOUT_RELATIVE_PATH, "git"]).args(SCOPED_SETTINGS);
-            confined::confined_git(&mut settings)
+            let git = || confined::without_relative_path(Command::new(program()));
+            confined::confined_git(self.prepared(git()).args(SCOPED_SETTINGS), git())
         } else {
             Command::new(program())
         };

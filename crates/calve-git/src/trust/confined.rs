@@ -1,30 +1,35 @@
 //! A git that runs no code of an untrusted worktree.
 
+use std::env;
 use std::process::Command;
 
 use crate::trust::programs;
 
-/// Removes relative directories from PATH, because inside a worktree they are in the worktree.
-pub(crate) const WITHOUT_RELATIVE_PATH: &str = "set -f; IFS=:; p=; for d in $PATH; do case $d in /*) p=$p${p:+:}$d;; esac; done; \
-    unset IFS; PATH=$p; export PATH; exec git \"$@\"";
-
 /// Fails like git when the settings, and so what git would run, are unknown.
 const UNKNOWN: &str = "echo 'fatal: cannot read the settings of git, and this worktree is not trusted' >&2; exit 128";
 
-/// Returns a git for an untrusted worktree, which runs no hook, no file system monitor and no program from the tree. `settings` prints the settings.
-pub(crate) fn confined_git(settings: &mut Command) -> Command {
-    let mut shell = Command::new("/bin/sh");
-    shell.arg("-c");
+/// Removes relative directories from the PATH of a command, because inside a worktree they are in the worktree.
+pub(crate) fn without_relative_path(mut command: Command) -> Command {
+    if let Some(path) = env::var_os("PATH") {
+        let absolute = env::split_paths(&path).filter(|directory| directory.is_absolute());
+        command.env("PATH", env::join_paths(absolute).unwrap_or_default());
+    }
+    command
+}
+
+/// Returns `git` for an untrusted worktree, where it runs no hook, no file system monitor and no program from the tree. `settings` prints the
+/// settings.
+pub(crate) fn confined_git(settings: &mut Command, mut git: Command) -> Command {
     let Some(printed) = settings.output().ok().filter(|output| output.status.success()) else {
-        shell.arg(UNKNOWN);
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", UNKNOWN]);
         return shell;
     };
-    shell.args([WITHOUT_RELATIVE_PATH, "git"]);
     for (at, (name, value)) in programs::overrides(&printed.stdout).into_iter().enumerate() {
         let variable = format!("CALVE_SETTING_{at}");
-        shell.args(setting(&name, &value, &variable)).env(variable, value);
+        git.args(setting(&name, &value, &variable)).env(variable, value);
     }
-    shell
+    git
 }
 
 /// Returns options for a setting: the name in `-c NAME=VALUE` ends at the first `=`, which a driver's name may have; in `--config-env` at the last.
