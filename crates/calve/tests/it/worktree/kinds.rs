@@ -4,7 +4,7 @@ use calve_testkit::{FileSystem, require_program};
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status, try_git, with_environment, write};
 use crate::program::calve;
-use crate::spot::nothing_left;
+use crate::spot::{eventually_nothing_left, nothing_left};
 
 fn submodules(repo: &Repo) {
     let inner = repo.spot.join("inner");
@@ -37,6 +37,7 @@ fn submodules_are_left_to_git() {
 fn submodules_are_not_in_a_snapshot() {
     let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
     repo.calve(["convert", repo.path.to_str().unwrap()]).within(&repo.spot).succeeds();
+    eventually_nothing_left(&repo.spot);
     submodules(&repo);
 }
 
