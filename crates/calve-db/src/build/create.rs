@@ -104,27 +104,20 @@ pub fn create(
     home.prepare()?;
     let plan = TemplatePlan::new(home, options)?;
     let _building = wait_for_others(home, &options.name, caller.say, caller.cancel)?;
-    let there = load(home, &options.name);
-    match there {
-        Err(error @ Error::TemplateInVolumes { .. }) => return Err(error),
-        // Its record would tell whether it holds the data of a worktree.
-        Err(error @ (Error::TemplateDamaged { .. } | Error::Io { .. })) if !options.rebuild => return Err(error),
-        _ => {}
-    }
-    if !options.rebuild
-        && let Ok(template) = there
-    {
-        if template.program.engine != plan.engine.name() {
-            return Err(of_other_engine(&template));
-        }
-        if template.promoted {
-            let name = template.name;
-            let text = format!("the template `{name}` holds the data of a worktree, which would be lost");
-            return Err(Error::failed(text, Remedy::ReplaceTemplate(name)));
-        }
-        // One that is damaged is made again.
-        if template.key == plan.key && template::check_files(&template.slot).is_ok() {
-            return Ok(BuiltTemplate { template, reused: true });
+    if !options.rebuild {
+        match load(home, &options.name) {
+            Ok(template) if template.program.engine != plan.engine.name() => return Err(of_other_engine(&template)),
+            Ok(DatabaseTemplate { name, promoted: true, .. }) => {
+                let text = format!("the template `{name}` holds the data of a worktree, which would be lost");
+                return Err(Error::failed(text, Remedy::ReplaceTemplate(name)));
+            }
+            // One that is damaged is made again.
+            Ok(template) if template.key == plan.key && template::check_files(&template.slot).is_ok() => {
+                return Ok(BuiltTemplate { template, reused: true });
+            }
+            // Its record would tell whether it holds the data of a worktree.
+            Err(error @ (Error::TemplateDamaged { .. } | Error::Io { .. })) => return Err(error),
+            _ => {}
         }
     }
     let template = build(home, options, &plan, supervisor, caller)?;

@@ -54,25 +54,18 @@ pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
 
 /// An image, and the program that runs containers of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Image {
     pub(crate) runtime: PathBuf,
     /// The address of Docker's engine, which the environment of a later command may not name. `None`: the runtime is podman.
     engine: Option<String>,
     /// Where Docker would make volumes for its containers: what it declares.
-    #[serde(default)]
     volumes: Vec<String>,
     /// The user's name for it.
     pub(crate) name: String,
     /// Its identity: the name may come to mean another one.
     pub(crate) id: String,
-    /// Earlier builds kept data in volumes of an engine. Records of those cannot be read, so that they are not taken for others.
-    #[serde(default, rename = "apart", skip_serializing)]
-    _in_volumes: Option<InVolumes>,
 }
-
-/// The facts about such volumes, none of which is known any more.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-enum InVolumes {}
 
 impl Image {
     fn find(runtime: PathBuf, name: &str) -> Result<Self> {
@@ -85,8 +78,7 @@ impl Image {
                 return Err(Error::failed(text, Remedy::InstallRuntime));
             }
         };
-        let image =
-            Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new(), _in_volumes: None };
+        let image = Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new() };
         let id = image.identity(name)?;
         let format = "{{range $path, $_ := .Config.Volumes}}{{println $path}}{{end}}";
         let volumes = image.ask(["image", "inspect", "--format", format, "--", &id])?;
