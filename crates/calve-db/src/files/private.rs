@@ -1,4 +1,4 @@
-//! Files and directories that only this user may change, read or lock, whatever the umask is and whatever an older version has made.
+//! Files and directories that only this user may change, read or lock, whatever the umask is.
 //!
 //! They are in directories of this user, so other users cannot redirect their paths.
 
@@ -123,18 +123,6 @@ pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>) -> Result<Dire
     let made = above.make_subdirectory(name, CLOSED)?;
     close(&made)?;
     Ok(made)
-}
-
-/// Removes all permissions of other users on these files of a directory. Skips files that do not exist.
-pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
-    for name in names {
-        // A file of another user is not this user's to close.
-        if let Ok(Some(file)) = directory.file(name)
-            && let Ok(found) = rustix::fs::fstat(&file)
-        {
-            let _ = set_mode(&file, &found, SECRET, &directory.path);
-        }
-    }
 }
 
 /// Keeps others from connecting to a new socket.

@@ -11,9 +11,7 @@ use fs_err as fs;
 use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 
-use crate::engine::container;
 use crate::error::{AtPath as _, EndReason, Error, Operation, Result, unless_cancelled};
-use crate::files::directory::Directory;
 use crate::files::home::Home;
 use crate::files::private::{self, unless_missing};
 use crate::sys;
@@ -24,8 +22,6 @@ pub(crate) const RECORD: &str = "server.json";
 pub(crate) const HIDDEN: &str = "ending.json";
 pub(super) const BEGUN: &str = "begun.json";
 pub(crate) const SOCKETS: &str = "sockets";
-/// The entries in a slot beside the server's own files.
-const FILES: &[&str] = &[LOCK, RECORD, HIDDEN, BEGUN, SOCKETS, container::NOTE, "log"];
 /// Directories of templates that are being built. No server has such a name.
 pub(crate) const BUILDING: &str = ".building-";
 /// Directories of data that is only being cloned. No service has such a name.
@@ -88,13 +84,6 @@ pub(crate) fn wait_unless(
 
 pub(crate) fn open_lock(slot: &Path) -> Result<File> {
     private::open(&slot.join(LOCK))
-}
-
-/// Takes from others what an older version let them read, and lock, in a slot.
-pub(crate) fn tighten(slot: &Path) {
-    if let Ok(directory) = Directory::open(slot) {
-        private::tighten(&directory, FILES);
-    }
 }
 
 /// Returns whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
