@@ -17,7 +17,7 @@ use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, 
 use crate::files::account::Account;
 use crate::files::log;
 use crate::files::private;
-use crate::files::random;
+use crate::files::trash;
 use crate::registry;
 use crate::registry::mark;
 use crate::registry::name;
@@ -171,8 +171,12 @@ impl TemplatePlan {
                     None if options.runtimes.is_empty() => container::RUNTIMES.map(Path::new).to_vec(),
                     None => options.runtimes.iter().map(Path::new).collect(),
                 };
-                let (image, program) = container::look_at(engine, image, &runtimes, &options.search, home)?;
-                (Some(image), program)
+                // Its lock is a file that no other machine has.
+                let slot = registry::reserve_build(home, &options.name)?;
+                let seen = slot.path.join(registry::LOCK);
+                let looked = container::look_at(engine, image, &runtimes, &options.search, &seen);
+                trash::remove(&slot.path, RemovalWait::Yes)?;
+                looked.map(|(image, program)| (Some(image), program))?
             }
             None if options.runtime.is_some() => {
                 return Err(Error::usage("a container runtime was named without an image", Remedy::ChooseImage));
@@ -255,7 +259,7 @@ fn build(
         Some(base) => base.program.account,
         None => Account::for_server(plan.engine.accounts())?,
     };
-    let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, random::letters(6)?))?;
+    let slot = registry::reserve_build(home, &options.name)?;
     let path = slot.path.clone();
     // The lock is held until the template is published, by this process too.
     let held = slot.lock.try_clone().at(Operation::Lock, &path)?;

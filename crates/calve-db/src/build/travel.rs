@@ -15,7 +15,6 @@ use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, 
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::files::random;
 use crate::registry::template::{self, DatabaseTemplate, ImageOrigin, load, manifest};
 use crate::registry::{self, Home, name};
 use crate::server::launch::make_data;
@@ -146,7 +145,7 @@ pub fn receive<E: From<Error>>(
     if let Some(same) = same.filter(|same| is_of(&same.program)) {
         return reused(same);
     }
-    let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, random::letters(6)?))?;
+    let slot = registry::reserve_build(home, name)?;
     let path = slot.path.clone();
     let data = path.join(DATA);
     let made = make_data(&data).map_err(E::from).and_then(|()| {

@@ -94,7 +94,7 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
 }
 
 /// Creates an empty file, and replaces an existing one.
-pub(crate) fn create(path: &Path) -> Result<File> {
+fn create(path: &Path) -> Result<File> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Error::io(Operation::Create, path, Errno::INVAL));
     };

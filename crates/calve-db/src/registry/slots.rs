@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::error::{AtPath as _, EndReason, Error, Operation, Result, unless_cancelled};
 use crate::files::home::Home;
 use crate::files::private::{self, unless_missing};
+use crate::files::random;
 use crate::sys;
 
 pub(crate) const LOCK: &str = "lock";
@@ -23,7 +24,7 @@ pub(crate) const HIDDEN: &str = "ending.json";
 pub(super) const BEGUN: &str = "begun.json";
 pub(crate) const SOCKETS: &str = "sockets";
 /// Directories of templates that are being built. No server has such a name.
-pub(crate) const BUILDING: &str = ".building-";
+const BUILDING: &str = ".building-";
 /// Directories of data that is only being cloned. No service has such a name.
 pub(crate) const NEW_SERVICE: &str = ".new-";
 
@@ -50,6 +51,11 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistrySlot> {
     let lock = take_lock(&path.join(LOCK))?;
     sign(&lock);
     Ok(RegistrySlot { path, lock })
+}
+
+/// Takes a new slot to build a template in.
+pub(crate) fn reserve_build(home: &Home, template: &str) -> Result<RegistrySlot> {
+    reserve(home, &format!("{BUILDING}{template}-{}", random::letters(6)?))
 }
 
 /// Keeps others from making and sweeping slots for as long as it is held, which must be short.

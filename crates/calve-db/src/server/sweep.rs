@@ -66,7 +66,6 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     }
     move_old_templates_to_trash(&home.templates)?;
     registry::sweep_endings(home);
-    container::sweep_looks(home);
     // Others need not wait for what a runtime says.
     drop(guard);
     in_containers.iter().for_each(|(slot, _lock)| swept.take_away(home, slot));

@@ -24,7 +24,7 @@ use crate::sys;
 
 pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
-pub(crate) use runtime::{Image, environment, look_at, sweep_looks};
+pub(crate) use runtime::{Image, environment, look_at};
 
 /// The file among a server's settings that its container has as /etc/passwd.
 pub(crate) const USERS: &str = "passwd";
