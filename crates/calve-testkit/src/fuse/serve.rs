@@ -10,9 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
-    WriteFlags,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use super::memory::{Listing, Memory, Node, Result, attributes, resize, touch};
@@ -109,7 +108,8 @@ fn reply_written(reply: ReplyWrite, written: Result<u32>) {
     }
 }
 
-/// Answers what the tests need. The kernel takes the lack of other calls for extended attributes as EOPNOTSUPP.
+/// Answers what the tests need. The kernel takes the lack of other calls for extended attributes as EOPNOTSUPP, and without `create` makes
+/// a file by `mknod` and opens it.
 impl Filesystem for Server {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         if self.options.refuses_flock {
@@ -209,22 +209,6 @@ impl Filesystem for Server {
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         // The kernel leaves the type bits out here.
         reply_entry(reply, self.make(request, (parent, name), mode | 0o040_000, umask, 0));
-    }
-
-    fn create(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        _flags: i32,
-        reply: ReplyCreate,
-    ) {
-        match self.make(request, (parent, name), mode, umask, 0) {
-            Ok(attr) => reply.created(&TTL, &attr, Generation(0), FileHandle(0), FopenFlags::empty()),
-            Err(error) => reply.error(error),
-        }
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
