@@ -41,7 +41,7 @@ impl TemplateToSend {
 
     /// Returns whether its paths still lead to it. Another one that gets the name takes it for good.
     pub fn is_current(&self) -> bool {
-        registry::is_lock_of(&self.lock, &self.template.slot)
+        registry::is_lock_at(&self.lock, &self.template.slot.join(registry::LOCK))
     }
 }
 
@@ -52,7 +52,8 @@ pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
         let template = load(home, name)?;
         let lock = template::lock(&template.slot)?;
         // Another one may have got the name before the lock was there.
-        if registry::is_lock_of(&lock, &template.slot) && load(home, name)?.id == template.id {
+        let has_lock = registry::is_lock_at(&lock, &template.slot.join(registry::LOCK));
+        if has_lock && load(home, name)?.id == template.id {
             break (template, lock);
         }
     };

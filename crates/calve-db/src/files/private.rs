@@ -52,7 +52,12 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
 /// Replaces the contents of a file. Readers see the old or the new contents as a whole.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let staged = path.with_extension("new");
-    let mut file = create(&staged)?;
+    let (Some(above), Some(name)) = (staged.parent(), staged.file_name()) else {
+        return Err(Error::io(Operation::Create, &staged, Errno::INVAL));
+    };
+    let above = Directory::open(above)?;
+    above.remove_file(name)?;
+    let mut file = above.create_new(name, SECRET)?;
     file.write_all(contents).at(Operation::Write, &staged)?;
     rename(&staged, path)
 }
@@ -91,16 +96,6 @@ pub(crate) fn read_json<D: DeserializeOwned>(path: &Path) -> Result<Option<D>> {
 pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
     let text = serde_json::to_vec_pretty(document).at(Operation::Write, path)?;
     replace(path, &text)
-}
-
-/// Creates an empty file, and replaces an existing one.
-fn create(path: &Path) -> Result<File> {
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Error::io(Operation::Create, path, Errno::INVAL));
-    };
-    let above = Directory::open(above)?;
-    above.remove_file(name)?;
-    above.create_new(name, SECRET)
 }
 
 /// Creates a directory if it is missing, and sets its permissions. Refuses a directory of another user.

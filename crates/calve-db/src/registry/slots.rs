@@ -92,12 +92,7 @@ pub(crate) fn open_lock(slot: &Path) -> Result<File> {
     private::open(&slot.join(LOCK))
 }
 
-/// Returns whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
-pub(crate) fn is_lock_of(lock: &File, slot: &Path) -> bool {
-    is_lock_at(lock, &slot.join(LOCK))
-}
-
-/// The same, for the path of the lock itself.
+/// Returns whether a lock is still the one at its path, whose directory may have been renamed away or removed meanwhile.
 pub(crate) fn is_lock_at(lock: &File, path: &Path) -> bool {
     let identity = |found: std::io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
     let own = identity(lock.metadata());

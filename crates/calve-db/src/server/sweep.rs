@@ -47,7 +47,7 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     for slot in registry::slots(home)? {
         // A slot that its supervisor takes away at the same time does not concern this process.
         let Some(lock) = found(registry::open_lock(&slot))? else { continue };
-        if !try_lock(&lock, &slot) || !registry::is_lock_of(&lock, &slot) {
+        if !try_lock(&lock, &slot) || !registry::is_lock_at(&lock, &slot.join(registry::LOCK)) {
             continue;
         }
         match container::is_noted(&slot) {
