@@ -129,6 +129,9 @@ pub struct Record {
     /// The process that looks after it.
     pub supervisor: u32,
     pub(crate) supervisor_started: Option<u64>,
+    /// The process namespace in which that is its number, in the record of a server that is not ready.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) namespace: String,
     pub(crate) boot: String,
     /// For sockets and configuration.
     pub(crate) directory: PathBuf,
@@ -159,23 +162,8 @@ impl Record {
         let is_cheap = self.server.launch.strategy != Some(Strategy::Copy);
         self.isolated && self.image.is_none() && self.server.address.tcp_port.is_none() && is_cheap
     }
-}
 
-/// The facts that are known of a server before it is ready, where nothing but this tells of the leftovers of a killed supervisor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EarlyRecord {
-    pub(crate) engine: String,
-    pub(crate) boot: String,
-    /// Its first process, as soon as there is one.
-    pub(crate) server: Option<u32>,
-    /// Its supervisor, whose session its processes belong to, and the process namespace in which that is its number.
-    supervisor: u32,
-    supervisor_started: Option<u64>,
-    namespace: String,
-}
-
-impl EarlyRecord {
-    /// Returns the processes that run of it: its supervisor too, until that has ended.
+    /// Returns the processes that run of a server that is not ready: its supervisor too, whose session they belong to, until that has ended.
     pub(crate) fn processes(&self) -> Vec<sys::ProcessHandle> {
         match self.supervisor_started {
             Some(began) if self.namespace == sys::process_namespace() => sys::members(self.supervisor, began),
@@ -189,21 +177,22 @@ pub(crate) fn write(slot: &Path, record: &Record) -> crate::error::Result<()> {
     private::write_json(&slot.join(RECORD), record)
 }
 
-/// Records a server of this supervisor that is not ready yet, and the server's first process if it has one.
+/// Records a server of this supervisor that is not ready yet, and the server's first process if it has one, where nothing but this tells of the
+/// leftovers of a killed supervisor.
 pub(crate) fn write_begun(slot: &Path, engine: &str, server: Option<u32>) -> crate::error::Result<()> {
     let supervisor = std::process::id();
-    let begun = EarlyRecord {
-        engine: engine.to_owned(),
+    let begun = Record {
+        server: Server { engine: engine.to_owned(), pid: server, ..Server::default() },
         boot: sys::boot(),
-        server,
         supervisor,
         supervisor_started: sys::start_time(supervisor),
         namespace: sys::process_namespace(),
+        ..Record::default()
     };
     private::write_json(&slot.join(BEGUN), &begun)
 }
 
-pub(crate) fn read_begun(slot: &Path) -> crate::error::Result<Option<EarlyRecord>> {
+pub(crate) fn read_begun(slot: &Path) -> crate::error::Result<Option<Record>> {
     private::read_json(&slot.join(BEGUN))
 }
 
