@@ -16,7 +16,7 @@ use fs_err::os::unix::fs::symlink;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
 
 pub use self::everything::everything;
-pub use self::random::{for_each_seed, random};
+pub use self::random::random;
 pub use self::shapes::{Shape, deep, node_modules_like, remove_deep, wide};
 use crate::must::{must, run};
 use crate::sys;
