@@ -1,36 +1,11 @@
-//! `git` for tests, and repositories made by it.
+//! `git` for tests.
 
 use std::env;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-use crate::must::{feed, run};
-
-/// Makes a repository to serve, by `git` itself: `commits` commits on `main`, each changing one of three files.
-///
-/// Filters are allowed; `git config uploadpack.allowFilter false` in it takes that away.
-pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
-    let directory = directory.as_ref();
-    run(git_command("/").args(["init", "--quiet", "--bare", "--initial-branch=main"]).arg(directory));
-    for (setting, value) in
-        [("uploadpack.allowFilter", "true"), ("uploadpack.allowAnySHA1InWant", "true"), ("gc.auto", "0")]
-    {
-        git(directory, ["config", setting, value]);
-    }
-    let mut stream = String::new();
-    for number in 1..=commits {
-        let file = ["readme", "src/main", "docs/guide"][number % 3];
-        // Different enough not to become one delta after the other.
-        let content: String =
-            (0..200).map(|line| format!("{} of {number}\n", (line * number * 7919) % 10_007)).collect();
-        let when = 1_500_000_000 + number;
-        stream += &format!("commit refs/heads/main\ncommitter Ann <ann@example.org> {when} +0000\n");
-        stream += &format!("data <<end\ncommit {number}\nend\nM 644 inline {file}\ndata {}\n", content.len());
-        stream += &format!("{content}\n");
-    }
-    feed(git_command(directory).args(["fast-import", "--quiet"]), stream.as_bytes());
-}
+use crate::must::run;
 
 /// Panics when `git` fails.
 #[track_caller]

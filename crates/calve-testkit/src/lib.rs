@@ -44,7 +44,7 @@ pub use document::assert_document;
 #[cfg(target_os = "linux")]
 pub use fuse::{FuseOptions, FuseVolume};
 pub use fuzz::fuzz;
-pub use git::{git, git_command, git_repository};
+pub use git::{git, git_command};
 pub use inject::{Injection, Outcome, each_nth, run_injected};
 pub use mounts::{BindMount, unmount_whole};
 pub use oracle::{Aspect, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences};
@@ -52,8 +52,6 @@ pub use prng::SplitMix64;
 pub use program::{copy_program, spawn_written, write_program};
 pub use rounds::{few_rounds, rounds};
 pub use skip::{is_root, require_program, require_root, skip};
-pub use tree::{
-    Capability, Shape, Tree, deep, everything, for_each_seed, node_modules_like, random, remove_deep, wide,
-};
+pub use tree::{Capability, Shape, Tree, deep, everything, node_modules_like, random, remove_deep, wide};
 pub use user::UnprivilegedUser;
 pub use volume::{FileSystem, Volume, VolumeBuilder, isolate_mounts};

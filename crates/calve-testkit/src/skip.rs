@@ -40,21 +40,21 @@ pub fn is_root() -> bool {
 /// Returns `true` for root; otherwise skips, saying that `what` needs root.
 #[track_caller]
 pub fn require_root(what: &str) -> bool {
-    if !is_root() {
-        skip(&format!("{what} needs root"));
-        return false;
-    }
-    true
+    require(is_root(), &format!("{what} needs root"))
 }
 
 /// Skips the test if `program` is missing.
 #[track_caller]
 pub fn require_program(program: &str) -> bool {
-    if find_program(program).is_none() {
-        skip(&format!("the program `{program}` is not installed"));
-        return false;
+    require(find_program(program).is_some(), &format!("the program `{program}` is not installed"))
+}
+
+#[track_caller]
+fn require(is_there: bool, reason: &str) -> bool {
+    if !is_there {
+        skip(reason);
     }
-    true
+    is_there
 }
 
 /// Returns where `program` is: on the PATH or in the system directories, which the PATH of a user often lacks.

@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
 use calve_core::Strategy;
-use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, for_each_seed, random, rounds};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, random, rounds};
 use fs_err as fs;
 use rustix::fs::XattrFlags;
 
@@ -32,6 +33,24 @@ fn trees_are_independent(file_system: FileSystem, strategy: Strategy) {
             before.assert_unchanged(other);
         }
     });
+}
+
+/// Runs `property` with the seeds 0 … `count`-1, and names the seed when it fails. With the environment variable
+/// `CALVE_SEED` set it runs with that seed only.
+fn for_each_seed(count: u64, mut property: impl FnMut(u64)) {
+    let seeds = match std::env::var("CALVE_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().unwrap_or_else(|_| panic!("CALVE_SEED is not a number: {seed}"));
+            seed..seed + 1
+        }
+        Err(_) => 0..count,
+    };
+    for seed in seeds {
+        if let Err(failure) = catch_unwind(AssertUnwindSafe(|| property(seed))) {
+            eprintln!("failed with seed {seed}: repeat with CALVE_SEED={seed}");
+            resume_unwind(failure);
+        }
+    }
 }
 
 /// A user who changes everything that can be changed, at random.

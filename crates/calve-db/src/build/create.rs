@@ -17,7 +17,7 @@ use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, 
 use crate::files::account::Account;
 use crate::files::log;
 use crate::files::private;
-use crate::files::random;
+use crate::files::trash;
 use crate::registry;
 use crate::registry::mark;
 use crate::registry::name;
@@ -104,27 +104,20 @@ pub fn create(
     home.prepare()?;
     let plan = TemplatePlan::new(home, options)?;
     let _building = wait_for_others(home, &options.name, caller.say, caller.cancel)?;
-    let there = load(home, &options.name);
-    match there {
-        Err(error @ Error::TemplateInVolumes { .. }) => return Err(error),
-        // Its record would tell whether it holds the data of a worktree.
-        Err(error @ (Error::TemplateDamaged { .. } | Error::Io { .. })) if !options.rebuild => return Err(error),
-        _ => {}
-    }
-    if !options.rebuild
-        && let Ok(template) = there
-    {
-        if template.program.engine != plan.engine.name() {
-            return Err(of_other_engine(&template));
-        }
-        if template.promoted {
-            let name = template.name;
-            let text = format!("the template `{name}` holds the data of a worktree, which would be lost");
-            return Err(Error::failed(text, Remedy::ReplaceTemplate(name)));
-        }
-        // One that is damaged is made again.
-        if template.key == plan.key && template::check_files(&template.slot).is_ok() {
-            return Ok(BuiltTemplate { template, reused: true });
+    if !options.rebuild {
+        match load(home, &options.name) {
+            Ok(template) if template.program.engine != plan.engine.name() => return Err(of_other_engine(&template)),
+            Ok(DatabaseTemplate { name, promoted: true, .. }) => {
+                let text = format!("the template `{name}` holds the data of a worktree, which would be lost");
+                return Err(Error::failed(text, Remedy::ReplaceTemplate(name)));
+            }
+            // One that is damaged is made again.
+            Ok(template) if template.key == plan.key && template::check_files(&template.slot).is_ok() => {
+                return Ok(BuiltTemplate { template, reused: true });
+            }
+            // Its record would tell whether it holds the data of a worktree.
+            Err(error @ (Error::TemplateDamaged { .. } | Error::Io { .. })) => return Err(error),
+            _ => {}
         }
     }
     let template = build(home, options, &plan, supervisor, caller)?;
@@ -178,8 +171,12 @@ impl TemplatePlan {
                     None if options.runtimes.is_empty() => container::RUNTIMES.map(Path::new).to_vec(),
                     None => options.runtimes.iter().map(Path::new).collect(),
                 };
-                let (image, program) = container::look_at(engine, image, &runtimes, &options.search, home)?;
-                (Some(image), program)
+                // Its lock is a file that no other machine has.
+                let slot = registry::reserve_build(home, &options.name)?;
+                let seen = slot.path.join(registry::LOCK);
+                let looked = container::look_at(engine, image, &runtimes, &options.search, &seen);
+                trash::remove(&slot.path, RemovalWait::Yes)?;
+                looked.map(|(image, program)| (Some(image), program))?
             }
             None if options.runtime.is_some() => {
                 return Err(Error::usage("a container runtime was named without an image", Remedy::ChooseImage));
@@ -262,7 +259,7 @@ fn build(
         Some(base) => base.program.account,
         None => Account::for_server(plan.engine.accounts())?,
     };
-    let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, random::letters(6)?))?;
+    let slot = registry::reserve_build(home, &options.name)?;
     let path = slot.path.clone();
     // The lock is held until the template is published, by this process too.
     let held = slot.lock.try_clone().at(Operation::Lock, &path)?;

@@ -11,7 +11,6 @@ use crate::engine::programs;
 use crate::engine::{self, ServerProgram};
 use crate::error::{AtPath as _, Operation, Result};
 use crate::files::log;
-use crate::files::random;
 use crate::registry::template::{DatabaseTemplate, read};
 use crate::registry::{self, Home};
 use crate::server::standby;
@@ -39,7 +38,7 @@ pub fn promote(
     }
     // Data that are written after this are not in the template for certain.
     let position = service::position(home, &found)?;
-    let slot = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, random::letters(6)?))?;
+    let slot = registry::reserve_build(home, name)?;
     let path = slot.path.clone();
     // The lock is held until the template is published, by this process too.
     let held = slot.lock.try_clone().at(Operation::Lock, &path)?;

@@ -15,7 +15,6 @@ use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, 
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::files::random;
 use crate::registry::template::{self, DatabaseTemplate, ImageOrigin, load, manifest};
 use crate::registry::{self, Home, name};
 use crate::server::launch::make_data;
@@ -42,7 +41,7 @@ impl TemplateToSend {
 
     /// Returns whether its paths still lead to it. Another one that gets the name takes it for good.
     pub fn is_current(&self) -> bool {
-        registry::is_lock_of(&self.lock, &self.template.slot)
+        registry::is_lock_at(&self.lock, &self.template.slot.join(registry::LOCK))
     }
 }
 
@@ -53,7 +52,8 @@ pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
         let template = load(home, name)?;
         let lock = template::lock(&template.slot)?;
         // Another one may have got the name before the lock was there.
-        if registry::is_lock_of(&lock, &template.slot) && load(home, name)?.id == template.id {
+        let has_lock = registry::is_lock_at(&lock, &template.slot.join(registry::LOCK));
+        if has_lock && load(home, name)?.id == template.id {
             break (template, lock);
         }
     };
@@ -146,7 +146,7 @@ pub fn receive<E: From<Error>>(
     if let Some(same) = same.filter(|same| is_of(&same.program)) {
         return reused(same);
     }
-    let slot = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, random::letters(6)?))?;
+    let slot = registry::reserve_build(home, name)?;
     let path = slot.path.clone();
     let data = path.join(DATA);
     let made = make_data(&data).map_err(E::from).and_then(|()| {

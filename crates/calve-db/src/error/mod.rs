@@ -82,9 +82,6 @@ pub enum Error {
     },
     #[error("`{}` is {version}; supported: {supported}", ShownPath(.path))]
     Version { path: PathBuf, version: String, supported: String },
-    /// An earlier build made it for such an engine. The volumes are those that it has noted.
-    #[error("the template `{name}` is for servers in volumes of a Docker engine, which are no longer supported")]
-    TemplateInVolumes { name: String, volumes: Vec<String> },
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     Runtime {
         runtime: PathBuf,
@@ -235,9 +232,6 @@ impl Error {
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,
-            Self::TemplateInVolumes { name, volumes } => {
-                Remedy::RemoveVolumes { template: name.clone(), volumes: volumes.clone() }
-            }
             Self::NoSubordinateIds { .. } => Remedy::GrantIds,
             Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),
             Self::Version { .. } => Remedy::ChooseSupportedVersion,

@@ -61,12 +61,6 @@ pub enum Remedy {
         "install the database server here (Homebrew, apt) and use no image, or use podman or a Docker engine that runs as root on this machine"
     )]
     UseLocalServer,
-    #[error("remove it, {}", removing(.template, .volumes))]
-    RemoveVolumes {
-        template: String,
-        /// The known names of the volumes.
-        volumes: Vec<String>,
-    },
     #[error(
         "as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"
     )]
@@ -151,16 +145,6 @@ pub enum Remedy {
     StartThrowaway,
     #[error("see `calve db --help`")]
     ReadHelp,
-}
-
-fn removing(template: &str, volumes: &[String]) -> String {
-    match volumes {
-        [] => format!("and make it again from a local server: calve db template remove {template}"),
-        _ => format!(
-            "and its data in the engine: calve db template remove {template} && docker volume rm {}",
-            volumes.join(" ")
-        ),
-    }
 }
 
 impl Remedy {

@@ -64,7 +64,7 @@ impl Directory {
     pub(crate) fn make_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<Self> {
         let name = name.as_ref();
         let path = self.path.join(name);
-        let made = plain(name).and_then(|name| rustix::fs::mkdirat(&self.descriptor, name, permissions(mode)));
+        let made = plain(name).and_then(|name| rustix::fs::mkdirat(self, name, permissions(mode)));
         made.at(Operation::CreateDirectory, &path)?;
         self.subdirectory(name)?.ok_or(Errno::NOENT).at(Operation::OpenDirectory, &path)
     }
@@ -165,11 +165,20 @@ impl Directory {
 
     /// Returns the metadata of a name; `None` when nothing has it.
     pub(crate) fn stat(&self, name: impl AsRef<OsStr>) -> Result<Option<Stat>> {
-        let found =
-            plain(name.as_ref()).and_then(|name| rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW));
-        match found {
+        let stat = |name: &OsStr| rustix::fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW);
+        self.unless_missing(Operation::Stat, name.as_ref(), stat)
+    }
+
+    /// Returns what a call on a name of this directory returns; `None` when nothing has it.
+    fn unless_missing<T>(
+        &self,
+        operation: Operation,
+        name: &OsStr,
+        call: impl FnOnce(&OsStr) -> rustix::io::Result<T>,
+    ) -> Result<Option<T>> {
+        match plain(name).and_then(call) {
             Err(Errno::NOENT) => Ok(None),
-            found => found.map(Some).at(Operation::Stat, self.path.join(name.as_ref())),
+            called => called.map(Some).at(operation, self.path.join(name)),
         }
     }
 
@@ -181,12 +190,8 @@ impl Directory {
 
     /// Removes a name that is not a directory, and a symlink itself. Returns whether there was anything.
     pub(crate) fn remove_file(&self, name: impl AsRef<OsStr>) -> Result<bool> {
-        let removed =
-            plain(name.as_ref()).and_then(|name| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()));
-        match removed {
-            Err(Errno::NOENT) => Ok(false),
-            removed => removed.map(|()| true).at(Operation::Remove, self.path.join(name.as_ref())),
-        }
+        let remove = |name: &OsStr| rustix::fs::unlinkat(self, name, AtFlags::empty());
+        Ok(self.unless_missing(Operation::Remove, name.as_ref(), remove)?.is_some())
     }
 
     pub(crate) fn remove(&self, entry: &DirectoryEntry) -> Result<()> {
@@ -197,10 +202,8 @@ impl Directory {
         for inside in below.entries()? {
             below.remove(&inside)?;
         }
-        match plain(&entry.name).and_then(|name| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)) {
-            Err(Errno::NOENT) => Ok(()),
-            removed => removed.at(Operation::Remove, self.path.join(&entry.name)),
-        }
+        let remove = |name: &OsStr| rustix::fs::unlinkat(self, name, AtFlags::REMOVEDIR);
+        self.unless_missing(Operation::Remove, &entry.name, remove).map(drop)
     }
 
     /// Gives a name to the server's user: a symlink itself, never its target.

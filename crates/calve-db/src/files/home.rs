@@ -54,7 +54,7 @@ impl Home {
         self.pools.join(format!("{template}{POOL_SUFFIX}"))
     }
 
-    /// Makes the directories. Those of an older version that others could enter are closed to them.
+    /// Makes the directories. Existing ones that others could enter are closed to them.
     pub(crate) fn prepare(&self) -> Result<()> {
         if self.root.to_str().is_none() || self.runtime.to_str().is_none() {
             return Err(not_utf8(&self.root));

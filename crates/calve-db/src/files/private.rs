@@ -1,4 +1,4 @@
-//! Files and directories that only this user may change, read or lock, whatever the umask is and whatever an older version has made.
+//! Files and directories that only this user may change, read or lock, whatever the umask is.
 //!
 //! They are in directories of this user, so other users cannot redirect their paths.
 
@@ -52,7 +52,12 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
 /// Replaces the contents of a file. Readers see the old or the new contents as a whole.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let staged = path.with_extension("new");
-    let mut file = create(&staged)?;
+    let (Some(above), Some(name)) = (staged.parent(), staged.file_name()) else {
+        return Err(Error::io(Operation::Create, &staged, Errno::INVAL));
+    };
+    let above = Directory::open(above)?;
+    above.remove_file(name)?;
+    let mut file = above.create_new(name, SECRET)?;
     file.write_all(contents).at(Operation::Write, &staged)?;
     rename(&staged, path)
 }
@@ -93,16 +98,6 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
     replace(path, &text)
 }
 
-/// Creates an empty file, and replaces an existing one.
-pub(crate) fn create(path: &Path) -> Result<File> {
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Error::io(Operation::Create, path, Errno::INVAL));
-    };
-    let above = Directory::open(above)?;
-    above.remove_file(name)?;
-    above.create_new(name, SECRET)
-}
-
 /// Creates a directory if it is missing, and sets its permissions. Refuses a directory of another user.
 pub(crate) fn make_directory(path: &Path, mode: u32) -> Result<Directory> {
     match rustix::fs::mkdir(path, permissions(mode)) {
@@ -123,18 +118,6 @@ pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>) -> Result<Dire
     let made = above.make_subdirectory(name, CLOSED)?;
     close(&made)?;
     Ok(made)
-}
-
-/// Removes all permissions of other users on these files of a directory. Skips files that do not exist.
-pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
-    for name in names {
-        // A file of another user is not this user's to close.
-        if let Ok(Some(file)) = directory.file(name)
-            && let Ok(found) = rustix::fs::fstat(&file)
-        {
-            let _ = set_mode(&file, &found, SECRET, &directory.path);
-        }
-    }
 }
 
 /// Keeps others from connecting to a new socket.

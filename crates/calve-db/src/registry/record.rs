@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Strategy;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use super::slots::{BEGUN, RECORD, slot_of};
 use crate::engine::address::Address;
@@ -43,7 +42,7 @@ pub struct Server {
     #[cfg_attr(feature = "schema", schemars(!default))]
     pub standby: bool,
     /// True if the server is down, because a reset or a mark could not start it again. Left out if not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not", rename = "down", alias = "is_down")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", rename = "down")]
     #[cfg_attr(feature = "schema", schemars(!default))]
     pub is_down: bool,
 }
@@ -71,8 +70,6 @@ pub struct LaunchReport {
     /// The better strategies, and why they were not used.
     pub refused: Vec<String>,
     /// Files that an overlay copies when the server first opens them for writing.
-    #[serde(default, alias = "copy_up")]
-    #[cfg_attr(feature = "schema", schemars(!default))]
     pub copied_on_first_open: Vec<LargeFile>,
     /// How long cloning took, in milliseconds. Null if nothing was cloned for this start.
     pub clone_ms: Option<f64>,
@@ -117,26 +114,24 @@ fn read_strategy<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Strategy>, D
 
 /// A server, as it is written down.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self")]
 pub struct Record {
     #[serde(flatten)]
     pub server: Server,
     /// Whether the server for its next reset waits.
-    #[serde(default)]
     pub prepared: bool,
     /// It was not handed over yet.
-    #[serde(default)]
     pub(crate) waits: bool,
     /// Whether its data is kept when it ends.
-    #[serde(default)]
     pub durable: bool,
     /// The state of its template when it was cloned.
-    #[serde(default)]
     pub(crate) template_identity: String,
     pub(crate) pid_started: Option<u64>,
     /// The process that looks after it.
     pub supervisor: u32,
     pub(crate) supervisor_started: Option<u64>,
+    /// The process namespace in which that is its number, in the record of a server that is not ready.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) namespace: String,
     pub(crate) boot: String,
     /// For sockets and configuration.
     pub(crate) directory: PathBuf,
@@ -167,50 +162,8 @@ impl Record {
         let is_cheap = self.server.launch.strategy != Some(Strategy::Copy);
         self.isolated && self.image.is_none() && self.server.address.tcp_port.is_none() && is_cheap
     }
-}
 
-impl Serialize for Record {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, to)
-    }
-}
-
-impl<'a> Deserialize<'a> for Record {
-    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
-        let mut value = Value::deserialize(from)?;
-        renew_address(&mut value);
-        Self::deserialize(value).map_err(serde::de::Error::custom)
-    }
-}
-
-/// Makes the address of a server anew that an earlier version has started: its record has another form of it.
-fn renew_address(record: &mut Value) -> Option<()> {
-    let former = record.as_object_mut()?.remove("address")?;
-    let engine = engine::named(record["engine"].as_str()?).ok()?;
-    let port = former["tcp_port"].as_u64().and_then(|port| u16::try_from(port).ok());
-    let address = engine.address(Path::new(record["directory"].as_str()?), port, former["password"].as_str());
-    let mut address = serde_json::to_value(address).ok()?;
-    record.as_object_mut()?.append(address.as_object_mut()?);
-    Some(())
-}
-
-/// The facts that are known of a server before it is ready, where nothing but this tells of the leftovers of a killed supervisor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EarlyRecord {
-    pub(crate) engine: String,
-    pub(crate) boot: String,
-    /// Its first process, as soon as there is one.
-    pub(crate) server: Option<u32>,
-    /// Its supervisor, whose session its processes belong to, and the process namespace in which that is its number.
-    #[serde(default)]
-    supervisor: u32,
-    supervisor_started: Option<u64>,
-    #[serde(default)]
-    namespace: String,
-}
-
-impl EarlyRecord {
-    /// Returns the processes that run of it: its supervisor too, until that has ended.
+    /// Returns the processes that run of a server that is not ready: its supervisor too, whose session they belong to, until that has ended.
     pub(crate) fn processes(&self) -> Vec<sys::ProcessHandle> {
         match self.supervisor_started {
             Some(began) if self.namespace == sys::process_namespace() => sys::members(self.supervisor, began),
@@ -224,52 +177,26 @@ pub(crate) fn write(slot: &Path, record: &Record) -> crate::error::Result<()> {
     private::write_json(&slot.join(RECORD), record)
 }
 
-/// Records a server of this supervisor that is not ready yet, and the server's first process if it has one.
+/// Records a server of this supervisor that is not ready yet, and the server's first process if it has one, where nothing but this tells of the
+/// leftovers of a killed supervisor.
 pub(crate) fn write_begun(slot: &Path, engine: &str, server: Option<u32>) -> crate::error::Result<()> {
     let supervisor = std::process::id();
-    let begun = EarlyRecord {
-        engine: engine.to_owned(),
+    let begun = Record {
+        server: Server { engine: engine.to_owned(), pid: server, ..Server::default() },
         boot: sys::boot(),
-        server,
         supervisor,
         supervisor_started: sys::start_time(supervisor),
         namespace: sys::process_namespace(),
+        ..Record::default()
     };
     private::write_json(&slot.join(BEGUN), &begun)
 }
 
-pub(crate) fn read_begun(slot: &Path) -> crate::error::Result<Option<EarlyRecord>> {
+pub(crate) fn read_begun(slot: &Path) -> crate::error::Result<Option<Record>> {
     private::read_json(&slot.join(BEGUN))
 }
 
 /// Reads the record of a slot. `None` until its server is ready.
 pub(crate) fn read(slot: &Path) -> crate::error::Result<Option<Record>> {
     private::read_json(&slot.join(RECORD))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_of_an_earlier_version_is_read() {
-        let address =
-            engine::named("redis").unwrap().address(Path::new("/run/calve/abcdefgh"), Some(6400), Some("secret"));
-        let server = Server { name: "a".into(), engine: "redis".into(), address, pid: Some(7), ..Server::default() };
-        let record = Record { server, directory: "/run/calve/abcdefgh".into(), ..Record::default() };
-        let mut former = serde_json::to_value(&record).unwrap();
-        let Value::Object(fields) = &mut former else { panic!("{former}") };
-        let mut nested = serde_json::Map::new();
-        for name in ["url", "tcp_url", "dsn", "host", "port", "socket", "user", "password", "database", "tcp_port"] {
-            nested.insert(name.into(), fields.remove(name).unwrap());
-        }
-        fields.remove("environment");
-        nested.insert("variables".into(), serde_json::json!([["REDIS_URL", nested["url"]]]));
-        fields.insert("address".into(), nested.into());
-        for (now, then) in [("copied_on_first_open", "copy_up"), ("down", "is_down")] {
-            let value = fields.remove(now).unwrap_or(false.into());
-            fields.insert(then.into(), value);
-        }
-        assert_eq!(serde_json::from_value::<Record>(former).unwrap(), record);
-    }
 }

@@ -11,11 +11,10 @@ use fs_err as fs;
 use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 
-use crate::engine::container;
 use crate::error::{AtPath as _, EndReason, Error, Operation, Result, unless_cancelled};
-use crate::files::directory::Directory;
 use crate::files::home::Home;
 use crate::files::private::{self, unless_missing};
+use crate::files::random;
 use crate::sys;
 
 pub(crate) const LOCK: &str = "lock";
@@ -24,10 +23,8 @@ pub(crate) const RECORD: &str = "server.json";
 pub(crate) const HIDDEN: &str = "ending.json";
 pub(super) const BEGUN: &str = "begun.json";
 pub(crate) const SOCKETS: &str = "sockets";
-/// The entries in a slot beside the server's own files.
-const FILES: &[&str] = &[LOCK, RECORD, HIDDEN, BEGUN, SOCKETS, container::NOTE, "log"];
 /// Directories of templates that are being built. No server has such a name.
-pub(crate) const BUILDING: &str = ".building-";
+const BUILDING: &str = ".building-";
 /// Directories of data that is only being cloned. No service has such a name.
 pub(crate) const NEW_SERVICE: &str = ".new-";
 
@@ -54,6 +51,11 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistrySlot> {
     let lock = take_lock(&path.join(LOCK))?;
     sign(&lock);
     Ok(RegistrySlot { path, lock })
+}
+
+/// Takes a new slot to build a template in.
+pub(crate) fn reserve_build(home: &Home, template: &str) -> Result<RegistrySlot> {
+    reserve(home, &format!("{BUILDING}{template}-{}", random::letters(6)?))
 }
 
 /// Keeps others from making and sweeping slots for as long as it is held, which must be short.
@@ -90,19 +92,7 @@ pub(crate) fn open_lock(slot: &Path) -> Result<File> {
     private::open(&slot.join(LOCK))
 }
 
-/// Takes from others what an older version let them read, and lock, in a slot.
-pub(crate) fn tighten(slot: &Path) {
-    if let Ok(directory) = Directory::open(slot) {
-        private::tighten(&directory, FILES);
-    }
-}
-
-/// Returns whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
-pub(crate) fn is_lock_of(lock: &File, slot: &Path) -> bool {
-    is_lock_at(lock, &slot.join(LOCK))
-}
-
-/// The same, for the path of the lock itself.
+/// Returns whether a lock is still the one at its path, whose directory may have been renamed away or removed meanwhile.
 pub(crate) fn is_lock_at(lock: &File, path: &Path) -> bool {
     let identity = |found: std::io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
     let own = identity(lock.metadata());

@@ -16,7 +16,7 @@ use crate::files::private::unless_missing;
 use crate::files::trash;
 use crate::registry::Home;
 use crate::registry::template;
-use crate::registry::{self, EarlyRecord, Ending, Record, SOCKETS, SocketsNote, lock_all};
+use crate::registry::{self, Ending, Record, SOCKETS, SocketsNote, lock_all};
 use crate::sys;
 
 /// A killed process ends at once, unless it has much to give back.
@@ -47,8 +47,7 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     for slot in registry::slots(home)? {
         // A slot that its supervisor takes away at the same time does not concern this process.
         let Some(lock) = found(registry::open_lock(&slot))? else { continue };
-        registry::tighten(&slot);
-        if !try_lock(&lock, &slot) || !registry::is_lock_of(&lock, &slot) {
+        if !try_lock(&lock, &slot) || !registry::is_lock_at(&lock, &slot.join(registry::LOCK)) {
             continue;
         }
         match container::is_noted(&slot) {
@@ -67,7 +66,6 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     }
     move_old_templates_to_trash(&home.templates)?;
     registry::sweep_endings(home);
-    container::sweep_looks(home);
     // Others need not wait for what a runtime says.
     drop(guard);
     in_containers.iter().for_each(|(slot, _lock)| swept.take_away(home, slot));
@@ -224,7 +222,7 @@ fn end_leftovers(home: &Home, slot: &Path) {
     record.iter().for_each(|record| kill(&family(record), Instant::now() + Duration::from_secs(2)));
     // Written only without namespaces: in one of its own, a segment of that number was another one.
     if let Some(begun) = registry::read_begun(slot).ok().flatten().filter(|begun| begun.boot == sys::boot())
-        && let Ok(engine) = engine::named(&begun.engine)
+        && let Ok(engine) = engine::named(&begun.server.engine)
     {
         end_session(&begun);
         // The slot of a container goes with it.
@@ -233,7 +231,7 @@ fn end_leftovers(home: &Home, slot: &Path) {
             memory::remove(
                 engine,
                 durable.as_deref().unwrap_or(slot),
-                record.as_ref().and_then(|record| record.server.pid).or(begun.server),
+                record.as_ref().and_then(|record| record.server.pid).or(begun.server.pid),
             );
         }
     }
@@ -241,7 +239,7 @@ fn end_leftovers(home: &Home, slot: &Path) {
 
 /// Ends what a supervisor has started before its server was ready: it is not yet in a record, and the kernel ends no more than the
 /// first process, and that one a moment later than it gives back the lock. Until they have ended they may make memory.
-fn end_session(begun: &EarlyRecord) {
+fn end_session(begun: &Record) {
     let until = Instant::now() + ENDING;
     let mut rounds_without = 0;
     // One may start another one that an earlier part of a round would have found.

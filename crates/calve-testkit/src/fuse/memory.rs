@@ -14,22 +14,26 @@ pub(super) struct Node {
     pub(super) name: OsString,
     /// Of files the contents, of symlinks the target.
     pub(super) data: Vec<u8>,
-    pub(super) entries: BTreeMap<OsString, u64>,
-    pub(super) parent: u64,
+    pub(super) entries: BTreeMap<OsString, Entry>,
 }
 
-/// Names, inode numbers and kinds.
-pub(super) type Listing = Vec<(OsString, u64, FileType)>;
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    number: u64,
+    /// The entries that were made before, also of other directories.
+    pub(super) place: u64,
+}
 
 pub(super) struct Memory {
     nodes: HashMap<u64, Node>,
     last: u64,
+    made: u64,
 }
 
 impl Memory {
     pub(super) fn new() -> Self {
-        let root = node(1, 1, OsStr::new("/"), attributes(FileType::Directory, (0, 0), 0o777, 0));
-        Self { nodes: HashMap::from([(1, root)]), last: 1 }
+        let root = node(1, OsStr::new("/"), attributes(FileType::Directory, (0, 0), 0o777, 0));
+        Self { nodes: HashMap::from([(1, root)]), last: 1, made: 0 }
     }
 
     pub(super) fn node(&self, ino: INodeNo) -> Result<&Node> {
@@ -41,20 +45,18 @@ impl Memory {
     }
 
     pub(super) fn lookup(&self, parent: INodeNo, name: &OsStr) -> Result<&Node> {
-        let number = self.node(parent)?.entries.get(name).ok_or(Errno::ENOENT)?;
-        self.node(INodeNo(*number))
+        let entry = self.node(parent)?.entries.get(name).ok_or(Errno::ENOENT)?;
+        self.node(INodeNo(entry.number))
     }
 
-    pub(super) fn list(&self, ino: INodeNo) -> Result<Listing> {
-        let dir = self.node(ino)?;
-        let mut listing = vec![
-            (OsString::from("."), ino.0, FileType::Directory),
-            (OsString::from(".."), dir.parent, FileType::Directory),
-        ];
-        for (name, number) in &dir.entries {
-            listing.push((name.clone(), *number, self.node(INodeNo(*number))?.attr.kind));
-        }
-        Ok(listing)
+    /// Lists a directory from a place on, in the order in which its entries were made: those that are removed meanwhile hide no others.
+    pub(super) fn list(&self, ino: INodeNo, from: u64) -> Result<Vec<(&OsStr, Entry, &FileAttr)>> {
+        let entries = self.node(ino)?.entries.iter().filter(|(_, entry)| entry.place >= from);
+        let listed =
+            entries.map(|(name, entry)| Ok((name.as_os_str(), *entry, &self.node(INodeNo(entry.number))?.attr)));
+        let mut listed = listed.collect::<Result<Vec<_>>>()?;
+        listed.sort_by_key(|(_, entry, _)| entry.place);
+        Ok(listed)
     }
 
     /// Returns the bytes from a place in a file on, as many or to the end.
@@ -89,7 +91,7 @@ impl Memory {
         self.insert(parent, name, self.last + 1)?;
         self.last += 1;
         self.node_mut(parent)?.attr.nlink += u32::from(is_directory);
-        Ok(self.nodes.entry(self.last).or_insert(node(self.last, parent.0, name, attr)))
+        Ok(self.nodes.entry(self.last).or_insert(node(self.last, name, attr)))
     }
 
     pub(super) fn link(&mut self, ino: INodeNo, parent: INodeNo, name: &OsStr) -> Result<FileAttr> {
@@ -135,7 +137,6 @@ impl Memory {
         self.insert(to, new_name, ino.0)?;
         let node = self.node_mut(ino)?;
         node.name = new_name.to_owned();
-        node.parent = to.0;
         node.attr.ctime = SystemTime::now();
         if node.attr.kind == FileType::Directory {
             self.node_mut(parent)?.attr.nlink -= 1;
@@ -145,20 +146,22 @@ impl Memory {
     }
 
     fn insert(&mut self, parent: INodeNo, name: &OsStr, number: u64) -> Result<()> {
+        let entry = Entry { number, place: self.made };
+        self.made += 1;
         let dir = self.node_mut(parent)?;
         if dir.entries.contains_key(name) {
             return Err(Errno::EEXIST);
         }
-        dir.entries.insert(name.to_owned(), number);
+        dir.entries.insert(name.to_owned(), entry);
         touch(dir);
         Ok(())
     }
 
     fn remove(&mut self, parent: INodeNo, name: &OsStr) -> Result<INodeNo> {
         let dir = self.node_mut(parent)?;
-        let number = dir.entries.remove(name).ok_or(Errno::ENOENT)?;
+        let entry = dir.entries.remove(name).ok_or(Errno::ENOENT)?;
         touch(dir);
-        Ok(INodeNo(number))
+        Ok(INodeNo(entry.number))
     }
 }
 
@@ -202,7 +205,7 @@ pub(super) fn attributes(kind: FileType, (uid, gid): (u32, u32), mode: u32, rdev
     }
 }
 
-fn node(number: u64, parent: u64, name: &OsStr, attr: FileAttr) -> Node {
+fn node(number: u64, name: &OsStr, attr: FileAttr) -> Node {
     let attr = FileAttr { ino: INodeNo(number), ..attr };
-    Node { attr, name: name.to_owned(), data: Vec::new(), entries: BTreeMap::new(), parent }
+    Node { attr, name: name.to_owned(), data: Vec::new(), entries: BTreeMap::new() }
 }

@@ -1,21 +1,18 @@
 //! The kernel's requests, answered from memory.
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
-    WriteFlags,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::memory::{Listing, Memory, Node, Result, attributes, resize, touch};
+use super::memory::{Memory, Node, Result, attributes, resize, touch};
 
 /// Faults of a [`FuseVolume`](super::FuseVolume), besides having no reflinks, no xattrs, no ACLs and no `RENAME_NOREPLACE`.
 #[derive(Clone, Debug, Default)]
@@ -35,14 +32,11 @@ const TTL: Duration = Duration::ZERO;
 pub(super) struct Server {
     memory: Mutex<Memory>,
     options: FuseOptions,
-    last_handle: AtomicU64,
-    /// Those for directories that were opened. They stay, as nodes do.
-    listings: Mutex<HashMap<u64, Listing>>,
 }
 
 impl Server {
     pub(super) fn new(options: FuseOptions) -> Self {
-        Self { memory: Mutex::new(Memory::new()), options, last_handle: AtomicU64::new(1), listings: Mutex::default() }
+        Self { memory: Mutex::new(Memory::new()), options }
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -109,7 +103,8 @@ fn reply_written(reply: ReplyWrite, written: Result<u32>) {
     }
 }
 
-/// Answers what the tests need. The kernel takes the lack of other calls for extended attributes as EOPNOTSUPP.
+/// Answers what the tests need. The kernel takes the lack of other calls for extended attributes as EOPNOTSUPP, and without `create` makes
+/// a file by `mknod` and opens it.
 impl Filesystem for Server {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         if self.options.refuses_flock {
@@ -209,22 +204,6 @@ impl Filesystem for Server {
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         // The kernel leaves the type bits out here.
         reply_entry(reply, self.make(request, (parent, name), mode | 0o040_000, umask, 0));
-    }
-
-    fn create(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        _flags: i32,
-        reply: ReplyCreate,
-    ) {
-        match self.make(request, (parent, name), mode, umask, 0) {
-            Ok(attr) => reply.created(&TTL, &attr, Generation(0), FileHandle(0), FopenFlags::empty()),
-            Err(error) => reply.error(error),
-        }
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
@@ -329,23 +308,14 @@ impl Filesystem for Server {
         reply_written(reply, bytes.and_then(|bytes| memory.write(to, to_offset, &bytes)));
     }
 
-    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let handle = self.last_handle.fetch_add(1, Ordering::Relaxed);
-        reply.opened(FileHandle(handle), FopenFlags::empty());
-    }
-
-    fn readdir(&self, _: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
-        // A listing is made once and then read on, so that entries removed meanwhile do not hide others.
-        if offset == 0 {
-            match self.memory().list(ino) {
-                Ok(listing) => listings.insert(handle.0, listing),
-                Err(error) => return reply.error(error),
-            };
-        }
-        let listing = listings.get(&handle.0).map_or(&[][..], Vec::as_slice);
-        for (index, (name, number, kind)) in listing.iter().enumerate().skip(offset as usize) {
-            if reply.add(INodeNo(*number), index as u64 + 1, *kind, name) {
+    fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let memory = self.memory();
+        let listing = match memory.list(ino, offset) {
+            Ok(listing) => listing,
+            Err(error) => return reply.error(error),
+        };
+        for (name, entry, attr) in listing {
+            if reply.add(attr.ino, entry.place + 1, attr.kind, name) {
                 break;
             }
         }

@@ -5,7 +5,8 @@ mod random;
 mod shapes;
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
+use std::fmt::Display;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +16,7 @@ use fs_err::os::unix::fs::symlink;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
 
 pub use self::everything::everything;
-pub use self::random::{for_each_seed, random};
+pub use self::random::random;
 pub use self::shapes::{Shape, deep, node_modules_like, remove_deep, wide};
 use crate::must::{must, run};
 use crate::sys;
@@ -49,29 +50,21 @@ impl Tree {
 
     /// Writes a file with these bytes; replaces the contents of one that is there.
     pub fn file(self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Self {
-        let at = self.place(path);
-        must(fs::write(&at, bytes), "write", &at);
-        self
+        self.step(path, "write", |at| fs::write(at, bytes))
     }
 
     pub fn dir(self, path: impl AsRef<Path>) -> Self {
-        let at = self.place(path);
-        must(fs::create_dir_all(&at), "create", &at);
-        self
+        self.step(path, "create", |at| fs::create_dir_all(at))
     }
 
     pub fn symlink(self, path: impl AsRef<Path>, target: impl AsRef<Path>) -> Self {
-        let at = self.place(path);
-        must(symlink(target.as_ref(), &at), "link", &at);
-        self
+        self.step(path, "link", |at| symlink(target.as_ref(), at))
     }
 
     pub fn hard_link(self, path: impl AsRef<Path>, existing: impl AsRef<Path>) -> Self {
-        let at = self.place(path);
+        let existing = self.root.join(existing);
         // Not `std::fs::hard_link`: whether it follows a symlink depends on the platform.
-        let linked = rustix::fs::linkat(CWD, self.root.join(existing), CWD, &at, AtFlags::empty());
-        must(linked, "link", &at);
-        self
+        self.step(path, "link", |at| rustix::fs::linkat(CWD, existing, CWD, at, AtFlags::empty()))
     }
 
     /// Makes a named pipe. Opening it to read without O_NONBLOCK hangs.
@@ -81,66 +74,52 @@ impl Tree {
 
     /// Makes a device node: needs root.
     pub fn device(self, path: impl AsRef<Path>, kind: FileType, major: u32, minor: u32) -> Self {
-        let at = self.place(path);
-        must(sys::make_node(&at, kind, (major, minor)), "make the node", &at);
-        self
+        self.step(path, "make the node", |at| sys::make_node(at, kind, (major, minor)))
     }
 
     /// Makes a socket without a listener. The path must be shorter than 108 bytes.
     pub fn socket(self, path: impl AsRef<Path>) -> Self {
-        let at = self.place(path);
-        must(UnixListener::bind(&at), "bind a socket to", &at);
-        self
+        self.step(path, "bind a socket to", |at| UnixListener::bind(at))
     }
 
     /// Makes a file of `size_bytes` that is a hole but for the given pieces of data.
     pub fn sparse(self, path: impl AsRef<Path>, size_bytes: u64, data: &[(u64, &[u8])]) -> Self {
-        let at = self.place(path);
-        let file = must(fs::File::create(&at), "create", &at);
-        must(file.set_len(size_bytes), "set the size of", &at);
-        for (offset, bytes) in data {
-            must(std::os::unix::fs::FileExt::write_all_at(file.file(), bytes, *offset), "write", &at);
-        }
-        self
+        self.step(path, "write", |at| {
+            let file = fs::File::create(at)?;
+            file.set_len(size_bytes)?;
+            data.iter().try_for_each(|(offset, bytes)| file.file().write_all_at(bytes, *offset))
+        })
     }
 
     pub fn mode(self, path: impl AsRef<Path>, mode: u32) -> Self {
-        let at = self.place(path);
-        must(fs::set_permissions(&at, std::fs::Permissions::from_mode(mode)), "chmod", &at);
-        self
+        self.step(path, "chmod", |at| fs::set_permissions(at, std::fs::Permissions::from_mode(mode)))
     }
 
     /// Sets user and group, of a symlink itself: needs root. Takes the set-user-ID bit away, so modes come after owners.
     pub fn owner(self, path: impl AsRef<Path>, uid: u32, gid: u32) -> Self {
-        let at = self.place(path);
-        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-        must(rustix::fs::chownat(CWD, &at, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW), "chown", &at);
-        self
+        let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        self.step(path, "chown", |at| rustix::fs::chownat(CWD, at, uid, gid, AtFlags::SYMLINK_NOFOLLOW))
     }
 
     /// Sets the modification time, of a symlink itself.
     pub fn mtime(self, path: impl AsRef<Path>, seconds: i64, nanoseconds: u32) -> Self {
-        let at = self.place(path);
         let times = Timestamps {
             last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
             last_modification: Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() },
         };
-        must(rustix::fs::utimensat(CWD, &at, &times, AtFlags::SYMLINK_NOFOLLOW), "set the times of", &at);
-        self
+        let set = |at: &Path| rustix::fs::utimensat(CWD, at, &times, AtFlags::SYMLINK_NOFOLLOW);
+        self.step(path, "set the times of", set)
     }
 
     /// Sets an extended attribute, of a symlink itself.
     pub fn xattr(self, path: impl AsRef<Path>, name: impl AsRef<OsStr>, value: impl AsRef<[u8]>) -> Self {
-        let at = self.place(path);
-        let set = rustix::fs::lsetxattr(&at, name.as_ref(), value.as_ref(), XattrFlags::empty());
-        must(set, "set an xattr of", &at);
-        self
+        let set = |at: &Path| rustix::fs::lsetxattr(at, name.as_ref(), value.as_ref(), XattrFlags::empty());
+        self.step(path, "set an xattr of", set)
     }
 
     /// Adds ACL entries as `setfacl -m` reads them: `"u:12345:rwx"`, `"d:g::r-x"` for a directory's default.
     pub fn acl(self, path: impl AsRef<Path>, entries: &str) -> Self {
-        let at = self.place(path);
-        run(Command::new("setfacl").args(["-m", entries, "--"]).arg(&at));
+        run(Command::new("setfacl").args(["-m", entries, "--"]).arg(self.root.join(path)));
         self
     }
 
@@ -153,13 +132,19 @@ impl Tree {
         self.xattr(path, "security.capability", value)
     }
 
-    /// Returns where `path` is, with the directories above it made.
-    fn place(&self, path: impl AsRef<Path>) -> PathBuf {
+    /// Does a step at `path`, with the directories above it made.
+    fn step<T, E: Display>(
+        self,
+        path: impl AsRef<Path>,
+        action: &str,
+        work: impl FnOnce(&Path) -> Result<T, E>,
+    ) -> Self {
         let at = self.root.join(path);
         if let Some(above) = at.parent() {
             must(fs::create_dir_all(above), "create", above);
         }
-        at
+        must(work(&at), action, &at);
+        self
     }
 }
 

@@ -1,9 +1,7 @@
 //! Trees made by chance, and made again from their seed.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::XattrFlags;
@@ -11,27 +9,8 @@ use rustix::fs::XattrFlags;
 use super::Tree;
 use crate::prng::SplitMix64;
 
-/// Runs `property` with the seeds 0 … `count`-1, and names the seed when it fails. With the environment variable
-/// `CALVE_SEED` set it runs with that seed only.
-#[expect(clippy::print_stderr, reason = "without the seed the failure cannot be repeated")]
-pub fn for_each_seed(count: u64, mut property: impl FnMut(u64)) {
-    let seeds = match env::var("CALVE_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().unwrap_or_else(|_| panic!("CALVE_SEED is not a number: {seed}"));
-            seed..seed + 1
-        }
-        Err(_) => 0..count,
-    };
-    for seed in seeds {
-        if let Err(failure) = catch_unwind(AssertUnwindSafe(|| property(seed))) {
-            eprintln!("failed with seed {seed}: repeat with CALVE_SEED={seed}");
-            resume_unwind(failure);
-        }
-    }
-}
-
 /// Builds a tree of about `entries` entries that depends on nothing but `seed` (and on whether xattrs are supported):
-/// all kinds of things that a user can make, with odd names, modes and times. Use it in [`for_each_seed`].
+/// all kinds of things that a user can make, with odd names, modes and times.
 pub fn random(dir: impl AsRef<Path>, seed: u64, entries: u64) {
     let mut builder = Builder {
         root: dir.as_ref().to_path_buf(),

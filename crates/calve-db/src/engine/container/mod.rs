@@ -10,23 +10,21 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::internal::ShownPath;
-use fs_err as fs;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{connection, setting};
-use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
+use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::home::Home;
-use crate::files::private::{self, unless_missing};
+use crate::files::private;
 use crate::files::random;
 use crate::sys;
 
 pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
-pub(crate) use runtime::{Image, environment, look_at, sweep_looks};
+pub(crate) use runtime::{Image, environment, look_at};
 
 /// The file among a server's settings that its container has as /etc/passwd.
 pub(crate) const USERS: &str = "passwd";
@@ -195,30 +193,10 @@ pub(crate) fn is_noted(slot: &Path) -> bool {
 
 /// Removes the container that a slot had, whose supervisor was killed, or has tried to. `was_ready`: whether its server was.
 pub(crate) fn remove_left(slot: &Path, was_ready: bool) -> Result<()> {
-    let path = slot.join(NOTE);
-    let Some(text) = unless_missing(fs::read(&path)).at(Operation::Read, &path)? else { return Ok(()) };
-    if let Some(name) = name_in_volumes(&text) {
-        return Err(Error::failed(
-            format!(
-                "its data is in volumes of a Docker engine, which are no longer supported; to remove it: docker rm --force {name} && \
-                 docker volume rm $(docker volume ls --quiet --filter name={name}) && rm -r {}",
-                ShownPath(slot)
-            ),
-            Remedy::UseLocalServer,
-        ));
-    }
-    let container: Container = serde_json::from_slice(&text).at(Operation::Read, &path)?;
+    let Some(container) = private::read_json::<Container>(&slot.join(NOTE))? else { return Ok(()) };
     // That of a server which was ready was there.
     _ = if was_ready { container.remove() } else { container.remove_late() }?;
     // Podman, killed while it makes a container, leaves a process that it does not remember.
     sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
     Ok(())
-}
-
-/// Returns the name in the document of a container, which its volumes have too, or of a template, if an earlier build kept the data in an engine
-/// that does not share this machine's files.
-pub(crate) fn name_in_volumes(document: &[u8]) -> Option<String> {
-    let document: serde_json::Value = serde_json::from_slice(document).ok()?;
-    document["image"]["apart"].as_object()?;
-    Some(document["name"].as_str().unwrap_or_default().to_owned())
 }

@@ -15,9 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::engine::programs::{self, Program};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
-use crate::files::home::Home;
-use crate::files::private;
-use crate::files::random;
 use crate::sys;
 
 /// Those that are looked for, unless the caller has others.
@@ -36,11 +33,6 @@ const LOOKING: [&str; 6] = ["run", "--rm", "--pull=never", "--network=none", "--
 /// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The prefix of files in the directory of templates that test whether an engine sees that directory.
-const SEEN: &str = ".look-";
-/// The age of one that a killed command has left: no look takes so long.
-const LEFT_AFTER: Duration = Duration::from_secs(3600);
-
 /// The address of a Docker engine that may be on this machine.
 const LOCAL: &str = "unix://";
 
@@ -54,25 +46,18 @@ pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
 
 /// An image, and the program that runs containers of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Image {
     pub(crate) runtime: PathBuf,
     /// The address of Docker's engine, which the environment of a later command may not name. `None`: the runtime is podman.
     engine: Option<String>,
     /// Where Docker would make volumes for its containers: what it declares.
-    #[serde(default)]
     volumes: Vec<String>,
     /// The user's name for it.
     pub(crate) name: String,
     /// Its identity: the name may come to mean another one.
     pub(crate) id: String,
-    /// Earlier builds kept data in volumes of an engine. Records of those cannot be read, so that they are not taken for others.
-    #[serde(default, rename = "apart", skip_serializing)]
-    _in_volumes: Option<InVolumes>,
 }
-
-/// The facts about such volumes, none of which is known any more.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-enum InVolumes {}
 
 impl Image {
     fn find(runtime: PathBuf, name: &str) -> Result<Self> {
@@ -85,8 +70,7 @@ impl Image {
                 return Err(Error::failed(text, Remedy::InstallRuntime));
             }
         };
-        let image =
-            Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new(), _in_volumes: None };
+        let image = Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new() };
         let id = image.identity(name)?;
         let format = "{{range $path, $_ := .Config.Volumes}}{{println $path}}{{end}}";
         let volumes = image.ask(["image", "inspect", "--format", format, "--", &id])?;
@@ -271,26 +255,14 @@ fn find(names: &[&Path], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
     names.iter().filter_map(first).map(|path| fs_err::canonicalize(&path).at(Operation::Find, path)).collect()
 }
 
-pub(crate) fn sweep_looks(home: &Home) {
-    for entry in fs_err::read_dir(&home.templates).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(SEEN) {
-            continue;
-        }
-        let made = entry.metadata().and_then(|found| found.modified());
-        if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > LEFT_AFTER)) {
-            let _ = fs_err::remove_file(entry.path());
-        }
-    }
-}
-
 /// Finds an image that is here, and the server's program in it. The first runtime that has the image is used: of these names in `search`, or at
-/// these paths.
+/// these paths. Fails if its engine is on another machine, which does not see the file `seen`.
 pub(crate) fn look_at(
     engine: &dyn Engine,
     image: &str,
     names: &[&Path],
     search: &[PathBuf],
-    home: &Home,
+    seen: &Path,
 ) -> Result<(Image, Program)> {
     let mut tried = find(names, search)?.into_iter().map(|path| Image::find(path, image));
     let Some(first) = tried.next() else {
@@ -301,11 +273,7 @@ pub(crate) fn look_at(
     let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
-    let seen = home.templates.join(format!("{SEEN}{}", random::letters(12)?));
-    private::create(&seen)?;
-    let looked = image.look(program, &places, &seen);
-    fs_err::remove_file(&seen).at(Operation::Remove, &seen)?;
-    let (printed, is_seen) = looked?;
+    let (printed, is_seen) = image.look(program, &places, seen)?;
     let (boot, printed) = printed.split_once('\n').unwrap_or_default();
     let is_here = is_seen && boot == sys::boot();
     if !is_here || (image.is_docker() && image.changes_ids()?) {

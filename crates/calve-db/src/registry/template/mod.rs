@@ -11,7 +11,7 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::container::{Image, name_in_volumes};
+use crate::engine::container::Image;
 use crate::engine::{Engine, ServerProgram};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
 use crate::files::home::Home;
@@ -40,11 +40,9 @@ pub struct DatabaseTemplate {
     /// Settings and files that were taken out of a data directory that was taken over.
     pub neutralised: Vec<String>,
     /// Tells it from others of its name.
-    #[serde(default)]
     pub(crate) id: String,
     pub(crate) image: Option<Image>,
     /// True if its data was that of a service.
-    #[serde(default)]
     pub(crate) promoted: bool,
     pub origin: Option<ImageOrigin>,
     #[serde(skip)]
@@ -103,26 +101,12 @@ fn without_document(slot: &Path, name: &str) -> Error {
     let document = slot.join(DOCUMENT);
     match fs::read(&document) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io(Operation::Read, document, error),
-        Ok(text) if name_in_volumes(&text).is_some() => {
-            Error::TemplateInVolumes { name: name.into(), volumes: volumes(slot) }
-        }
         _ => Error::TemplateDamaged {
             name: name.into(),
             what: format!("its `{DOCUMENT}` is missing or damaged"),
             origin: None,
         },
     }
-}
-
-/// Returns the volumes of an engine that have the data of the template in `slot`: the notes of earlier builds name them.
-fn volumes(slot: &Path) -> Vec<String> {
-    let Some(home) = slot.ancestors().nth(2) else { return Vec::new() };
-    let notes = fs::read_dir(home.join("volumes")).into_iter().flatten().flatten();
-    let notes = notes.filter_map(|note| serde_json::from_slice::<serde_json::Value>(&fs::read(note.path()).ok()?).ok());
-    let own = notes.filter(|note| note["place"].as_str().is_some_and(|noted| Path::new(noted) == slot));
-    let mut names: Vec<String> = own.filter_map(|note| note["name"].as_str().map(str::to_owned)).collect();
-    names.sort();
-    names
 }
 
 /// Checks that a server can be reset to the template in `slot`: that it exists, is undamaged, and is of the server's engine and version.

@@ -80,10 +80,8 @@ pub struct Pool {
 #[serde(rename_all = "snake_case")]
 pub enum PoolLimit {
     #[error("not enough memory for more")]
-    #[serde(alias = "Memory")]
     Memory,
     #[error("not enough disk space for more")]
-    #[serde(alias = "Disk")]
     Disk,
 }
 

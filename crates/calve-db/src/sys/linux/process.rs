@@ -15,11 +15,14 @@ pub(crate) struct ProcessHandle {
 impl ProcessHandle {
     /// Opens a process by its number. `None` when there is no such process, or when it did not start at `started`.
     pub(crate) fn open(pid: u32, started: Option<u64>) -> Option<Self> {
+        Self::open_if(pid, |pid| start_time(pid).is_some_and(|now| started.is_none_or(|then| then == now)))
+    }
+
+    /// Opens a process for which this holds when it is open: facts about the number then hold for the process.
+    fn open_if(pid: u32, is_wanted: impl Fn(u32) -> bool) -> Option<Self> {
         let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
         let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
-        // Looked at after opening: facts about the number now hold for the process.
-        let now = start_time(pid)?;
-        (started.is_none_or(|then| then == now)).then_some(Self { descriptor, pid })
+        is_wanted(pid).then_some(Self { descriptor, pid })
     }
 
     /// Becomes readable when the process ends.
@@ -82,12 +85,7 @@ pub(crate) fn members(session: u32, began: u64) -> Vec<ProcessHandle> {
         let found = Kinship::find(pid).filter(|_| pid != std::process::id());
         found.is_some_and(|found| found.session == session && found.started >= began)
     };
-    let found = all().filter(|pid| is_member(*pid)).filter_map(|pid| {
-        let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
-        let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
-        is_member(pid).then_some(ProcessHandle { descriptor, pid })
-    });
-    found.collect()
+    matching(is_member).collect()
 }
 
 /// Finds the processes of a program, by its file's name, that have this argument.
@@ -98,8 +96,12 @@ pub(crate) fn with_argument(program: &str, argument: &str) -> Vec<ProcessHandle>
         let name = words.next().and_then(|path| path.rsplit(|byte| *byte == b'/').next());
         name == Some(program.as_bytes()) && words.any(|word| word == argument.as_bytes())
     };
-    let found = all().filter(|pid| is_one(*pid)).filter_map(|pid| ProcessHandle::open(pid, None));
-    found.filter(|process| is_one(process.pid)).collect()
+    matching(is_one).collect()
+}
+
+/// Opens all processes for which this holds, also those that have been killed and give back what they had.
+fn matching(is_one: impl Fn(u32) -> bool) -> impl Iterator<Item = ProcessHandle> {
+    all().filter_map(move |pid| if is_one(pid) { ProcessHandle::open_if(pid, &is_one) } else { None })
 }
 
 fn all() -> impl Iterator<Item = u32> {
@@ -115,11 +117,8 @@ pub(crate) fn kill_users(path: &Path) {
         let files = fs_err::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         files.into_iter().any(|file| fs_err::read_link(file.path()).is_ok_and(|open| open == path))
     };
-    for pid in all().filter(|pid| has_open(*pid) && program(&pid.to_string()) != own) {
-        if let Some(process) = ProcessHandle::open(pid, None).filter(|_| has_open(pid)) {
-            process.signal(Signal::KILL);
-        }
-    }
+    let users = matching(|pid| has_open(pid) && program(&pid.to_string()) != own);
+    users.for_each(|process| process.signal(Signal::KILL));
 }
 
 /// Finds the process of one of these programs whose working directory this is, of those that can be seen from here.

@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use calve_testkit::{FileSystem, Tree, Volume, git, git_repository, require_root};
+use calve_testkit::{FileSystem, Tree, Volume, git, require_root};
 use serde_json::{Value, json};
 
 use super::host::HostFault;
-use super::{COMMITS, Hosted, alone};
+use super::{COMMITS, Hosted, alone, git_repository};
 use crate::program::{Reachable, calve, keys_in_order};
 use crate::spot::{names, nothing_left};
 

@@ -9,13 +9,44 @@ mod secrets;
 mod transports;
 mod trouble;
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use calve_testkit::{git, git_repository};
+use calve_testkit::{git, git_command};
 
 use self::host::{GitHost, HostFault};
 use crate::program::{Calve, calve};
 use crate::spot::Spot;
+
+/// Makes a repository to serve, by `git` itself: `commits` commits on `main`, each changing one of three files.
+///
+/// Filters are allowed; `git config uploadpack.allowFilter false` in it takes that away.
+fn git_repository(directory: impl AsRef<Path>, commits: usize) {
+    let directory = directory.as_ref();
+    fs_err::create_dir_all(directory).unwrap();
+    git(directory, ["init", "--quiet", "--bare", "--initial-branch=main"]);
+    for (setting, value) in
+        [("uploadpack.allowFilter", "true"), ("uploadpack.allowAnySHA1InWant", "true"), ("gc.auto", "0")]
+    {
+        git(directory, ["config", setting, value]);
+    }
+    let mut stream = String::new();
+    for number in 1..=commits {
+        let file = ["readme", "src/main", "docs/guide"][number % 3];
+        // Different enough not to become one delta after the other.
+        let content: String =
+            (0..200).map(|line| format!("{} of {number}\n", (line * number * 7919) % 10_007)).collect();
+        let when = 1_500_000_000 + number;
+        stream += &format!("commit refs/heads/main\ncommitter Ann <ann@example.org> {when} +0000\n");
+        stream += &format!("data <<end\ncommit {number}\nend\nM 644 inline {file}\ndata {}\n", content.len());
+        stream += &format!("{content}\n");
+    }
+    let mut import = git_command(directory);
+    let mut import = import.args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn().unwrap();
+    import.stdin.take().unwrap().write_all(stream.as_bytes()).unwrap();
+    assert!(import.wait().unwrap().success());
+}
 
 /// A place to clone to, and a repository on a host.
 struct Hosted {
