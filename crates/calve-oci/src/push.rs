@@ -55,7 +55,7 @@ pub fn push(
         PushedImage::DeltaOrFull { base } => predecessor::find(templates, &registry, &template, base)?,
         PushedImage::Full => None,
     };
-    let push = Push { held: &held, template: &template, registry: &registry, options };
+    let push = Push { held: &held, template: &template, registry: &registry };
     let (report, key) = push.image(&match predecessor {
         Some(predecessor) => push.delta(predecessor)?,
         None => push.revision(&template, (&[], &[]), None)?,
@@ -69,7 +69,6 @@ struct Push<'a> {
     held: &'a HeldTemplate,
     template: &'a PortableTemplate,
     registry: &'a Registry<'a>,
-    options: &'a RegistryOptions,
 }
 
 impl Push<'_> {
@@ -90,7 +89,7 @@ impl Push<'_> {
         base: Option<String>,
     ) -> Result<Vec<SentLayer>, Error> {
         let ranges = image::ranges(&entries.entries);
-        let mut layers = each(&ranges, self.options.template.threads, |range| self.layer(entries, range))?;
+        let mut layers = each(&ranges, self.registry.options.threads, |range| self.layer(entries, range))?;
         let written = layer::write_manifest(&entries.text, for_others, self.spool());
         let failed = |error| Error::io(Operation::SendManifest, &self.held.manifest, error);
         let (Layer { blob, frames, diff_id }, at) = written.map_err(failed)?;
@@ -113,7 +112,7 @@ impl Push<'_> {
         let ends = (FRAMES.to_owned(), frames::annotation(&frames));
         let sent = send::send(self.registry, (blob, diff_id), BTreeMap::from([at, ends]))?;
         let (entries, bytes) = image::amount(entries.entries[range.clone()].iter());
-        self.options.template.progress.add(entries, bytes);
+        self.registry.options.progress.add(entries, bytes);
         Ok(sent)
     }
 
