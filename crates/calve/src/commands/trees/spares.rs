@@ -239,19 +239,14 @@ fn sentence_of(spare: &SpareState) -> String {
 }
 
 fn watch(cancel: &CancelToken) -> Result<(), Failure> {
-    let mut notify = |note: WatchNote<'_>| {
-        if let Some(text) = told_of(note) {
-            output::note(&text);
-        }
-    };
-    match store()?.watch(&mut WatchOptions { notify: &mut notify, end: WatchEnd::Never, cancel: cancel.clone() })? {
-        WatchOutcome::Elsewhere => {
-            let hint = "one watcher is enough for all spares of a user";
-            Err(Failure::stated(FAILED, "another `calve spares watch` is running", hint))
-        }
-        // Ctrl-C is how it ends.
-        _ => Ok(()),
+    let mut notify = |note: WatchNote<'_>| told_of(note).iter().for_each(|text| output::note(text));
+    let mut options = WatchOptions { notify: &mut notify, end: WatchEnd::Never, cancel: cancel.clone() };
+    // Otherwise Ctrl-C is how it ends.
+    if store()?.watch(&mut options)? == WatchOutcome::Elsewhere {
+        let hint = "one watcher is enough for all spares of a user";
+        return Err(Failure::stated(FAILED, "another `calve spares watch` is running", hint));
     }
+    Ok(())
 }
 
 fn told_of(note: WatchNote<'_>) -> Option<String> {
