@@ -56,10 +56,17 @@ pub fn push(
         PushedImage::Full => None,
     };
     let push = Push { held: &held, template: &template, registry: &registry };
-    let (report, key) = push.image(&match predecessor {
+    let layers = match predecessor {
         Some(predecessor) => push.delta(predecessor)?,
         None => push.revision(&template, (&[], &[]), None)?,
-    })?;
+    };
+    let key = template.key();
+    let annotations = BTreeMap::from([
+        (KEY.to_owned(), key.clone()),
+        (ENTRIES.to_owned(), template.entries.len().to_string()),
+        (BYTES.to_owned(), template.bytes().to_string()),
+    ]);
+    let report = send::name_image(&registry, &layers, annotations)?;
     // Without the note, the next push to a new tag sends more, and its report says so.
     let _ = newest::note(templates, reference, &report.digest);
     Ok((report, key))
@@ -114,16 +121,6 @@ impl Push<'_> {
         let (entries, bytes) = image::amount(entries.entries[range.clone()].iter());
         self.registry.options.progress.add(entries, bytes);
         Ok(sent)
-    }
-
-    fn image(&self, layers: &[SentLayer]) -> Result<(PushReport, String), Error> {
-        let key = self.template.key();
-        let annotations = BTreeMap::from([
-            (KEY.to_owned(), key.clone()),
-            (ENTRIES.to_owned(), self.template.entries.len().to_string()),
-            (BYTES.to_owned(), self.template.bytes().to_string()),
-        ]);
-        Ok((send::name_image(self.registry, layers, annotations)?, key))
     }
 
     /// Returns a spool for large layers. They go into a file beside the template, where only this user can enter.
