@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::{ShownPath, word};
 use calve_git::hooks::Hook;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +69,11 @@ pub enum Remedy {
     LeaveWorktree,
     #[error("ask for another name: an agent gets a worktree of its own")]
     AskForAnotherName,
-    #[error("ask for another name; if an earlier attempt left `{}`, check it, then remove it", ShownPath(.0))]
+    #[error(
+        "ask for another name; if an earlier attempt left `{}`, check it, then run `calve worktree remove {}`",
+        ShownPath(.0),
+        word(.0)
+    )]
     AskForAnotherNameOrRemove(PathBuf),
     #[error("ask for another name, with that one as the base")]
     AskForAnotherNameThere,

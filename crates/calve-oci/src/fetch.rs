@@ -12,7 +12,7 @@ use crate::frames::{self, Frame};
 use crate::image::Descriptor;
 use crate::registry::{PARTS, Registry};
 use crate::spool::Spool;
-use crate::work::each;
+use crate::work::{each, grouped};
 
 /// Gaps up to this size are fetched too where each part takes a request: that costs about as much.
 pub(crate) const GAP_BYTES: u64 = 32 << 10;
@@ -150,20 +150,10 @@ impl Fetcher<'_, Frame> {
 
 /// Divides runs into those that one request asks for: of one blob (an image may list one twice), and not too many.
 fn batches<'r, 'a, P>(runs: &'r [Run<'a, P>]) -> Vec<&'r [Run<'a, P>]> {
-    let mut batches = Vec::new();
-    let (mut start, mut bytes) = (0, 0);
-    for (number, run) in runs.iter().enumerate() {
-        bytes += run.size();
-        let is_other = number - start == PARTS || bytes > REQUEST_BYTES || !std::ptr::eq(run.blob, runs[start].blob);
-        if number > start && is_other {
-            batches.push(&runs[start..number]);
-            (start, bytes) = (number, run.size());
-        }
-    }
-    if start < runs.len() {
-        batches.push(&runs[start..]);
-    }
-    batches
+    grouped(runs, |batch, run| {
+        let bytes = batch.iter().map(Run::size).sum::<u64>() + run.size();
+        batch.len() < PARTS && bytes <= REQUEST_BYTES && std::ptr::eq(run.blob, batch[0].blob)
+    })
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub fn pull(
     }
     let arrivals = Arrivals::open(templates)?;
     let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest };
-    let pulled = receive(templates, &image, (name, old), &digest, options);
+    let pulled = receive(templates, &image, (name, old), &digest);
     arrivals.end(&pulled);
     let pulled = pulled?;
     // Without the note, a push to a new tag sends more, and its report says so.
@@ -76,41 +76,38 @@ fn receive(
     image: &Image<'_>,
     (name, old): (&str, Option<Template>),
     digest: &str,
-    options: &RegistryOptions,
 ) -> Result<PullReport, Error> {
     let (reuse, known) = Reuse::from_template(templates, old.as_ref()).unzip();
     let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
     let sent = manifest::fetch(image, known)?;
-    let pulled = |template, is_up_to_date, swept| PullReport {
+    let up_to_date = |template| PullReport {
         template,
         digest: digest.to_owned(),
         key: sent.key.clone(),
         fetched_bytes: sent.fetched_bytes,
         reused_bytes: 0,
-        is_up_to_date,
-        swept,
+        is_up_to_date: true,
+        swept: SweptTemplates::default(),
     };
     if let (Some(old), true) = (&old, reuse.as_ref().is_some_and(|reuse| reuse.key == sent.key)) {
-        return Ok(pulled(old.clone(), true, SweptTemplates::default()));
+        return Ok(up_to_date(old.clone()));
     }
     let fetched = AtomicU64::new(sent.fetched_bytes);
     let reused = AtomicU64::new(0);
     let origin = PathBuf::from(format!("{ORIGIN}{}", image.registry.reference));
-    let made = templates.receive(name, &origin, (&sent.template, old.as_ref()), &options.template, |root, checked| {
+    let (versions, options) = ((&*sent.template, old.as_ref()), image.registry.options);
+    let made = templates.receive(name, &origin, versions, options, |root, checked| {
         // The version before is let go when the tree is filled: comparing it takes the most memory.
         let reuse = reuse;
         let (reuse, fetched, reused) = (reuse.as_ref(), &fetched, &reused);
-        Pull { image, sent: &sent, root, checked, reuse, fetched, reused, options }.fill()
+        Pull { image, sent: &sent, root, checked, reuse, fetched, reused }.fill()
     });
     let (template, swept) = match made {
         Ok(received) => received,
-        Err(error) => {
-            return made_meanwhile(templates, name, &sent.key, error)
-                .map(|template| pulled(template, true, SweptTemplates::default()));
-        }
+        Err(error) => return made_meanwhile(templates, name, &sent.key, error).map(up_to_date),
     };
     let (fetched_bytes, reused_bytes) = (fetched.into_inner(), reused.into_inner());
-    Ok(PullReport { fetched_bytes, reused_bytes, ..pulled(template, false, swept) })
+    Ok(PullReport { fetched_bytes, reused_bytes, is_up_to_date: false, swept, ..up_to_date(template) })
 }
 
 const ORIGIN: &str = "oci:";
@@ -201,7 +198,6 @@ struct Pull<'a> {
     reuse: Option<&'a Reuse>,
     fetched: &'a AtomicU64,
     reused: &'a AtomicU64,
-    options: &'a RegistryOptions,
 }
 
 impl Pull<'_> {
@@ -231,7 +227,7 @@ impl Pull<'_> {
             layers.iter().map(move |(layer, range)| Share { layer: *layer, entries, range, targets })
         });
         let shares: Vec<_> = shares.collect();
-        let missing = each(&shares, self.options.template.threads, |share| self.share(*share))?;
+        let missing = each(&shares, self.image.registry.options.threads, |share| self.share(*share))?;
         Ok(missing.into_iter().flatten().collect())
     }
 
@@ -256,7 +252,7 @@ impl Pull<'_> {
         }
         let entries = share.range.clone().filter_map(|index| share.targets[index]);
         let (entries, bytes) = image::amount(entries.map(|number| &self.sent.template.entries[number]));
-        self.options.template.progress.add(entries, bytes);
+        self.image.registry.options.progress.add(entries, bytes);
         Ok(rest)
     }
 

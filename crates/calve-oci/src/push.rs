@@ -55,11 +55,18 @@ pub fn push(
         PushedImage::DeltaOrFull { base } => predecessor::find(templates, &registry, &template, base)?,
         PushedImage::Full => None,
     };
-    let push = Push { held: &held, template: &template, registry: &registry, options };
-    let (report, key) = push.image(&match predecessor {
+    let push = Push { held: &held, template: &template, registry: &registry };
+    let layers = match predecessor {
         Some(predecessor) => push.delta(predecessor)?,
         None => push.revision(&template, (&[], &[]), None)?,
-    })?;
+    };
+    let key = template.key();
+    let annotations = BTreeMap::from([
+        (KEY.to_owned(), key.clone()),
+        (ENTRIES.to_owned(), template.entries.len().to_string()),
+        (BYTES.to_owned(), template.bytes().to_string()),
+    ]);
+    let report = send::name_image(&registry, &layers, annotations)?;
     // Without the note, the next push to a new tag sends more, and its report says so.
     let _ = newest::note(templates, reference, &report.digest);
     Ok((report, key))
@@ -69,7 +76,6 @@ struct Push<'a> {
     held: &'a HeldTemplate,
     template: &'a PortableTemplate,
     registry: &'a Registry<'a>,
-    options: &'a RegistryOptions,
 }
 
 impl Push<'_> {
@@ -90,7 +96,7 @@ impl Push<'_> {
         base: Option<String>,
     ) -> Result<Vec<SentLayer>, Error> {
         let ranges = image::ranges(&entries.entries);
-        let mut layers = each(&ranges, self.options.template.threads, |range| self.layer(entries, range))?;
+        let mut layers = each(&ranges, self.registry.options.threads, |range| self.layer(entries, range))?;
         let written = layer::write_manifest(&entries.text, for_others, self.spool());
         let failed = |error| Error::io(Operation::SendManifest, &self.held.manifest, error);
         let (Layer { blob, frames, diff_id }, at) = written.map_err(failed)?;
@@ -113,18 +119,8 @@ impl Push<'_> {
         let ends = (FRAMES.to_owned(), frames::annotation(&frames));
         let sent = send::send(self.registry, (blob, diff_id), BTreeMap::from([at, ends]))?;
         let (entries, bytes) = image::amount(entries.entries[range.clone()].iter());
-        self.options.template.progress.add(entries, bytes);
+        self.registry.options.progress.add(entries, bytes);
         Ok(sent)
-    }
-
-    fn image(&self, layers: &[SentLayer]) -> Result<(PushReport, String), Error> {
-        let key = self.template.key();
-        let annotations = BTreeMap::from([
-            (KEY.to_owned(), key.clone()),
-            (ENTRIES.to_owned(), self.template.entries.len().to_string()),
-            (BYTES.to_owned(), self.template.bytes().to_string()),
-        ]);
-        Ok((send::name_image(self.registry, layers, annotations)?, key))
     }
 
     /// Returns a spool for large layers. They go into a file beside the template, where only this user can enter.

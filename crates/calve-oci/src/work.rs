@@ -1,4 +1,4 @@
-//! Several threads for the parts of an image.
+//! The parts of an image: which go together, and several threads for them.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,6 +6,18 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::error::Error;
+
+/// Divides a list into groups of neighbours. An item begins another group unless it `fits` those of the present one.
+pub(crate) fn grouped<T>(mut items: &[T], fits: impl Fn(&[T], &T) -> bool) -> Vec<&[T]> {
+    let mut groups = Vec::new();
+    while !items.is_empty() {
+        let end = (1..items.len()).find(|&at| !fits(&items[..at], &items[at])).unwrap_or(items.len());
+        let (group, rest) = items.split_at(end);
+        groups.push(group);
+        items = rest;
+    }
+    groups
+}
 
 /// More do not make a connection faster.
 pub(crate) const THREADS: usize = 4;

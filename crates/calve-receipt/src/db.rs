@@ -113,7 +113,6 @@ pub struct DbPromotedTemplate {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.mark/1")]
 pub struct DbMarkReceipt {
-    /// The mark.
     #[serde(flatten)]
     pub mark: DbMark,
 }
@@ -167,7 +166,6 @@ impl DbMark {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.template/1")]
 pub struct DbTemplateReceipt {
-    /// The template.
     #[serde(flatten)]
     pub template: DbTemplate,
     /// True if an existing template was made of the same.
@@ -235,7 +233,6 @@ impl From<DatabaseTemplate> for DbTemplate {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.template.push/1")]
 pub struct DbTemplatePushReceipt {
-    /// The template and the image.
     #[serde(flatten)]
     pub push: PushFields,
 }
@@ -244,10 +241,8 @@ pub struct DbTemplatePushReceipt {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.db.template.pull/1")]
 pub struct DbTemplatePullReceipt {
-    /// The template.
     #[serde(flatten)]
     pub template: DbTemplate,
-    /// The image.
     #[serde(flatten)]
     pub pull: PullFields,
 }

@@ -10,8 +10,6 @@ mod error;
 #[cfg(feature = "program")]
 mod git;
 pub mod human;
-#[cfg(feature = "program")]
-mod prune;
 #[cfg(test)]
 mod schemas;
 #[cfg(feature = "program")]
@@ -22,14 +20,12 @@ mod values;
 mod volume;
 #[cfg(feature = "program")]
 mod worktree;
-mod write;
 
 pub use crate::error::{ErrorCode, ErrorReceipt, UnsavedReceipt, errno};
 pub use crate::trees::*;
 pub use crate::values::*;
-pub use crate::write::WriteReceipt;
 #[cfg(feature = "program")]
-pub use crate::{db::*, git::*, prune::*, template::*, volume::*, worktree::*};
+pub use crate::{db::*, git::*, template::*, volume::*, worktree::*};
 
 /// Returns a document as JSON on one line.
 pub fn json(document: &impl serde::Serialize) -> String {

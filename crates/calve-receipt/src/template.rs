@@ -13,7 +13,6 @@ use crate::values::{Milliseconds, ReceiptPath, Refusal, SkippedEntry, Warning, p
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.create/1")]
 pub struct TemplateCreateReceipt<'a> {
-    /// The template.
     #[serde(flatten)]
     template: &'a Template,
     /// The better strategies that were not used.
@@ -79,7 +78,6 @@ impl TemplateState {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template/1")]
 pub struct TemplateReceipt<'a> {
-    /// The template.
     #[serde(flatten)]
     pub template: &'a Template,
     /// Whether it can be cloned.
@@ -173,7 +171,6 @@ pub struct PullFields {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.push/1")]
 pub struct TemplatePushReceipt {
-    /// The template and the image.
     #[serde(flatten)]
     pub push: PushFields,
     /// The BLAKE3 hash of the manifest without owners. Equal templates have the same on every machine.
@@ -184,10 +181,8 @@ pub struct TemplatePushReceipt {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.pull/1")]
 pub struct TemplatePullReceipt<'a> {
-    /// The template.
     #[serde(flatten)]
     pub template: &'a Template,
-    /// The image.
     #[serde(flatten)]
     pub pull: PullFields,
     /// The BLAKE3 hash of the manifest without owners. Equal templates have the same on every machine.

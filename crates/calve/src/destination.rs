@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf, is_separator};
 use calve_core::internal::ShownPath;
 
 use crate::failure::{Failure, USAGE};
+use crate::real_path;
 
 /// Returns the source and the target of each clone, in order. With `into` (-t) all `paths` are sources.
 pub(crate) fn targets(
@@ -35,7 +36,7 @@ pub(crate) fn targets(
 
 /// Places each source under its own name in `dst`. Two of one name fail before anything is made: with `--replace` one would replace the other.
 fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
-    if !is_directory(dst) {
+    if !dst.is_dir() {
         return usage(format!("`{}` must be an existing directory to clone into", ShownPath(dst)));
     }
     let mut taken = HashMap::new();
@@ -67,7 +68,7 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
 /// Returns a source that is in what is at another one's target, or is it, and that other one.
 fn source_that_goes(targets: &[(PathBuf, PathBuf)]) -> Option<(&Path, &(PathBuf, PathBuf))> {
     // A link is not followed, but for a source that ends in a slash.
-    let place = |path: &Path| Some(fs_err::canonicalize(above(path)).ok()?.join(last(path)?));
+    let place = |path: &Path| Some(fs_err::canonicalize(real_path::parent(path)).ok()?.join(last(path)?));
     let existing = targets.iter().filter(|(_, target)| fs_err::symlink_metadata(target).is_ok());
     let existing: HashMap<PathBuf, _> = existing.filter_map(|one| Some((place(&one.1)?, one))).collect();
     if existing.is_empty() {
@@ -81,14 +82,10 @@ fn source_that_goes(targets: &[(PathBuf, PathBuf)]) -> Option<(&Path, &(PathBuf,
     })
 }
 
-fn above(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 fn target(src: &Path, dst: &Path, exactly: bool) -> Result<PathBuf, Failure> {
-    if exactly || !is_directory(dst) {
+    if exactly || !dst.is_dir() {
         // A slash after a name that is not there says that it is to be a directory; only a directory can become one.
-        if ends_with_slash(dst) && !is_directory(dst) && !is_directory(src) && !is_template(src) {
+        if ends_with_slash(dst) && !dst.is_dir() && !src.is_dir() && !is_template(src) {
             return usage(format!("`{}` is not a directory", ShownPath(dst)));
         }
         return Ok(without_slashes(dst));
@@ -106,10 +103,6 @@ fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
 /// Reports whether `src` is written as a template, `@NAME`.
 fn is_template(src: &Path) -> bool {
     calve_core::template::template_name(src).is_some()
-}
-
-fn is_directory(path: &Path) -> bool {
-    fs_err::metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// Returns the last name of a path, or `None` if the path ends in `.` or `..`.

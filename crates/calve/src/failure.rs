@@ -213,7 +213,7 @@ impl ToFailure for calve_env::Error {
             Self::Failed { remedy, .. } => (FAILED, Some(remedy)),
             Self::Refused { remedy, .. } => (REFUSED, remedy.as_ref()),
         };
-        Failure::in_words(code, ErrorCode::Other, self.to_string(), remedy.map(wording::env::hint), None)
+        Failure::in_words(code, ErrorCode::Other, self.to_string(), remedy.map(ToString::to_string), None)
     }
 }
 

@@ -93,7 +93,9 @@ pub(crate) fn pass_on(bytes: &[u8]) {
 }
 
 pub(crate) fn error(text: &str, hint: Option<&str>) {
-    let (red, cyan, reset) = if coloured() { ("\x1b[1;31m", "\x1b[1;36m", "\x1b[0m") } else { ("", "", "") };
+    // By no-color.org.
+    let has_colours = is_on_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let (red, cyan, reset) = if has_colours { ("\x1b[1;31m", "\x1b[1;36m", "\x1b[0m") } else { ("", "", "") };
     say(&format!("{red}error:{reset} {text}"));
     if let Some(hint) = hint {
         say(&format!("{cyan}hint:{reset} {hint}"));
@@ -116,11 +118,6 @@ pub(crate) fn failure_as_json(failed: &Failure) -> ExitCode {
         let _ = json(document);
     }
     code
-}
-
-/// Reports whether stderr is a terminal that wants colours (no-color.org).
-fn coloured() -> bool {
-    is_on_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Set by the first document, as a command prints one, and where stdout takes nothing more.

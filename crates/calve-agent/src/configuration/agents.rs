@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use strum::{IntoStaticStr, VariantNames};
+use strum::{EnumString, VariantNames};
 
 use super::file::read;
 use super::json_text;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Agent {
     Claude,
@@ -18,13 +18,8 @@ pub enum Agent {
 }
 
 impl Agent {
-    pub const ALL: [Self; Self::NAMES.len()] = [Self::Claude, Self::Codex, Self::Cursor, Self::OpenCode];
+    /// Their names, in commands and as makers of worktrees.
     pub const NAMES: &[&str] = Self::VARIANTS;
-
-    /// Returns its name, in commands and as a maker of worktrees.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One file, and what of it is Calve's.

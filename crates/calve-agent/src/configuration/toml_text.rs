@@ -8,7 +8,7 @@ use super::edit::{Edit, FileLeftReason};
 /// Adds what `names` are in `own` to a text. Each name has dots between the tables that lead to it.
 pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Write(own.to_owned())) };
-    let ((mut document, form), wanted) = (read(text)?, parsed(own)?);
+    let ((mut document, written), wanted) = (read(text)?, parsed(own)?);
     let (there, own) = (values(&document), values(&wanted));
     if differing(&there, &own, names).is_none() {
         return Ok(Edit::Fine);
@@ -20,13 +20,13 @@ pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Ed
     for name in names {
         insert(&mut document, &wanted, name)?;
     }
-    Edit::write(text, form.give(document.to_string()))
+    Edit::write(text, written(&document))
 }
 
 /// Takes them out, and tables that have nothing else in them.
 pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Fine) };
-    let ((mut document, form), wanted) = (read(text)?, parsed(own)?);
+    let ((mut document, written), wanted) = (read(text)?, parsed(own)?);
     let there = values(&document);
     // Others' files may have a `version` too. The last name is one that only Calve's have.
     if names.last().is_none_or(|name| value(&there, name).is_none()) {
@@ -41,7 +41,7 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     if let Some(name) = names.iter().find(|name| value(&after, name).is_some()) {
         return Err(FileLeftReason::Taken((*name).to_owned()));
     }
-    let left = form.give(document.to_string());
+    let left = written(&document);
     match comments(&left) {
         // Those inside of what goes, and right above it.
         count if count != comments(text) => Err(FileLeftReason::Comments),
@@ -55,60 +55,37 @@ fn comments(text: &str) -> usize {
     text.matches('#').count()
 }
 
-/// Byte order mark and line endings, which the syntax tree does not keep.
-struct TextForm {
-    has_byte_order_mark: bool,
-    /// Every line ends in CRLF.
-    has_crlf: bool,
-    /// The last line has no line ending.
-    is_open: bool,
-}
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-const BYTE_ORDER_MARK: char = '\u{feff}';
-
-impl TextForm {
-    fn from_text(text: &str) -> Self {
-        let line_ends = text.matches('\n').count();
-        Self {
-            has_byte_order_mark: text.starts_with(BYTE_ORDER_MARK),
-            has_crlf: line_ends > 0 && text.matches("\r\n").count() == line_ends,
-            is_open: !text.is_empty() && !text.ends_with('\n'),
-        }
+/// Parses a text. Returns also what writes it again with its byte order mark and line endings, which the syntax tree does not keep. Fails if
+/// an edit would change more than Calve's part.
+fn read(text: &str) -> Result<(DocumentMut, impl Fn(&DocumentMut) -> String), FileLeftReason> {
+    let has_crlf = has_crlf(text);
+    let is_open = !text.is_empty() && !text.ends_with('\n');
+    let mut plain = text.trim_start_matches(BYTE_ORDER_MARK).to_owned();
+    if has_crlf {
+        plain = plain.replace("\r\n", "\n");
     }
-
-    fn take(&self, text: &str) -> String {
-        let mut plain = text.trim_start_matches(BYTE_ORDER_MARK).to_owned();
-        if self.has_crlf {
-            plain = plain.replace("\r\n", "\n");
-        }
-        if self.is_open {
-            plain.push('\n');
-        }
-        plain
+    if is_open {
+        plain.push('\n');
     }
-
-    fn give(&self, mut plain: String) -> String {
-        if self.is_open && plain.ends_with('\n') {
+    let mark = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { "" };
+    let written = move |document: &DocumentMut| {
+        let mut plain = document.to_string();
+        if is_open && plain.ends_with('\n') {
             plain.pop();
         }
-        if self.has_crlf {
-            plain = plain.replace('\n', "\r\n");
-        }
-        if self.has_byte_order_mark {
-            plain.insert(0, BYTE_ORDER_MARK);
-        }
-        plain
-    }
+        let lines = if has_crlf { plain.replace('\n', "\r\n") } else { plain };
+        format!("{mark}{lines}")
+    };
+    let document = parsed(&plain)?;
+    if written(&document) == text { Ok((document, written)) } else { Err(FileLeftReason::Form) }
 }
 
-/// Parses a text. Fails if an edit would change more than Calve's part.
-fn read(text: &str) -> Result<(DocumentMut, TextForm), FileLeftReason> {
-    let form = TextForm::from_text(text);
-    let document = parsed(&form.take(text))?;
-    if form.give(document.to_string()) != text {
-        return Err(FileLeftReason::Form);
-    }
-    Ok((document, form))
+/// Returns whether every line ends in CRLF.
+fn has_crlf(text: &str) -> bool {
+    let line_ends = text.matches('\n').count();
+    line_ends > 0 && text.matches("\r\n").count() == line_ends
 }
 
 fn parsed(text: &str) -> Result<DocumentMut, FileLeftReason> {
@@ -245,11 +222,7 @@ mod tests {
                 other => panic!("{text:?}: {other:?}"),
             };
             edited += usize::from(text.contains("\r\n"));
-            let own = if TextForm::from_text(&text).has_crlf {
-                OWN.trim_end().replace('\n', "\r\n")
-            } else {
-                OWN.trim_end().to_owned()
-            };
+            let own = if has_crlf(&text) { OWN.trim_end().replace('\n', "\r\n") } else { OWN.trim_end().to_owned() };
             let (before, behind) = after.split_once(&own).unwrap_or_else(|| panic!("{text:?}: {after:?}"));
             // An empty line is above it, and nothing of the others' is in another place.
             let others = [before, behind].concat();

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::index::Chunk;
 use crate::fetch::REQUEST_BYTES;
+use crate::work::grouped;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MissingChunk {
@@ -32,33 +33,23 @@ pub(super) fn together(chunks: &[MissingChunk]) -> Range<u64> {
 
 /// Returns runs of chunks, sorted by layer and place, to fetch together: at most `most` bytes between two, and a third of all bytes in gaps.
 pub(super) fn runs(missing: &[MissingChunk], most: u64) -> Vec<&[MissingChunk]> {
-    let gap = |pair: &[MissingChunk]| match pair {
-        [a, b] if a.layer == b.layer => b.start.saturating_sub(a.bytes().end),
-        _ => u64::MAX,
+    let gap = |a: &MissingChunk, b: &MissingChunk| match a.layer == b.layer {
+        true => b.start.saturating_sub(a.bytes().end),
+        false => u64::MAX,
     };
     let wanted: u64 = missing.iter().map(|chunk| u64::from(chunk.chunk.compressed)).sum();
-    let mut gaps: Vec<u64> = missing.windows(2).map(gap).filter(|gap| *gap <= most).collect();
+    let mut gaps: Vec<u64> =
+        missing.windows(2).map(|pair| gap(&pair[0], &pair[1])).filter(|gap| *gap <= most).collect();
     gaps.sort_unstable();
-    let mut largest = 0;
     let mut in_vain = 0;
-    for gap in gaps {
+    let worth_it = gaps.into_iter().take_while(|gap| {
         in_vain += gap;
-        if in_vain > wanted / 2 {
-            break;
-        }
-        largest = gap;
-    }
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for (index, chunk) in missing.iter().enumerate() {
-        let last = runs.last_mut().filter(|run| {
-            gap(&missing[index - 1..=index]) <= largest && chunk.bytes().end - missing[run.start].start <= REQUEST_BYTES
-        });
-        match last {
-            Some(run) => run.end = index + 1,
-            None => runs.push(index..index + 1),
-        }
-    }
-    runs.into_iter().map(|run| &missing[run]).collect()
+        in_vain <= wanted / 2
+    });
+    let largest = worth_it.last().unwrap_or(0);
+    grouped(missing, |run, next| {
+        gap(&run[run.len() - 1], next) <= largest && next.bytes().end - run[0].start <= REQUEST_BYTES
+    })
 }
 
 #[cfg(test)]

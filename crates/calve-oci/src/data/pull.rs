@@ -38,7 +38,6 @@ pub struct DataImage<'a> {
     pub digest: String,
     /// As the image says it. Nothing of it has been checked.
     pub about: DataDescription,
-    options: &'a RegistryOptions,
 }
 
 /// The version that was here before.
@@ -70,7 +69,7 @@ impl<'a> DataImage<'a> {
         let about = DataDescription::read(&manifest.annotations);
         let about = about.ok_or_else(|| of_another_kind(reference, &manifest, KEY))?;
         let arrivals = Arrivals::open(templates)?;
-        Ok(Self { registry, arrivals, manifest, digest, about, options })
+        Ok(Self { registry, arrivals, manifest, digest, about })
     }
 
     /// Makes the data in an empty directory, and writes the index that a later pull needs to take from them. Every byte is checked. The files are
@@ -121,7 +120,7 @@ impl<'a> DataImage<'a> {
         let (fetched, reused) = (AtomicU64::new(index_bytes), AtomicU64::new(0));
         let fill = Fill { image: self, data, index: &index, old: old.as_ref(), fetched: &fetched, reused: &reused };
         let numbers: Vec<usize> = (0..index.files.len()).collect();
-        let missing = each(&numbers, self.options.template.threads, |number| fill.file(*number))?;
+        let missing = each(&numbers, self.registry.options.threads, |number| fill.file(*number))?;
         fill.fetch(missing.into_iter().flatten().collect())?;
         for file in &index.files {
             parents.set_mode(file.path.as_bytes(), file.mode)?;
@@ -214,23 +213,23 @@ impl Fill<'_> {
                 }
             }
             self.reused.fetch_add(chunk.size.into(), Ordering::Relaxed);
-            self.image.options.template.progress.add(0, chunk.size.into());
+            self.image.registry.options.progress.add(0, chunk.size.into());
         }
-        self.image.options.template.progress.add(1, 0);
+        self.image.registry.options.progress.add(1, 0);
         Ok(missing)
     }
 
     /// Clones a file of the version before. Nothing is lost if that fails.
     fn clone_file(&self, old: &Path, path: &str) -> bool {
         let mut options = calve_core::CloneOptions::default();
-        options.cancel = self.image.options.template.cancel.clone();
+        options.cancel = self.image.registry.options.cancel.clone();
         calve_core::clone_tree(&old.join(path), &self.data.join(path), &options).is_ok()
     }
 
     fn fetch(&self, mut missing: Vec<MissingChunk>) -> Result<(), Error> {
         missing.sort_unstable_by_key(|chunk| (chunk.layer, chunk.start));
-        let DataImage { registry, arrivals, manifest, options, .. } = self.image;
-        let threads = options.template.threads;
+        let DataImage { registry, arrivals, manifest, .. } = self.image;
+        let threads = registry.options.threads;
         let receive = |run: &Run<'_, MissingChunk>, part: &mut Spool| self.write(run.parts, run.bytes.start, part);
         let fetcher = Fetcher { registry, arrivals, threads, fetched: self.fetched, receive: &receive };
         let layer = |parts: &[MissingChunk]| parts.first().map_or(0, |first| first.layer);
@@ -278,7 +277,7 @@ impl Fill<'_> {
             };
             let written = put(made, &contents, *place, *is_hole);
             written.map_err(|error| Error::io(Operation::Write, self.data.join(path), error))?;
-            self.image.options.template.progress.add(0, chunk.size.into());
+            self.image.registry.options.progress.add(0, chunk.size.into());
         }
         Ok(true)
     }

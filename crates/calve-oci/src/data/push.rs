@@ -46,7 +46,7 @@ pub fn push_data(
 ) -> Result<PushReport, Error> {
     reference.check_tag()?;
     let registry = Registry::open(reference, options)?;
-    let sent = send_layers(source, &registry, options);
+    let sent = send_layers(source, &registry);
     // Files of two versions would make a database that never existed.
     if !(source.is_current)() {
         return Err(Error::DataReplaced(source.data.into()));
@@ -54,16 +54,12 @@ pub fn push_data(
     send::name_image(&registry, &sent?, about.annotations())
 }
 
-fn send_layers(
-    source: &DataSource<'_>,
-    registry: &Registry<'_>,
-    options: &RegistryOptions,
-) -> Result<Vec<SentLayer>, Error> {
+fn send_layers(source: &DataSource<'_>, registry: &Registry<'_>) -> Result<Vec<SentLayer>, Error> {
     let found = DataTree::walk(source.data)?;
     found.check_size(source.data)?;
-    let push = Push { data: source.data, spool: source.spool, found: &found, registry, options };
+    let push = Push { data: source.data, spool: source.spool, found: &found, registry };
     let ranges = found.layers();
-    let sent = each(&ranges, options.template.threads, |range| push.layer(range))?;
+    let sent = each(&ranges, registry.options.threads, |range| push.layer(range))?;
     let mut files = Vec::new();
     let mut layers = Vec::new();
     for (number, (layer, indexed)) in sent.into_iter().enumerate() {
@@ -141,7 +137,6 @@ struct Push<'a> {
     spool: &'a Path,
     found: &'a DataTree,
     registry: &'a Registry<'a>,
-    options: &'a RegistryOptions,
 }
 
 impl Push<'_> {
@@ -160,7 +155,7 @@ impl Push<'_> {
             let written = writer.file(path, *mode, *size, contents);
             let (offset, chunks) = written.map_err(|error| Error::io(Operation::Send, self.data.join(path), error))?;
             files.push(IndexedFile { path: path.clone(), mode: *mode, layer: 0, offset, chunks });
-            self.options.template.progress.add(1, *size);
+            self.registry.options.progress.add(1, *size);
         }
         let layer = writer.finish().map_err(failed)?;
         Ok((send::send(self.registry, layer, BTreeMap::new())?, files))

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use calve_core::CancelToken;
 use calve_core::template::TemplateOptions;
 use serde::Deserialize;
 use ureq::http::{Method, Request, Response, StatusCode, header};
@@ -52,11 +51,11 @@ pub struct RegistryOptions {
 pub(crate) struct Registry<'a> {
     agent: Agent,
     pub(crate) reference: &'a Reference,
+    pub(crate) options: &'a TemplateOptions,
     base: Address,
     credentials: Option<Credentials>,
     /// The value of the header `Authorization`, once one was asked for.
     authorization: Mutex<Option<String>>,
-    cancel: &'a CancelToken,
     silence: Duration,
     /// Set when it has answered a request for several parts with something else.
     has_single_parts: AtomicBool,
@@ -96,10 +95,10 @@ impl<'a> Registry<'a> {
         Ok(Self {
             agent: config.build().new_agent(),
             reference,
+            options: &options.template,
             base,
             credentials: options.credentials.find(&reference.registry, &reference.repository)?,
             authorization: Mutex::default(),
-            cancel: &options.template.cancel,
             silence,
             has_single_parts: AtomicBool::new(false),
         })
@@ -448,7 +447,7 @@ impl<'a> Registry<'a> {
     }
 
     pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
-        if self.cancel.is_cancelled() { Err(calve_core::Error::Interrupted.into()) } else { Ok(()) }
+        if self.options.cancel.is_cancelled() { Err(calve_core::Error::Interrupted.into()) } else { Ok(()) }
     }
 
     fn wait(&self, time: Duration) -> Result<(), Error> {

@@ -77,8 +77,7 @@ pub(crate) struct InstallArguments {
 }
 
 fn agent(name: &str) -> Result<Agent, String> {
-    let found = Agent::ALL.into_iter().find(|agent| agent.name() == name);
-    found.ok_or_else(|| format!("it is one of: {}", Agent::NAMES.join(", ")))
+    name.parse().map_err(|_| format!("it is one of: {}", Agent::NAMES.join(", ")))
 }
 
 /// Accepts one word as the name of a maker, because lists show it.

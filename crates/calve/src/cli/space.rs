@@ -49,12 +49,9 @@ pub(crate) struct DedupeArguments {
 /// Parses a size in bytes, which may have a unit: "64K" is 65,536.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let upper = text.trim_end_matches(['b', 'B', 'i']).to_ascii_uppercase();
-    let (digits, shift) = match upper.as_bytes().last() {
-        Some(b'K') => (&upper[..upper.len() - 1], 10),
-        Some(b'M') => (&upper[..upper.len() - 1], 20),
-        Some(b'G') => (&upper[..upper.len() - 1], 30),
-        _ => (upper.as_str(), 0),
-    };
+    let mut units = [('K', 10), ('M', 20), ('G', 30)].into_iter();
+    let with_unit = units.find_map(|(unit, shift)| Some((upper.strip_suffix(unit)?, shift)));
+    let (digits, shift) = with_unit.unwrap_or((upper.as_str(), 0));
     let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
     bytes.ok_or_else(|| "a size is a number of bytes, or one with K, M or G".into())
 }

@@ -28,30 +28,23 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 
 /// Listens for the signals that stop the program, and returns the token that they cancel. A second Ctrl-C ends it with the exit code `code`.
 pub(crate) fn listen(code: u8) -> io::Result<CancelToken> {
-    let thrown = Arc::new(AtomicBool::new(false));
-    for signal in STOPPING {
-        // The process that started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
-        if is_ignored(signal) {
-            continue;
-        }
-        // Only what a person repeats. `timeout` sends its signal to the process and then to the group that it is in, and the end of a
-        // terminal is told by the kernel and by the shell: two signals at once, of which the second must not keep it from cleaning up.
-        // So a Ctrl-C counts no other signal than the one before: of two that wait, the kernel has the handlers run in reverse order.
-        if signal == SIGINT {
-            let pressed = Arc::new(AtomicBool::new(false));
-            // In this order: the first finds it off, and only turns it on.
-            let second = flag::register_conditional_shutdown(signal, i32::from(code), Arc::clone(&pressed))?;
-            *SECOND.lock().unwrap_or_else(PoisonError::into_inner) = Some(second);
-            flag::register(signal, pressed)?;
-        }
-        flag::register(signal, Arc::clone(&thrown))?;
+    // Only what a person repeats. `timeout` sends its signal to the process and then to the group that it is in, and the end of a
+    // terminal is told by the kernel and by the shell: two signals at once, of which the second must not keep it from cleaning up.
+    // So a Ctrl-C counts no other signal than the one before: of two that wait, the kernel has the handlers run in reverse order.
+    if !is_ignored(SIGINT) {
+        let pressed = Arc::new(AtomicBool::new(false));
+        // In this order: the first finds it off, and only turns it on.
+        let second = flag::register_conditional_shutdown(SIGINT, i32::from(code), Arc::clone(&pressed))?;
+        *SECOND.lock().unwrap_or_else(PoisonError::into_inner) = Some(second);
+        flag::register(SIGINT, pressed)?;
     }
-    Ok(CancelToken::from_flag(thrown))
+    listen_again()
 }
 
 /// Listens anew after a command has ended: earlier signals may have been meant for that. A second signal does no more than the first.
 pub(crate) fn listen_again() -> io::Result<CancelToken> {
     let thrown = Arc::new(AtomicBool::new(false));
+    // The process that started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
     for signal in STOPPING.into_iter().filter(|signal| !is_ignored(*signal)) {
         flag::register(signal, Arc::clone(&thrown))?;
     }

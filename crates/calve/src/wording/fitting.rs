@@ -101,7 +101,6 @@ mod tests {
     const WORDED: &[&str] = &[
         include_str!("core.rs"),
         include_str!("db.rs"),
-        include_str!("env.rs"),
         include_str!("git.rs"),
         include_str!("system.rs"),
         include_str!("volume.rs"),

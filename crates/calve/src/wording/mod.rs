@@ -3,7 +3,6 @@
 pub(crate) mod clone;
 pub(crate) mod core;
 pub(crate) mod db;
-pub(crate) mod env;
 pub(crate) mod fitting;
 pub(crate) mod git;
 pub(crate) mod system;

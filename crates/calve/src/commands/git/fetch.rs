@@ -16,14 +16,14 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
         cancel: cancel.clone(),
     };
     let plan = plan_fetch(&request)?;
-    let what = lines::fetch_text(&plan);
+    let what = format!("{}: {}", plan.commands.join(" && "), plan.reason);
     if arguments.dry_run {
         if arguments.json {
             return output::json(&GitFetchPlanReceipt { plan });
         }
-        return output::result(&what);
+        return output::result(&(what + "\n"));
     }
-    output::note(what.trim_end());
+    output::note(&what);
     let report = with_progress(|listener| fetch(&request, listener))?;
     for notice in &report.warnings {
         output::warn(&notice.message);

@@ -1,17 +1,13 @@
 //! The lines of `calve git` for people.
 
 use calve_core::internal::ShownPath;
-use calve_git::remote::{FetchReport, GitCloneReport, PlannedClone, PlannedFetch, Traffic};
+use calve_git::remote::{FetchReport, GitCloneReport, PlannedClone, Traffic};
 use calve_receipt::human::{counted, size};
 
 pub(crate) fn plan_text(PlannedClone { purpose, recipe, .. }: &PlannedClone) -> String {
     let mut text = format!("for {purpose}: {}\n", recipe.reason);
     recipe.commands.iter().for_each(|command| text.push_str(&format!("{command}\n")));
     text
-}
-
-pub(crate) fn fetch_text(plan: &PlannedFetch) -> String {
-    format!("{}: {}\n", plan.commands.join(" && "), plan.reason)
 }
 
 pub(crate) fn clone_sentence(report: &GitCloneReport) -> String {

@@ -9,7 +9,7 @@ use calve_core::spares::{
     UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome,
 };
 use calve_core::template::{Templates, template_name};
-use calve_core::{CancelToken, Mounts, Progress};
+use calve_core::{CancelToken, Mounts};
 use calve_git::worktree::AddReport;
 use calve_receipt::SparesReceipt;
 use calve_receipt::human::{age, counted, entries, size};
@@ -68,7 +68,8 @@ pub(crate) fn refill_in_background(cancel: &CancelToken) -> Result<(), Failure> 
     if store.want_watcher().unwrap_or(false) {
         reaper::start_background(reaper::WATCH);
     }
-    store.refill(&options(None, Background::Yes, &Arc::default(), cancel))?;
+    let (background, progress, cancel) = (Background::Yes, Arc::default(), cancel.clone());
+    store.refill(&RefillOptions { resolve: directory, only: None, background, progress, cancel })?;
     Ok(())
 }
 
@@ -133,9 +134,9 @@ fn refill(
     output: &Output,
     cancel: &CancelToken,
 ) -> Result<(), Failure> {
-    let progress = Arc::new(Progress::default());
-    let (store, options) = (store()?, options(source.clone(), Background::No, &progress, cancel));
-    let mut report = watched("cloned", &progress, || store.refill(&options))?;
+    let (store, only, progress, cancel) = (store()?, source.clone(), Arc::default(), cancel.clone());
+    let options = RefillOptions { resolve: directory, only, background: Background::No, progress, cancel };
+    let mut report = watched("cloned", &options.progress, || store.refill(&options))?;
     if let Some(added) = added {
         store.forget_unbuilt(added, &report.failures)?;
     }
@@ -145,16 +146,6 @@ fn refill(
     }
     tell(&report, source.as_ref(), output)?;
     failure.map_or(Ok(()), |(_, error)| Err(error.into()))
-}
-
-fn options(
-    only: Option<SpareSource>,
-    background: Background,
-    progress: &Arc<Progress>,
-    cancel: &CancelToken,
-) -> RefillOptions {
-    let (progress, cancel) = (Arc::clone(progress), cancel.clone());
-    RefillOptions { resolve: directory, only, background, progress, cancel }
 }
 
 /// Finds the directory of a source. `None` if it no longer exists.
@@ -248,19 +239,14 @@ fn sentence_of(spare: &SpareState) -> String {
 }
 
 fn watch(cancel: &CancelToken) -> Result<(), Failure> {
-    let mut notify = |note: WatchNote<'_>| {
-        if let Some(text) = told_of(note) {
-            output::note(&text);
-        }
-    };
-    match store()?.watch(&mut WatchOptions { notify: &mut notify, end: WatchEnd::Never, cancel: cancel.clone() })? {
-        WatchOutcome::Elsewhere => {
-            let hint = "one watcher is enough for all spares of a user";
-            Err(Failure::stated(FAILED, "another `calve spares watch` is running", hint))
-        }
-        // Ctrl-C is how it ends.
-        _ => Ok(()),
+    let mut notify = |note: WatchNote<'_>| told_of(note).iter().for_each(|text| output::note(text));
+    let mut options = WatchOptions { notify: &mut notify, end: WatchEnd::Never, cancel: cancel.clone() };
+    // Otherwise Ctrl-C is how it ends.
+    if store()?.watch(&mut options)? == WatchOutcome::Elsewhere {
+        let hint = "one watcher is enough for all spares of a user";
+        return Err(Failure::stated(FAILED, "another `calve spares watch` is running", hint));
     }
+    Ok(())
 }
 
 fn told_of(note: WatchNote<'_>) -> Option<String> {

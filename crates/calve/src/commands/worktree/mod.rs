@@ -2,7 +2,6 @@ mod add;
 mod cd;
 mod check;
 mod convert;
-pub(crate) mod dependencies;
 pub(crate) mod env;
 pub(crate) mod facts;
 mod gone_data;

@@ -7,8 +7,7 @@ use calve_git::escape::Action;
 use calve_git::worktree::{AddOptions, FillReport, left_behind};
 use calve_receipt::{FactSubject, human};
 
-use crate::commands::worktree::dependencies;
-use crate::commands::worktree::facts::{Facts, UNTRUSTED};
+use crate::commands::worktree::facts::{Facts, UNTRUSTED, dependency_lines};
 use crate::failure::Failure;
 use crate::host::Program;
 use crate::{home, output, real_path, wording};
@@ -39,7 +38,7 @@ fn describe(filled: &FillReport, facts: &mut Facts) {
         let text = format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text());
         facts.add(FactSubject::Left, text);
     }
-    facts.add_all(FactSubject::Dependencies, dependencies::lines(&filled.untracked.dependencies, &filled.donor));
+    facts.add_all(FactSubject::Dependencies, dependency_lines(&filled.untracked.dependencies, &filled.donor));
     let changed = wording::clone::changed(&filled.changed);
     facts.add_all(FactSubject::Warning, changed.map(|line| format!("warning: {line}")));
 }

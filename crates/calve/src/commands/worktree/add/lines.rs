@@ -12,8 +12,7 @@ use calve_git::worktree::{self, AddReport, AddTarget, NotClonedReason, left_behi
 use calve_receipt::FactSubject;
 use calve_receipt::human::{self, count, duration};
 
-use crate::commands::worktree::dependencies;
-use crate::commands::worktree::facts::{Facts, UNTRUSTED};
+use crate::commands::worktree::facts::{Facts, UNTRUSTED, dependency_lines};
 use crate::commands::worktree::services;
 use crate::output;
 use crate::wording::{self, word};
@@ -24,7 +23,7 @@ pub(super) fn describe(report: &AddReport, is_detached: bool, facts: &mut Facts)
     if added.provenance.is_untrusted() {
         facts.add(FactSubject::Trust, UNTRUSTED);
     }
-    facts.add_all(FactSubject::Dependencies, dependencies::lines(&files.untracked.dependencies, &added.donor));
+    facts.add_all(FactSubject::Dependencies, dependency_lines(&files.untracked.dependencies, &added.donor));
     if files.uncommitted > 0 {
         let stay = if files.uncommitted == 1 { "stays" } else { "stay" };
         let text = format!(
@@ -194,7 +193,7 @@ pub(super) fn say_plan(AddPlan { plan: planned, services, not_approved }: &AddPl
     for left in &untracked.left {
         output::note(&format!("would leave `{}`: {}", ShownPath(&left.path), left.reason.text()));
     }
-    let dependencies = dependencies::lines(&untracked.dependencies, &worktree.donor);
+    let dependencies = dependency_lines(&untracked.dependencies, &worktree.donor);
     let data = services::origins_line(services).into_iter().chain(services::lacking_lines(services));
     let hook =
         not_approved.as_ref().map(|_| "the post-add hook is not approved; `calve hook approve` shows it".to_owned());
