@@ -136,6 +136,8 @@ fn every_failure_is_told_and_what_did_not_run() {
         format!("hooks.post-add = 'touch ran'\n[services.db]\n{service}[services.more]\n{service}env = \"MORE_URL\"\n");
     recipe.repo.write(".calve.toml", &config);
     recipe.repo.commit("fails");
+    let refused = recipe.within(&recipe.repo.path, &["up"]).fails(3);
+    assert_eq!(refused.stderr.matches("is not approved").count(), 1, "{}", refused.stderr);
     let failed = recipe.add(&["one", "--yes"]).run();
     failed.ended(1);
     let failed = failed.says(&["service `db` failed", "service `more` failed", "the post-add hook did not run"]);
