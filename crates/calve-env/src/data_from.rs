@@ -59,7 +59,7 @@ impl DataFrom {
         let mut requests = Vec::new();
         for (name, config) in wanted {
             let template = &config.template;
-            let donor = self.rule().donor(name, template, donated);
+            let donor = self.rule().donor(home, (name, config), template, donated);
             self.check(donor, name)?;
             match (donor, self) {
                 // The files that say which template it is are those of the new worktree.
@@ -82,7 +82,7 @@ impl DataFrom {
     /// Fails if the user has named a worktree that has no data of the service, for which there is only this source then.
     fn check(&self, donor: Option<&Service>, service: &str) -> Result<()> {
         let (None, Self::Worktree(worktree)) = (donor, self) else { return Ok(()) };
-        let text = format!("`{}` has no data of the service `{service}`", ShownPath(worktree));
+        let text = format!("`{}` has no data for the service `{service}`", ShownPath(worktree));
         Err(Error::failed(text, Remedy::StartServicesThereOrNameNoSource))
     }
 
@@ -113,7 +113,7 @@ impl DataFrom {
                     continue;
                 }
             };
-            let data = self.rule().donor(&name, &template, &donated);
+            let data = self.rule().donor(&home, (&name, &config), &template, &donated);
             self.check(data, &name)?;
             let obstacle = match data {
                 None => template::obstacle(host, &home, donor, &template, &config, consent)?,

@@ -187,7 +187,7 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
     recipe.add(&["four", "--data-from", "two"]).succeeds().says(&["data: `db` from `"]);
     assert_eq!((recipe.sum(recipe.place("four")), recipe.runs()), ("3".into(), 2));
     recipe.add(&["five", "--data-from", "none"]).succeeds();
-    recipe.add(&["six", "--data-from", "five"]).fails(1).says(&["has no data of the service `db`"]).hints();
+    recipe.add(&["six", "--data-from", "five"]).fails(1).says(&["has no data for the service `db`"]).hints();
     // Those that no worktree uses go, but for the newest, and for data that was promoted.
     recipe.within(main, &["db", "promote", "--yes", "one"]).succeeds();
     recipe.within(main, &["worktree", "remove", "one", "--lose-data"]).succeeds();
