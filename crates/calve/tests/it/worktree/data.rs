@@ -235,3 +235,25 @@ fn an_engines_own_programs_find_its_only_service() {
     let script = "echo $PGHOST $PGTZ; psql -XqAtc 'SELECT count(*) FROM t' $OTHER_URL";
     exec(&["sh", "-c", script], "/nowhere Asia/Tokyo\n3\n", "started `other`\n");
 }
+
+/// One of a removed worktree's services has kept its data, because only that was written to.
+#[test]
+fn data_that_was_kept_goes_to_a_new_worktree_and_its_siblings_are_made() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    shop.repo.write(
+        ".calve.toml",
+        "[services.jobs]\ntemplate = 'shop'\n[services.db]\nenv = 'DATABASE_URL'\ntemplate = 'shop'\n",
+    );
+    shop.repo.commit("two");
+    let one = shop.repo.added("one");
+    shop.sql(&one, "INSERT INTO t VALUES (4)");
+    shop.within(&one, &["down", "-q"]).succeeds();
+    fs_err::remove_dir_all(&one).unwrap();
+    shop.within(&shop.repo.path, &["worktree", "prune"]).succeeds().says(&["kept the data of the service `db`"]);
+    let kept = shop.data().into_iter().find(|name| name.starts_with("db-")).unwrap();
+    let data = format!("data: `db` from the kept data `{kept}`, `jobs` from the template `shop`");
+    for plan in [&["-n"][..], &[]] {
+        shop.repo.adding("two").args(["--data-from", &kept]).args(plan).succeeds().says(&[&data]);
+    }
+    assert_eq!(shop.rows(shop.repo.spot.join("proj.two")), [1, 2, 3, 4]);
+}
