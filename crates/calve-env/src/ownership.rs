@@ -53,6 +53,12 @@ pub(crate) fn noted(host: &dyn Host, root: &Path, id: &str) -> Result<Option<Wor
     Ok(found)
 }
 
+/// Records the new places of worktrees that are about to be forgotten, by their entries: with these goes the knowledge of whose the data is.
+pub fn note_places(home: &Home, entries: &[PathBuf]) {
+    let owners = entries.iter().filter_map(|entry| WorktreeId::of_entry(entry).ok()?);
+    owners.for_each(|owner| _ = kept(home, &owner));
+}
+
 /// Returns the services of a repository's worktrees that are gone or have one of these entries. `common`: git's own directory of it.
 pub fn gone_services(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Vec<Service>> {
     let Ok(common) = fs_err::canonicalize(common) else { return Ok(Vec::new()) };

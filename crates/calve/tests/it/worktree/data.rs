@@ -248,8 +248,12 @@ fn data_that_was_kept_goes_to_a_new_worktree_and_its_siblings_are_made() {
     let one = shop.repo.added("one");
     shop.sql(&one, "INSERT INTO t VALUES (4)");
     shop.within(&one, &["down", "-q"]).succeeds();
+    // Also of a repository that was moved.
+    let moved = shop.repo.spot.join("moved");
+    fs_err::rename(&shop.repo.path, &moved).unwrap();
     fs_err::remove_dir_all(&one).unwrap();
-    shop.within(&shop.repo.path, &["worktree", "prune"]).succeeds().says(&["kept the data of the service `db`"]);
+    shop.within(&moved, &["worktree", "prune"]).succeeds().says(&["kept the data of the service `db`"]);
+    fs_err::rename(&moved, &shop.repo.path).unwrap();
     let kept = shop.data().into_iter().find(|name| name.starts_with("db-")).unwrap();
     let data = format!("data: `db` from the kept data `{kept}`, `jobs` from the template `shop`");
     for plan in [&["-n"][..], &[]] {
