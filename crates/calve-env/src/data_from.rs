@@ -31,7 +31,8 @@ pub enum DataFrom {
 }
 
 impl DataFrom {
-    /// Returns what may be cloned ahead for the services, from `source` or a template. Fails if the user has named a source that has no data.
+    /// Returns what may be cloned ahead for the services, from `source` or a template. Fails if the user has named a source that has no data of
+    /// any.
     pub(crate) fn requests(
         &self,
         host: &dyn Host,
@@ -57,33 +58,30 @@ impl DataFrom {
         donated: &[Service],
     ) -> Result<Vec<DataRequest>> {
         let mut requests = Vec::new();
+        let donor = |(name, config): (&String, &ServiceConfig)| {
+            self.rule().donor(home, (name, config), &config.template, donated)
+        };
+        if let Self::Worktree(source) = self
+            && !wanted.is_empty()
+            && wanted.iter().all(|one| donor(one).is_none())
+        {
+            let names: Vec<&str> = wanted.keys().map(String::as_str).collect();
+            let text = format!("`{}` has no data for the service `{}`", ShownPath(source), names.join("` or `"));
+            return Err(Error::failed(text, Remedy::StartServicesThereOrNameNoSource));
+        }
         for (name, config) in wanted {
-            let template = &config.template;
-            let donor = self.rule().donor(name, template, donated);
-            self.check(donor, name)?;
+            let (template, donor) = (&config.template, donor((name, config)));
             match (donor, self) {
                 // The files that say which template it is are those of the new worktree.
-                _ if config.recipe.is_some() && self.rule() == DonorRule::SameTemplate => continue,
+                _ if config.recipe.is_some() && (donor.is_none() || self.rule() == DonorRule::SameTemplate) => continue,
                 (None, Self::Template) => _ = calve_db::service_template(home, template)?,
-                // Cloning checks its files.
-                (None, _) => match calve_db::template_with_program(home, template) {
-                    Err(error @ DbError::BadName { .. }) => return Err(error.into()),
-                    // The worktree is made without its data then.
-                    Err(_) => continue,
-                    Ok(_) => {}
-                },
-                (Some(_), _) => {}
+                // Cloning checks its files. Without one, the worktree is made without its data.
+                (None, _) if calve_db::template_with_program(home, template).is_err() => continue,
+                _ => {}
             }
             requests.push((name.clone(), origin_of(donor, template)));
         }
         Ok(requests)
-    }
-
-    /// Fails if the user has named a worktree that has no data of the service, for which there is only this source then.
-    fn check(&self, donor: Option<&Service>, service: &str) -> Result<()> {
-        let (None, Self::Worktree(worktree)) = (donor, self) else { return Ok(()) };
-        let text = format!("`{}` has no data of the service `{service}`", ShownPath(worktree));
-        Err(Error::failed(text, Remedy::StartServicesThereOrNameNoSource))
     }
 
     /// Finds where the data of a worktree that is not there would come from. Fails as [`Self::requests`] does.
@@ -113,8 +111,7 @@ impl DataFrom {
                     continue;
                 }
             };
-            let data = self.rule().donor(&name, &template, &donated);
-            self.check(data, &name)?;
+            let data = self.rule().donor(&home, (&name, &config), &template, &donated);
             let obstacle = match data {
                 None => template::obstacle(host, &home, donor, &template, &config, consent)?,
                 Some(_) => None,

@@ -5,8 +5,10 @@ use std::thread::JoinHandle;
 
 use calve_core::CancelToken;
 use calve_db::{Home, Service, ServiceData, ServiceOrigin};
+use calve_git::ServiceConfig;
 
 use crate::host::{Host, reap_trash};
+use crate::template;
 
 /// The name of a service, and where its data comes from.
 pub(crate) type DataRequest = (String, ServiceOrigin);
@@ -21,9 +23,18 @@ pub(crate) enum DonorRule {
 
 impl DonorRule {
     /// Returns the data to clone for the service `name`, of which that template is wanted. `None`: the template's.
-    pub(crate) fn donor<'d>(self, name: &str, template: &str, donated: &'d [Service]) -> Option<&'d Service> {
-        let counts = |donor: &&Service| self == Self::Any || donor.template == template;
-        donated.iter().filter(counts).find(|donor| donor.service == name)
+    pub(crate) fn donor<'d>(
+        self,
+        home: &Home,
+        (name, config): (&str, &ServiceConfig),
+        template: &str,
+        donated: &'d [Service],
+    ) -> Option<&'d Service> {
+        let counts = |donor: &&Service| match self {
+            Self::Any => template::other_engine(home, config, donor).is_none(),
+            Self::SameTemplate => donor.template == template,
+        };
+        donated.iter().filter(|donor| donor.service == name).find(counts)
     }
 }
 

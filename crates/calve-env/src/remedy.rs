@@ -25,6 +25,8 @@ pub enum Remedy {
         "install that version again, and the data is as it was; or make the template `{template}` anew, and give the data up for it: calve reset {service}"
     )]
     RestoreVersion { service: String, template: String },
+    #[error("to go on with its data, name that engine again; `calve reset {0}` gives the data up")]
+    GiveUpForEngine(String),
     #[error("`calve up` in that worktree clones the data of its services")]
     StartServicesThere,
     #[error("run `calve up` there, or leave `--data-from` out")]

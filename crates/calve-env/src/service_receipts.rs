@@ -52,7 +52,7 @@ fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option
     Ok(ServiceReceipt {
         name: name.to_owned(),
         variable: wanted.map(|wanted| wanted.variable.clone()),
-        // Data that were made may be of another one than is wanted now, and are put back to that.
+        // Data that were made may be of another one than is wanted now.
         template: match (made, wanted) {
             (Some(made), _) => made.template.clone(),
             (None, wanted) => wanted.map(|wanted| wanted.template.clone()).unwrap_or_default(),

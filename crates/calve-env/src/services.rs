@@ -107,7 +107,7 @@ impl<'h> Services<'h> {
         let donated = donor.as_ref().map_or(Ok(Vec::new()), |donor| kept(home, donor))?;
         for (name, config) in missing {
             let found = template::name(root, name, config).and_then(|template| {
-                Ok(match rule.donor(name, &template, &donated) {
+                Ok(match rule.donor(home, (name, config), &template, &donated) {
                     None => {
                         let wanted = (name.as_str(), config);
                         (None, template::ready(host, home, root, template, wanted, consent, cancel)?)
@@ -148,6 +148,7 @@ impl<'h> Services<'h> {
             if !self.wanted.contains_key(name) || !self.is_chosen(name) {
                 continue;
             }
+            self.check_engine(home, service)?;
             let was_running = service.server(home)?.is_some();
             match calve_db::start_service(home, &service.name, &self.host.supervisor()?, cancel) {
                 Ok(_) if was_running => {}
@@ -212,8 +213,30 @@ impl<'h> Services<'h> {
         self.named(name).map(Service::log)
     }
 
-    /// Puts the data of one, or of the only one, back to its template, or to that of its present inputs. A server that ran is started again.
-    /// Returns its name. `may_lose` is asked about data that was written to.
+    /// Fails if the configuration wants another engine now than the data is of.
+    fn check_engine(&self, home: &Home, made: &Service) -> Result<()> {
+        let wanted = self.wanted.get(&made.service).and_then(|config| template::other_engine(home, config, made));
+        let Some(wanted) = wanted else { return Ok(()) };
+        let (name, engine) = (&made.service, &made.program.engine);
+        let text = format!("the service `{name}` was made with {engine}, and .calve.toml wants {wanted} now");
+        Err(Error::refused(text, Remedy::GiveUpForEngine(name.clone())))
+    }
+
+    /// Returns the data that can become a template, or that of one service, each with the template that is wanted now.
+    pub(crate) fn promotable(&self, service: Option<&str>) -> Result<Vec<(Service, String)>> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let chosen = self.made.values().filter(|made| service.is_none_or(|name| made.service == name));
+        let with_template = |made: &Service| {
+            self.check_engine(home, made)?;
+            let wanted = self.wanted.get(&made.service);
+            let template = wanted.map(|config| template::name(&self.root, &made.service, config)).transpose()?;
+            Ok((made.clone(), template.unwrap_or_else(|| made.template.clone())))
+        };
+        chosen.map(with_template).collect()
+    }
+
+    /// Puts the data of one, or of the only one, back to the template that is wanted now. A server that ran is started again. Returns its name.
+    /// `may_lose` is asked about data that was written to. A new engine's URL is a new one, and the data then has an origin.
     pub fn reset<E: From<Error>>(
         &mut self,
         name: Option<&str>,
@@ -228,25 +251,26 @@ impl<'h> Services<'h> {
         if calve_db::is_written(&home, &service).map_err(Error::from)? {
             may_lose(&service.service)?;
         }
-        let reset = calve_db::reset_service(&home, &service.name, template.as_deref(), cancel).map_err(Error::from)?;
+        let reset = calve_db::reset_service(&home, &service.name, &template, cancel).map_err(Error::from)?;
         if was_running {
             let supervisor = self.host.supervisor().map_err(Error::from)?;
             calve_db::start_service(&home, &service.name, &supervisor, cancel).map_err(Error::from)?;
         }
         reap_trash(self.host, &home)?;
+        if reset.program.engine != service.program.engine {
+            self.origins.insert(service.service.clone(), DataOrigin::new(&home, None, &template));
+        }
         self.made.insert(service.service.clone(), reset);
         Ok(service.service)
     }
 
-    /// Returns the template for what the inputs of a service are now. `None`: its configuration names a template.
-    fn template_now(&self, home: &Home, service: &Service, cancel: &CancelToken) -> Result<Option<String>> {
-        let Some(wanted) = self.wanted.get(&service.service).filter(|wanted| wanted.recipe.is_some()) else {
-            return Ok(None);
-        };
+    /// Makes sure of the template that is wanted now, and returns its name.
+    fn template_now(&self, home: &Home, service: &Service, cancel: &CancelToken) -> Result<String> {
+        let Some(wanted) = self.wanted.get(&service.service) else { return Ok(service.template.clone()) };
         let name = template::name(&self.root, &service.service, wanted)?;
         let wanted = (service.service.as_str(), wanted);
         let ready = template::ready(self.host, home, &self.root, name, wanted, Consent::Approved, cancel);
-        ready.map(Some).map_err(|error| match error {
+        ready.map_err(|error| match error {
             // There is data, so `calve up` makes no template.
             Error::Failed { text, remedy: Remedy::CorrectCommand } => {
                 Error::failed(text, Remedy::CorrectCommandOfReset(service.service.clone()))

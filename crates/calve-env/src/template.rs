@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_db::{Caller, CommandEnd, CreateOptions, Error as DbError, Home, OwnedServer};
+use calve_db::{Caller, CommandEnd, CreateOptions, Error as DbError, Home, OwnedServer, Service};
 use calve_git::hooks::{self, Hook, HookEnvironment, repository_of, word_of};
 use calve_git::{ServiceConfig, TemplateRecipe, provenance_of};
 
@@ -72,6 +72,16 @@ pub(crate) fn name_by(root: &Path, files: &Path, service: &str, config: &Service
         other => other.into(),
     })?;
     Ok(format!("{service}-{:.6}-{word:.12}", repository))
+}
+
+/// Returns the engine that the configuration wants, if it is not that of the data. Data stays in use whose template was replaced.
+pub(crate) fn other_engine(home: &Home, config: &ServiceConfig, made: &Service) -> Option<String> {
+    let engine = match &config.recipe {
+        Some(recipe) => recipe.engine.clone(),
+        None if config.template == made.template => return None,
+        None => calve_db::template_with_program(home, &config.template).ok()?.program.engine,
+    };
+    (engine != made.program.engine).then_some(engine)
 }
 
 /// Returns the known reason why the data of a service would not be made, which has the template of this name.

@@ -9,14 +9,15 @@ use crate::error::{Error, Remedy, Result, unless_cancelled};
 use crate::files::{private, trash};
 use crate::registry::{Home, unix_now};
 
-/// Replaces the data by a new clone of its template, or of `template`. A server that runs ends first, and none is started. Its URL stays the same.
-pub fn reset(home: &Home, name: &str, template: Option<&str>, cancel: &CancelToken) -> Result<Service> {
+/// Replaces the data by a new clone of `template`. A server that runs ends first, and none is started. Its URL stays the same, unless the
+/// template is another one, of another engine.
+pub fn reset(home: &Home, name: &str, template: &str, cancel: &CancelToken) -> Result<Service> {
     home.prepare()?;
     let staged = StagedData::make(home, name)?;
     let (_turn, former) = take_turn(home, name, cancel)?;
-    let cloned = from_template(home, template.unwrap_or(&former.template), &staged.slot, cancel)?;
-    if cloned.program.engine != former.program.engine {
-        // Its URL would be another one.
+    let cloned = from_template(home, template, &staged.slot, cancel)?;
+    if cloned.program.engine != former.program.engine && template == former.template {
+        // Nobody has asked for that engine in this worktree.
         let (service, was) = (former.service, former.program.engine);
         let (template, now) = (cloned.template, cloned.program.engine);
         let text = format!(

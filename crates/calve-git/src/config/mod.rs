@@ -212,6 +212,7 @@ impl Config {
 
     fn add_databases(&mut self, at: &ConfigText<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
         for (name, value) in at.table(value, DATABASE)? {
+            recipe::check_template(name.get_ref()).map_err(|wrong| at.error(name.span(), &wrong))?;
             for (key, value) in at.table(value, DATABASE)? {
                 match key.get_ref().as_ref() {
                     "standby" => {
@@ -410,6 +411,7 @@ mod tests {
             ("[db.shop]\nstandbys = 1", 2, 1, "did you mean `standby`?"),
             ("[db.shop]\nstandby = -1", 2, 11, "whole number"),
             ("[db.shop]\nstandby = '4'", 2, 11, "whole number"),
+            ("[db.'a/b']", 1, 5, "a template's name is"),
             ("[db.shop]\nstandby = 65", 2, 11, "at most 64"),
             ("standby = 1", 1, 1, "below `[db.NAME]`"),
             ("services = 1", 1, 12, "table"),

@@ -30,10 +30,14 @@ impl WorktreeId {
     /// Returns a worktree that may be gone, and of which git's directory is left.
     pub fn of_worktree(worktree: &Worktree) -> Result<Option<WorktreeId>> {
         match &worktree.entry {
-            Some(entry) => Self::at(real(entry)),
+            Some(entry) => Self::of_entry(entry),
             None if worktree.is_bare => Ok(None),
             None => Self::read(&worktree.path),
         }
+    }
+
+    pub fn of_entry(entry: &Path) -> Result<Option<WorktreeId>> {
+        Self::at(real(entry))
     }
 
     fn at(entry: PathBuf) -> Result<Option<WorktreeId>> {

@@ -7,7 +7,7 @@ use calve_git::{Config, SHARED_CONFIG};
 
 use crate::cli::db::engine;
 use crate::cli::setting_up::InitArguments;
-use crate::failure::{FAILED, Failure};
+use crate::failure::{FAILED, Failure, USAGE};
 use crate::{consent, output, real_path, sys};
 
 const PORTS: &str = "web=3000";
@@ -19,8 +19,9 @@ pub(crate) fn run(arguments: &InitArguments) -> Result<(), Failure> {
         let hint = "change it in an editor; `calve worktree add --help` lists the tables and keys that it may have";
         return Err(Failure::stated(FAILED, format!("`{}` is there already", ShownPath(&path)), hint));
     }
-    let text = text(&answers(arguments)?);
-    Config::check(&text)?;
+    let answers = answers(arguments)?;
+    check_ports(&answers[0]).map_err(|wrong| Failure::stated(USAGE, wrong, "name each as in `--port web=3000`"))?;
+    let text = text(&answers);
     let mut file = fs_err::File::create_new(&path)?;
     if let Err(error) = file.write_all(text.as_bytes()) {
         // A part of it would count as the configuration.

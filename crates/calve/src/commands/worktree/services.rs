@@ -42,6 +42,8 @@ pub(crate) fn lacking_lines(services: &Services<'_>) -> Vec<String> {
 
 pub(crate) fn complete(services: &mut Services<'_>) -> Result<(), Failure> {
     let mut lacking = std::mem::take(&mut services.lacking);
+    // That of a command which is not approved is the same for each.
+    lacking.dedup_by_key(|(_, error)| error.to_string());
     let last = lacking.pop();
     lacking.into_iter().for_each(|(_, error)| _ = output::failure(&error.into()));
     last.map_or(Ok(()), |(_, error)| Err(error.into()))

@@ -58,6 +58,10 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
     let mut services = environment.services()?;
     let reset = services.reset(arguments.service.as_deref(), may_lose, cancel)?;
     output::note(&format!("reset `{reset}`"));
+    if !services.origins.is_empty() {
+        let variables = Environment::variables(&environment.ports()?, &services)?;
+        env::say_rewritten(&environment.rewrite_files(&variables)?);
+    }
     finish(&environment.root, &services, arguments.json)
 }
 

@@ -121,6 +121,57 @@ fn what_has_no_data_is_told() {
     assert_eq!(shop.rows(shop.repo.added("two")), [1, 2, 3]);
 }
 
+/// The file names another template, or another engine, since the data was made.
+#[test]
+fn the_template_and_the_engine_that_are_wanted_now_count() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let main = &shop.repo.path;
+    shop.template("other", "CREATE TABLE t (a int); INSERT INTO t VALUES (9)");
+    shop.sql(main, "INSERT INTO t VALUES (4)");
+    let wants = |line: &str| {
+        shop.repo.write(".calve.toml", &format!("[services.db]\nenv = 'DATABASE_URL'\n{line}\n"));
+        shop.repo.commit("other");
+    };
+    let planned = || {
+        let planned = shop.within(main, &["db", "promote", "-n", "--json", "main"]).succeeds().json();
+        planned["templates"][0]["template"].as_str().unwrap().to_owned()
+    };
+    let reset = || shop.within(main, &["reset", "--yes"]).succeeds();
+    wants("template = 'other'");
+    assert_eq!((shop.rows(main), planned()), (vec![1, 2, 3, 4], "other".into()));
+    reset();
+    assert_eq!(shop.rows(main), [9]);
+    wants("engine = 'postgres'");
+    assert!(planned().starts_with("db-"));
+    reset();
+    shop.sql(main, "CREATE TABLE t (a int); INSERT INTO t VALUES (7)");
+    wants("template = 'other'");
+    shop.within(main, &["db", "promote", "--yes", "main"]).succeeds().says(&["the template `other` has the data"]);
+    reset();
+    assert_eq!(shop.rows(main), [7]);
+    if !require_program("redis-server") {
+        return;
+    }
+    wants("engine = 'redis'\n[worktree]\nenv-file = '.env.local'");
+    shop.within(main, &["down", "-q"]).succeeds();
+    for words in [&["up"][..], &["db", "promote", "--yes", "main"]] {
+        shop.within(main, words).fails(3).says(&[
+            "the service `db` was made with postgres, and .calve.toml wants redis now",
+            "to go on with its data, name that engine again; `calve reset db` gives the data up",
+        ]);
+    }
+    // A new worktree cannot use that data either.
+    shop.repo.adding("one").args(["--data-from", "main"]).fails(1).says(&["has no data for the service `db`"]);
+    shop.repo.git(["checkout", "-q", "HEAD~1", "--", ".calve.toml"]);
+    shop.sql(main, "INSERT INTO t VALUES (8)");
+    shop.repo.git(["checkout", "-q", "HEAD", "--", ".calve.toml"]);
+    shop.within(main, &["reset"]).fails(3).says(&["may have been written to"]);
+    reset();
+    let url = shop.status(main)[0]["url"].as_str().unwrap().to_owned();
+    assert!(url.starts_with("unix://"), "{url}");
+    shop.within(main, &["exec", "--", "redis-cli", "-s", &url["unix://".len()..], "PING"]).succeeds();
+}
+
 #[test]
 fn keys_are_promoted() {
     for engine in ["redis", "valkey"] {
@@ -183,4 +234,30 @@ fn an_engines_own_programs_find_its_only_service() {
     shop.repo.write(".calve.toml", "services.db.template = 'shop'\nservices.other.template = 'shop'\n");
     let script = "echo $PGHOST $PGTZ; psql -XqAtc 'SELECT count(*) FROM t' $OTHER_URL";
     exec(&["sh", "-c", script], "/nowhere Asia/Tokyo\n3\n", "started `other`\n");
+}
+
+/// One of a removed worktree's services has kept its data, because only that was written to.
+#[test]
+fn data_that_was_kept_goes_to_a_new_worktree_and_its_siblings_are_made() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    shop.repo.write(
+        ".calve.toml",
+        "[services.jobs]\ntemplate = 'shop'\n[services.db]\nenv = 'DATABASE_URL'\ntemplate = 'shop'\n",
+    );
+    shop.repo.commit("two");
+    let one = shop.repo.added("one");
+    shop.sql(&one, "INSERT INTO t VALUES (4)");
+    shop.within(&one, &["down", "-q"]).succeeds();
+    // Also of a repository that was moved.
+    let moved = shop.repo.spot.join("moved");
+    fs_err::rename(&shop.repo.path, &moved).unwrap();
+    fs_err::remove_dir_all(&one).unwrap();
+    shop.within(&moved, &["worktree", "prune"]).succeeds().says(&["kept the data of the service `db`"]);
+    fs_err::rename(&moved, &shop.repo.path).unwrap();
+    let kept = shop.data().into_iter().find(|name| name.starts_with("db-")).unwrap();
+    let data = format!("data: `db` from the kept data `{kept}`, `jobs` from the template `shop`");
+    for plan in [&["-n"][..], &[]] {
+        shop.repo.adding("two").args(["--data-from", &kept]).args(plan).succeeds().says(&[&data]);
+    }
+    assert_eq!(shop.rows(shop.repo.spot.join("proj.two")), [1, 2, 3, 4]);
 }

@@ -122,7 +122,7 @@ fn a_plan_says_where_the_data_would_come_from_and_makes_none() {
     );
     repo.adding("bare").args(["--data-from", "none"]).succeeds();
     let refused = planned(&["--data-from", "bare"]).fails(1).hints();
-    refused.says(&["`bare` has no data of the service `db`"]);
+    refused.says(&["`bare` has no data for the service `db`"]);
     // The file of the commit counts that would be checked out.
     repo.git(["rm", "-q", ".calve.toml"]);
     repo.commit("no services");

@@ -9,8 +9,8 @@ fn a_configuration_is_written_once_and_new_worktrees_follow_it() {
     let repo = Repo::anywhere();
     let port = format!("web={}", number(340));
     let init = |words: &[&str]| repo.within(repo.join("src"), &[&["init"], words].concat());
-    for (words, wrong) in [(&["--port", "web"][..], "line 2, column 7"), (&["--port", "Web=3000"], "small letters")] {
-        init(words).fails(1).says(&[".calve.toml", wrong]).hints();
+    for (port, wrong) in [("web", "whole number"), ("Web=3000", "small letters"), ("web=0", "from 1024 to 65535")] {
+        init(&["--port", port]).fails(2).says(&[wrong, "name each as in `--port web=3000`"]);
     }
     init(&["--create", "x"]).fails(2);
     init(&["--engine", "oracle"]).fails(2).says(&["the engines are postgres"]);

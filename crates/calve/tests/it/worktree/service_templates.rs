@@ -136,6 +136,8 @@ fn every_failure_is_told_and_what_did_not_run() {
         format!("hooks.post-add = 'touch ran'\n[services.db]\n{service}[services.more]\n{service}env = \"MORE_URL\"\n");
     recipe.repo.write(".calve.toml", &config);
     recipe.repo.commit("fails");
+    let refused = recipe.within(&recipe.repo.path, &["up"]).fails(3);
+    assert_eq!(refused.stderr.matches("is not approved").count(), 1, "{}", refused.stderr);
     let failed = recipe.add(&["one", "--yes"]).run();
     failed.ended(1);
     let failed = failed.says(&["service `db` failed", "service `more` failed", "the post-add hook did not run"]);
@@ -185,7 +187,7 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
     recipe.add(&["four", "--data-from", "two"]).succeeds().says(&["data: `db` from `"]);
     assert_eq!((recipe.sum(recipe.place("four")), recipe.runs()), ("3".into(), 2));
     recipe.add(&["five", "--data-from", "none"]).succeeds();
-    recipe.add(&["six", "--data-from", "five"]).fails(1).says(&["has no data of the service `db`"]).hints();
+    recipe.add(&["six", "--data-from", "five"]).fails(1).says(&["has no data for the service `db`"]).hints();
     // Those that no worktree uses go, but for the newest, and for data that was promoted.
     recipe.within(main, &["db", "promote", "--yes", "one"]).succeeds();
     recipe.within(main, &["worktree", "remove", "one", "--lose-data"]).succeeds();

@@ -65,7 +65,7 @@ impl Shop {
         assert!(copied.as_ref().is_ok_and(|output| output.status.success()), "{copied:?}");
     }
 
-    fn template(&self, name: &str, sql: &str) {
+    pub(super) fn template(&self, name: &str, sql: &str) {
         self.create(&self.home(), name, sql);
     }
 
@@ -249,7 +249,7 @@ fn branches(engine: &'static str) {
         .adding("five")
         .args(["--data-from", "four"])
         .fails(1)
-        .says(&["has no data of the service `db`", "run `calve up` there, or leave `--data-from` out"]);
+        .says(&["has no data for the service `db`", "run `calve up` there, or leave `--data-from` out"]);
     shop.repo.adding("five").args(["--data-from", "nowhere"]).fails(1).hints();
     assert!(!shop.repo.spot.join("proj.five").exists());
     assert_eq!(shop.rows(&four), [1, 2, 3]);
