@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{plain, pointed_to, real};
+use crate::paths::{plain, pointer_in, real};
 use crate::repository::operation::{UNFINISHED, unfinished};
 use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
@@ -178,7 +178,7 @@ impl OuterWorktree<'_> {
             let repository = real(&pointer);
             return Ok(fs_err::symlink_metadata(repository.join("HEAD")).is_ok().then_some(repository));
         }
-        let Some(named) = fs_err::read(&pointer).ok().as_deref().and_then(pointed_to) else { return Ok(None) };
+        let Some(named) = pointer_in(&pointer) else { return Ok(None) };
         let there = plain(&files.join(named));
         fs_err::canonicalize(&there).map(Some).map_err(|_| there)
     }
