@@ -106,6 +106,20 @@ impl Identity {
     fn is_replaced_at(&self, entry: &Path) -> bool {
         Identity::read(entry).is_ok_and(|found| !found.is(self))
     }
+
+    fn presence_at(&self, entry: &Path) -> Presence {
+        if !is_missing(entry) {
+            if self.is_replaced_at(entry) {
+                return Presence::Gone;
+            }
+            let is_away = entries::worktree_of(entry).is_some_and(|root| is_missing(&root.join(".git")));
+            return if is_away { Presence::Away } else { Presence::Here };
+        }
+        match entry.parent().filter(|all| all.ends_with("worktrees")).and_then(Path::parent) {
+            Some(repository) if !is_missing(&repository.join("HEAD")) => Presence::Gone,
+            _ => Presence::Away,
+        }
+    }
 }
 
 pub fn root_of(path: &Path) -> Result<PathBuf> {
@@ -132,18 +146,4 @@ enum Presence {
     Away,
     /// The repository is there and has forgotten it, or another worktree is in its place.
     Gone,
-}
-
-fn presence(entry: &Path, identity: Identity) -> Presence {
-    if !is_missing(entry) {
-        if identity.is_replaced_at(entry) {
-            return Presence::Gone;
-        }
-        let is_away = entries::worktree_of(entry).is_some_and(|root| is_missing(&root.join(".git")));
-        return if is_away { Presence::Away } else { Presence::Here };
-    }
-    match entry.parent().filter(|all| all.ends_with("worktrees")).and_then(Path::parent) {
-        Some(repository) if !is_missing(&repository.join("HEAD")) => Presence::Gone,
-        _ => Presence::Away,
-    }
 }
