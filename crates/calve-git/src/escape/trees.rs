@@ -45,7 +45,6 @@ pub(super) enum Language {
     Shell,
 }
 
-/// A text that names another tree.
 pub(super) struct Mention {
     pub(super) names: PathBuf,
     /// The text with the new tree in place of the others; `None` when the new path would mean something else there.

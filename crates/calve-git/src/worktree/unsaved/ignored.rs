@@ -77,7 +77,6 @@ impl<'w> IgnoredSearch<'w> {
         }
     }
 
-    /// Returns an item for each unreadable directory.
     pub(super) fn unread(&self) -> Vec<UnsavedItem> {
         let items = self.unread.iter();
         items.map(|(path, reason)| UnsavedItem::Unreadable(reason.clone()).inside(path)).collect()
