@@ -25,15 +25,11 @@ pub(crate) struct Directory {
 impl Directory {
     pub(crate) fn open(worktree: &Path, path: &Path) -> Option<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Directory { directory: openat(CWD, worktree, flags, Mode::empty()).ok()?.into() }.below(path)
-    }
-
-    pub(crate) fn below(self, path: impl AsRef<Path>) -> Option<Directory> {
-        Some(Directory { directory: open_below(self.directory, path.as_ref()).ok()? })
+        Directory { directory: openat(CWD, worktree, flags, Mode::empty()).ok()?.into() }.directory(path)
     }
 
     pub(crate) fn directory(&self, path: impl AsRef<Path>) -> Option<Directory> {
-        Directory { directory: self.directory.try_clone().ok()? }.below(path)
+        Some(Directory { directory: open_below(self.directory.try_clone().ok()?, path.as_ref()).ok()? })
     }
 
     /// Reads a regular file of text. Nothing is read of a file that is larger than [`LARGEST_BYTES`].

@@ -97,6 +97,11 @@ pub(crate) fn pointed_to(text: &[u8]) -> Option<PathBuf> {
     (!path.is_empty()).then(|| path_of(path))
 }
 
+/// Returns the path that the `.git` file at `file` names; `None` if it is no such file.
+pub(crate) fn pointer_in(file: &Path) -> Option<PathBuf> {
+    pointed_to(&fs_err::read(file).ok()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

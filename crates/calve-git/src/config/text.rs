@@ -56,7 +56,6 @@ pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>>
     Ok(Some(bytes))
 }
 
-/// Fails with the fault of a text.
 type Check = fn(&str) -> std::result::Result<(), String>;
 
 pub(super) struct ConfigText<'t> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use calve_core::internal::ShownPath;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use crate::environment::{Identity, LeasedPort, LeasingWorktree, Presence, presence};
+use crate::environment::{Identity, LeasedPort, LeasingWorktree, Presence};
 use crate::error::{Error, Result};
 use crate::file_lock::lock_directory;
 use crate::paths::{if_there, make_private, path_of, real};
@@ -42,10 +42,6 @@ impl Lease {
     /// Returns whether it is this worktree's, and not a former one's at its place.
     fn is_of(&self, worktree: &LeasingWorktree) -> bool {
         self.entry == worktree.entry && self.identity.is(&worktree.identity)
-    }
-
-    fn presence(&self) -> Presence {
-        presence(&self.entry, self.identity)
     }
 
     fn is_linked(&self) -> bool {
@@ -243,7 +239,7 @@ fn fill(
         if number.is_none() {
             // Worktrees that are away lose theirs.
             let is_wanted = |lease: &Lease| (first..=last(first)).contains(&lease.number);
-            all.retain(|lease| !is_wanted(lease) || lease.presence() != Presence::Away);
+            all.retain(|lease| !is_wanted(lease) || lease.identity.presence_at(&lease.entry) != Presence::Away);
             number = free(all);
         }
         let number = number.ok_or_else(|| {
@@ -263,7 +259,7 @@ fn fill(
 /// is that of another one, that one is away, and loses only what would be given to others anyway.
 fn follow_moved(all: &mut Vec<Lease>, moved: Option<&LeasingWorktree>) {
     let is_replaced = |lease: &&Lease| !lease.is_linked() && lease.identity.is_replaced_at(&lease.entry);
-    let is_away = |lease: &&Lease| lease.presence() == Presence::Away || is_replaced(lease);
+    let is_away = |lease: &&Lease| lease.identity.presence_at(&lease.entry) == Presence::Away || is_replaced(lease);
     let own = moved.and_then(|worktree| {
         let former = all.iter().find(|lease| lease.identity.is(&worktree.identity) && is_away(lease))?;
         Some((former.entry.clone(), worktree.entry.clone()))
@@ -278,7 +274,7 @@ fn follow_moved(all: &mut Vec<Lease>, moved: Option<&LeasingWorktree>) {
             }
         }
     }
-    all.retain(|lease| lease.presence() != Presence::Gone);
+    all.retain(|lease| lease.identity.presence_at(&lease.entry) != Presence::Gone);
 }
 
 /// Finds the main worktree of a lease, in whose place another one is now, in the directories beside it. Returns its former entry and its own.

@@ -20,7 +20,7 @@ pub(crate) use leases::is_in_use;
 pub use worktree_id::{WorktreeId, data_source, forget_data_source};
 
 use crate::error::Result;
-use crate::paths::{is_missing, path_of, real};
+use crate::paths::{is_missing, real};
 use crate::repository::entries;
 use crate::{repository, trust};
 
@@ -59,11 +59,21 @@ pub struct LeasingWorktree {
 
 impl LeasingWorktree {
     pub fn find(root: &Path) -> Result<LeasingWorktree> {
-        let entry = trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git")));
+        let entry = own_directory(root)?;
         let identity = Identity::read(&entry)?;
         let is_linked = entry.join("commondir").exists();
         Ok(LeasingWorktree { entry, identity, is_linked })
     }
+}
+
+/// Returns git's own directory of the worktree with this root.
+fn own_directory(root: &Path) -> Result<PathBuf> {
+    Ok(trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git"))))
+}
+
+/// Returns the own directory of a linked worktree, which names the repository in `commondir`; a submodule's does not.
+pub fn linked_entry(root: &Path) -> Option<PathBuf> {
+    trust::entry_of(root).ok()?.filter(|entry| entry.join("commondir").exists())
 }
 
 /// Tells git's directory of a worktree from a former or a later one at the same path.
@@ -96,6 +106,20 @@ impl Identity {
     fn is_replaced_at(&self, entry: &Path) -> bool {
         Identity::read(entry).is_ok_and(|found| !found.is(self))
     }
+
+    fn presence_at(&self, entry: &Path) -> Presence {
+        if !is_missing(entry) {
+            if self.is_replaced_at(entry) {
+                return Presence::Gone;
+            }
+            let is_away = entries::worktree_of(entry).is_some_and(|root| is_missing(&root.join(".git")));
+            return if is_away { Presence::Away } else { Presence::Here };
+        }
+        match entry.parent().filter(|all| all.ends_with("worktrees")).and_then(Path::parent) {
+            Some(repository) if !is_missing(&repository.join("HEAD")) => Presence::Gone,
+            _ => Presence::Away,
+        }
+    }
 }
 
 pub fn root_of(path: &Path) -> Result<PathBuf> {
@@ -122,20 +146,4 @@ enum Presence {
     Away,
     /// The repository is there and has forgotten it, or another worktree is in its place.
     Gone,
-}
-
-fn presence(entry: &Path, identity: Identity) -> Presence {
-    if !is_missing(entry) {
-        if identity.is_replaced_at(entry) {
-            return Presence::Gone;
-        }
-        let Ok(named) = fs_err::read(entry.join("gitdir")) else { return Presence::Here };
-        // It may be relative to the entry.
-        let pointer = entry.join(path_of(named.trim_ascii_end()));
-        return if is_missing(&pointer) { Presence::Away } else { Presence::Here };
-    }
-    match entry.parent().filter(|all| all.ends_with("worktrees")).and_then(Path::parent) {
-        Some(repository) if !is_missing(&repository.join("HEAD")) => Presence::Gone,
-        _ => Presence::Away,
-    }
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use crate::environment::own_directory;
 use crate::error::Result;
 use crate::identity::{give_word, read_word};
 use crate::paths::{if_there, real};
 use crate::repository::Worktree;
 use crate::repository::entries::{self, DATA_SOURCE, NO_SOURCE};
-use crate::trust;
 
 const FILE: &str = "calve-services";
 
@@ -24,7 +24,7 @@ pub struct WorktreeId {
 impl WorktreeId {
     /// Returns the worktree with this root; `None` if it has no id.
     pub fn read(root: &Path) -> Result<Option<WorktreeId>> {
-        Self::at(entry_of(root)?)
+        Self::at(own_directory(root)?)
     }
 
     /// Returns a worktree that may be gone, and of which git's directory is left.
@@ -47,7 +47,7 @@ impl WorktreeId {
 
     /// Gives the worktree with this root the id, unless it has one. Returns what it has.
     pub fn make(root: &Path, id: &str) -> Result<WorktreeId> {
-        let entry = entry_of(root)?;
+        let entry = own_directory(root)?;
         let id = give_word(&entry, FILE, id)?;
         Ok(WorktreeId { entry, id })
     }
@@ -86,19 +86,15 @@ impl WorktreeId {
     }
 }
 
-fn entry_of(root: &Path) -> Result<PathBuf> {
-    Ok(trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git"))))
-}
-
 /// Returns the id of the worktree whose data is cloned for the one with this root: the command that made it was killed before that, maybe
 /// while it noted the id.
 pub fn data_source(root: &Path) -> Result<Option<String>> {
-    let word = read_word(&entry_of(root)?, DATA_SOURCE).ok().flatten();
+    let word = read_word(&own_directory(root)?, DATA_SOURCE).ok().flatten();
     Ok(word.filter(|word| word != NO_SOURCE))
 }
 
 /// Forgets the [`data_source`] of the worktree with this root, which has data of its own now: it is finished.
 pub fn forget_data_source(root: &Path) -> Result<()> {
-    if_there(fs::remove_file(entry_of(root)?.join(DATA_SOURCE)))?;
+    if_there(fs::remove_file(own_directory(root)?.join(DATA_SOURCE)))?;
     Ok(())
 }

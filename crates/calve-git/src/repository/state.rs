@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::directory::open_directory;
 use crate::error::Error;
-use crate::paths::{plain, pointed_to, real};
+use crate::paths::{plain, pointed_to, pointer_in, real};
 use crate::remedy::Remedy;
 use crate::repository::entries;
 use crate::repository::standing::WorktreeState;
@@ -113,10 +113,8 @@ pub(crate) fn check_original(entry: &Path, root: &Path) -> Result<bool, Error> {
 
 /// Returns the main worktree of a repository kept apart from it, if known: git was asked there, or a linked worktree has files from there.
 fn main_root(common: &Path, here: Option<(&Path, &Path)>, entries: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
-    let leads_to_it = |root: &PathBuf| {
-        let named = fs_err::read(root.join(".git")).ok().as_deref().and_then(pointed_to);
-        named.is_some_and(|named| real(&root.join(named)) == common)
-    };
+    let leads_to_it =
+        |root: &PathBuf| pointer_in(&root.join(".git")).is_some_and(|named| real(&root.join(named)) == common);
     let asked = here.filter(|(_, own)| *own == common).map(|(root, _)| root.to_path_buf());
     asked.or_else(|| entries.iter().filter_map(|(_, entry)| entries::noted(entry, entries::DONOR)).find(leads_to_it))
 }

@@ -11,7 +11,6 @@ use crate::escape::report::{Explanation, Finding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
 
-/// Files that CMake generates from the sources and the cache.
 const GENERATED: &[&[u8]] = &[
     b"Makefile",
     b"build.ninja",

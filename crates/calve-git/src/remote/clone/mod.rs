@@ -150,8 +150,9 @@ fn in_build(
         run(&step)?;
     }
     let mut warnings = told_beforehand(options, &plan);
-    let verdicts = verify(&plan.recipe, tree)?;
-    let honoured = judge(options, &verdicts, &mut warnings)?;
+    let mut judged = |property| judge(options, property, verify(property, &plan.recipe, tree)?, &mut warnings);
+    let (depth, filter) = (judged(Property::Depth)?, judged(Property::Filter)?);
+    let honoured = ServerCompliance { filter, depth };
     if plan.recipe.depth.is_none() && Git::at(tree).line(&["rev-parse", "--is-shallow-repository"])? == "true" {
         let text = "the repository is shallow itself: its history is cut off, and so is the clone's";
         warnings.push(Notice::new(NoticeCode::SourceShallow, text));
@@ -263,40 +264,30 @@ fn told_beforehand(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice
     notices
 }
 
-/// Fails if a server ignored something required, and warns otherwise: a full clone in place of a partial one works, and costs the promised saving.
+/// Returns whether the server honoured a property. Fails if it ignored a required one, and warns otherwise: a full clone in place of a partial one
+/// works, and costs the promised saving.
 fn judge(
     options: &GitCloneOptions,
-    verdicts: &[(Property, Verdict)],
+    property: Property,
+    verdict: Verdict,
     notices: &mut Vec<Notice>,
-) -> Result<ServerCompliance, RemoteError> {
-    let mut compliance = ServerCompliance::default();
-    for (property, verdict) in verdicts {
-        let honoured = match verdict {
-            Verdict::Honoured => Some(true),
-            Verdict::Ignored(_) => Some(false),
-            Verdict::Untold => None,
-        };
-        let (code, remedy) = match property {
-            Property::Filter => {
-                compliance.filter = honoured;
-                (NoticeCode::FilterIgnored, Remedy::AllowFiltersOrDropRequirement)
-            }
-            Property::Depth => {
-                compliance.depth = honoured;
-                (NoticeCode::DepthIgnored, Remedy::ChooseTransportOrDropRequirement)
-            }
-        };
-        let Verdict::Ignored(why) = verdict else { continue };
-        if options.require.contains(property) {
-            return Err(RemoteError::refused(*property, &format!("the server ignored it: {why}"), remedy));
-        }
-        let text = format!(
-            "THE SERVER IGNORED THE {}: {why}; this clone has everything, and cost as much",
-            property.to_string().to_uppercase()
-        );
-        notices.push(Notice::new(code, text));
+) -> Result<Option<bool>, RemoteError> {
+    let why = match verdict {
+        Verdict::Honoured => return Ok(Some(true)),
+        Verdict::Untold => return Ok(None),
+        Verdict::Ignored(why) => why,
+    };
+    let (code, remedy) = match property {
+        Property::Filter => (NoticeCode::FilterIgnored, Remedy::AllowFiltersOrDropRequirement),
+        Property::Depth => (NoticeCode::DepthIgnored, Remedy::ChooseTransportOrDropRequirement),
+    };
+    if options.require.contains(&property) {
+        return Err(RemoteError::refused(property, &format!("the server ignored it: {why}"), remedy));
     }
-    Ok(compliance)
+    let name = property.to_string().to_uppercase();
+    let text = format!("THE SERVER IGNORED THE {name}: {why}; this clone has everything, and cost as much");
+    notices.push(Notice::new(code, text));
+    Ok(Some(false))
 }
 
 /// Replaces the place where the clone is made by `dst` in git's output. The user did not name that place, and it is gone.

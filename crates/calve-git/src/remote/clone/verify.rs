@@ -19,7 +19,7 @@ pub(crate) enum Verdict {
     Honoured,
     /// How it shows.
     Ignored(String),
-    /// There was nothing to tell it by: an empty repository.
+    /// It was not asked, or there was nothing to tell it by: an empty repository.
     Untold,
 }
 
@@ -35,17 +35,14 @@ pub struct MissingObjects {
 }
 
 /// Looks at a new repository in which nothing has been checked out yet: later, a filter could not be told from its absence.
-pub(crate) fn verify(recipe: &Recipe, tree: &Path) -> Result<Vec<(Property, Verdict)>, RemoteError> {
+pub(crate) fn verify(property: Property, recipe: &Recipe, tree: &Path) -> Result<Verdict, RemoteError> {
     let git = Git::at(tree);
-    let has_commit = git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])?;
-    let mut verdicts = Vec::new();
-    if let Some(depth) = recipe.depth {
-        verdicts.push((Property::Depth, if has_commit { depth_of(&git, depth)? } else { Verdict::Untold }));
+    match (property, recipe.depth, recipe.filter) {
+        _ if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? => Ok(Verdict::Untold),
+        (Property::Depth, Some(depth), _) => depth_of(&git, depth),
+        (Property::Filter, _, Some(_)) => filter_of(&git),
+        _ => Ok(Verdict::Untold),
     }
-    if recipe.filter.is_some() {
-        verdicts.push((Property::Filter, if has_commit { filter_of(&git)? } else { Verdict::Untold }));
-    }
-    Ok(verdicts)
 }
 
 fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {

@@ -49,10 +49,8 @@ pub fn add_after<E: From<Error>>(
 }
 
 fn intent(request: &AddRequest) -> AddIntent {
-    let Config { hooks, services, .. } = match request.provenance.is_untrusted() {
-        true => Config::default(),
-        false => request.config.clone(),
-    };
+    let is_untrusted = request.provenance.is_untrusted();
+    let Config { hooks, services, .. } = if is_untrusted { Config::default() } else { request.config.clone() };
     AddIntent {
         donor: request.donor.clone(),
         main: request.repository.main().map(Path::to_path_buf),

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::directory::LARGEST_BYTES;
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::path_of;
+use crate::paths::{path_of, pointer_in};
 use crate::worktree::add::ignored::dependencies::Dependency;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::report::CarriedFiles;
@@ -156,9 +156,7 @@ fn ignores_itself(directory: &Path) -> bool {
 
 /// Returns whether a `.git` file points to a worktree's entry, rather than a submodule's.
 pub(super) fn is_worktree(pointer: &Path) -> bool {
-    fs_err::read(pointer).is_ok_and(|text| {
-        text.starts_with(b"gitdir: ") && text.split(|&byte| byte == b'/').any(|name| name == b"worktrees")
-    })
+    pointer_in(pointer).is_some_and(|entry| entry.iter().any(|name| name == "worktrees"))
 }
 
 fn is_directory(path: &Path) -> bool {

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use calve_core::internal::is_trash;
 
 use crate::environment::is_own_env_file;
-use crate::paths::{path_of, plain, pointed_to};
+use crate::paths::{path_of, plain, pointer_in};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
@@ -77,7 +77,6 @@ impl<'w> IgnoredSearch<'w> {
         }
     }
 
-    /// Returns an item for each unreadable directory.
     pub(super) fn unread(&self) -> Vec<UnsavedItem> {
         let items = self.unread.iter();
         items.map(|(path, reason)| UnsavedItem::Unreadable(reason.clone()).inside(path)).collect()
@@ -187,7 +186,7 @@ impl<'w> IgnoredSearch<'w> {
 /// Returns whether a directory has a repository's `.git`, or is one itself.
 pub(super) fn is_repository(directory: &Path) -> bool {
     let is_there = |name: &str| fs_err::metadata(directory.join(name)).is_ok();
-    let has_pointer = || fs_err::read(directory.join(".git")).is_ok_and(|text| pointed_to(&text).is_some());
+    let has_pointer = || pointer_in(&directory.join(".git")).is_some();
     is_there(".git/HEAD") || has_pointer() || is_there("HEAD") && is_there("objects") && is_there("refs")
 }
 

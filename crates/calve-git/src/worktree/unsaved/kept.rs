@@ -21,7 +21,6 @@ use crate::paths::{check_writable, numbered};
 use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{IgnoredFile, bytes};
 
-/// How long they stay.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 const PRIVATE: Mode = Mode::RWXU;

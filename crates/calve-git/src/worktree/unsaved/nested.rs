@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{plain, pointed_to, real};
+use crate::paths::{plain, pointer_in, real};
 use crate::repository::operation::{UNFINISHED, unfinished};
 use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
@@ -28,9 +28,7 @@ enum NestedFinding {
 }
 
 #[derive(Default)]
-struct Finder {
-    found: Vec<NestedFinding>,
-}
+struct Finder(Vec<NestedFinding>);
 
 impl Visitor for Finder {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
@@ -45,13 +43,13 @@ impl Visitor for Finder {
             (b".git", EntryKind::File | EntryKind::Directory | EntryKind::Symlink)
                 if !folder.path.as_os_str().is_empty() =>
             {
-                self.found.push(NestedFinding::Files(folder.path.to_path_buf()));
+                self.0.push(NestedFinding::Files(folder.path.to_path_buf()));
             }
             // The entries that make a directory a repository for git (`is_git_directory` in its setup.c).
             (b"HEAD", EntryKind::File | EntryKind::Symlink)
                 if is(c"objects", FileType::Directory) && is(c"refs", FileType::Directory) =>
             {
-                self.found.push(NestedFinding::Repository(folder.path.to_path_buf()));
+                self.0.push(NestedFinding::Repository(folder.path.to_path_buf()));
             }
             // Large, and nothing else is in it.
             (b"objects", EntryKind::Directory)
@@ -65,7 +63,6 @@ impl Visitor for Finder {
     }
 }
 
-/// The repositories and worktrees inside a worktree.
 #[derive(Default)]
 pub(super) struct Nested {
     /// Their work that exists nowhere outside, nor in a repository at the same path in another worktree, from which it was copied.
@@ -87,7 +84,7 @@ impl Nested {
         let mut options = ScanOptions::default();
         options.cancel = cancel.clone();
         let scanned = scan_tree(&linked.path, &options, Finder::default)?;
-        let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
+        let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|finder| finder.0).collect();
         found.sort();
         let outer = OuterWorktree { root, entry: real(&linked.entry), others };
         let mut nested = Nested { items: Vec::new(), ignored: Vec::new(), unread: scanned.skipped };
@@ -178,7 +175,7 @@ impl OuterWorktree<'_> {
             let repository = real(&pointer);
             return Ok(fs_err::symlink_metadata(repository.join("HEAD")).is_ok().then_some(repository));
         }
-        let Some(named) = fs_err::read(&pointer).ok().as_deref().and_then(pointed_to) else { return Ok(None) };
+        let Some(named) = pointer_in(&pointer) else { return Ok(None) };
         let there = plain(&files.join(named));
         fs_err::canonicalize(&there).map(Some).map_err(|_| there)
     }
@@ -256,7 +253,7 @@ mod tests {
             write(file);
         }
         let scanned = scan_tree(folder.path(), &ScanOptions::default(), Finder::default).unwrap();
-        let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
+        let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|finder| finder.0).collect();
         found.sort();
         let repositories =
             ["a/.git/modules/m", "b.git", "linked.git"].map(|path| NestedFinding::Repository(path.into()));

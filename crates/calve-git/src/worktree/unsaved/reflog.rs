@@ -11,7 +11,6 @@ pub(super) fn made_here(log: &Log) -> Vec<String> {
     lines(log).filter(makes_commit).map(|line| line.new.to_owned()).collect()
 }
 
-/// Returns all commits that a log leads to.
 pub(in crate::worktree) fn all(log: &Log) -> HashSet<String> {
     let named = lines(log).flat_map(|line| [line.old, line.new]);
     named.filter(|oid| oid.bytes().any(|byte| byte != b'0')).map(str::to_owned).collect()

@@ -96,10 +96,8 @@ pub(super) fn without_kept(git: &Git, commits: LooseCommits, others: &[PathBuf])
                 kept.extend(other_objects(other)?);
             }
         }
-        let tips = match has_remotes {
-            true => lines(&ours, &["rev-list", "--no-walk", "--exclude=refs/remotes/*"])?,
-            false => lines(&ours, &["rev-list", "--no-walk"])?,
-        };
+        let excluded: &[&str] = if has_remotes { &["--exclude=refs/remotes/*"] } else { &[] };
+        let tips = lines(&ours, &[&["rev-list", "--no-walk"], excluded].concat())?;
         if !other_objects(&ours)?.is_subset(&kept) {
             return Ok(Some(commits));
         }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use calve_env::Environment;
-use calve_git::environment::WorktreeId;
+use calve_git::environment::{WorktreeId, linked_entry};
 
 use crate::failure::Failure;
 use crate::host::Program;
@@ -17,11 +17,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 fn segment(root: &Path) -> Option<String> {
-    let pointer = text_of(&root.join(".git"))?;
-    let entry = root.join(pointer.strip_prefix("gitdir: ")?.trim_end());
-    // A submodule has no such file.
-    entry.join("commondir").exists().then_some(())?;
-    let head = text_of(&entry.join("HEAD"))?;
+    let head = text_of(&linked_entry(root)?.join("HEAD"))?;
     let head = head.trim_end();
     let branch = head.strip_prefix("ref: refs/heads/").unwrap_or(head.get(..12)?);
     let mut words = vec![branch.to_owned()];

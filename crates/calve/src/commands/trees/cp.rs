@@ -4,6 +4,7 @@ use calve_core::internal::{InlinedBytes, with_source};
 use calve_core::{
     CancelToken, Choice, CloneOptions, CloneVerification, Durability, ExistingDestination, Mounts, clone_tree, plan,
 };
+use calve_git::environment::linked_entry;
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
 use crate::cli::CpArguments;
@@ -65,27 +66,12 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
 
 /// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.
 fn warn_of_shared_index(path: &Path) {
-    if is_linked_worktree(path) {
+    if linked_entry(path).is_some() {
         output::warn(
             "git commands in a copy of a linked worktree change the index and HEAD of the original; \
              `calve worktree add` makes a worktree of its own",
         );
     }
-}
-
-/// Returns whether `.git` is a file that names a directory with the worktree's index and HEAD, in which `commondir` names the repository
-/// (gitrepository-layout(5)).
-fn is_linked_worktree(path: &Path) -> bool {
-    let common = || {
-        let pointer = path.join(".git");
-        // A FIFO would be waited for.
-        fs_err::symlink_metadata(&pointer).ok().filter(|found| found.is_file() && found.len() < 1 << 16)?;
-        let text = fs_err::read_to_string(pointer).ok()?;
-        let own = path.join(text.trim_end().strip_prefix("gitdir: ")?);
-        let common = fs_err::read_to_string(own.join("commondir")).ok()?;
-        Some(own.join(common.trim_end()))
-    };
-    common().is_some_and(|common| common.exists())
 }
 
 fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {

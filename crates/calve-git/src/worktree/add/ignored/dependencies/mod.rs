@@ -167,11 +167,8 @@ impl<'a> Choice<'a> {
             let candidate = self.candidate(&other.path, &together, &likely);
             let is_right = candidate.is_right();
             // Where an install is needed anyway, the source's own directory goes along, as everything else of it does.
-            let is_better = |best: &Candidate<'_>| candidate.rank() > best.rank();
-            if best
-                .as_ref()
-                .is_none_or(|best| is_better(best) && (candidate.command.is_none() || best.path != self.entries.donor))
-            {
+            let may_replace = |best: &Candidate<'_>| candidate.command.is_none() || best.path != self.entries.donor;
+            if best.as_ref().is_none_or(|best| candidate.rank() > best.rank() && may_replace(best)) {
                 best = Some(candidate);
             }
             if is_right {
@@ -274,7 +271,7 @@ impl<'a> Choice<'a> {
         let text = lockfile.text.get_or_init(|| match self.is_donors(lockfile) {
             true => read(self.entries.donor, &lockfile.path),
             false => {
-                let bytes = Git::at(self.entries.donor).blob(&lockfile.entry.hex(), LARGEST_BYTES).ok()??;
+                let bytes = Git::at(self.entries.donor).blob(lockfile.entry.hex(), LARGEST_BYTES).ok()??;
                 String::from_utf8(bytes).ok()
             }
         });
