@@ -318,6 +318,22 @@ fn nothing_of_a_pull_request_gets_into_other_worktrees() {
 }
 
 #[test]
+fn a_secret_is_known_by_any_name_on_its_way_in_any_case() {
+    let hostile = Hostile::new();
+    write(&hostile.repo.join(".git/info/exclude"), "*\n");
+    let secrets = [".env.d/prod", "ign/.env/file", ".ENV", "a.KEY", "Secrets/x", "Secrets/deep/x", "deep/prod.env"];
+    let others = ["ign/plain", ".env.example", "node_modules/dep/test/key.pem"];
+    secrets.iter().chain(&others).for_each(|path| hostile.repo.write(path, "x\n"));
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let theirs = hostile.pull_request();
+    assert_eq!(secrets.map(|path| theirs.join(path).exists()), [false; 7]);
+    assert_eq!(others.map(|path| theirs.join(path).exists()), [true; 3]);
+    hostile.calve(["add", "--no-hooks", "own"]).succeeds();
+    let own = hostile.repo.spot.join("proj.own");
+    assert_eq!(secrets.map(|path| own.join(path).exists()), [true; 7]);
+}
+
+#[test]
 fn a_changed_file_that_looks_like_a_secret_is_not_carried() {
     let hostile = Hostile::new();
     hostile.repo.write(".npmrc", "token=none\n");
