@@ -36,6 +36,10 @@ impl Directory {
         Directory { directory: self.directory.try_clone().ok()? }.below(path)
     }
 
+    pub(crate) fn above(&self) -> Option<Directory> {
+        Some(Directory { directory: open_directory(&self.directory, "..").ok()? })
+    }
+
     /// Reads a regular file of text. Nothing is read of a file that is larger than [`LARGEST_BYTES`].
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         let path = path.as_ref();
