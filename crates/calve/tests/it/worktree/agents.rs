@@ -201,6 +201,18 @@ fn only_a_file_that_calve_made_goes_when_an_agent_is_taken_away() {
     }
 }
 
+#[test]
+fn a_setup_for_all_systems_is_not_hidden_by_one_for_unix() {
+    let repo = Repo::anywhere();
+    let text = "{\"setup-worktree\": [\"npm ci\"]}\n";
+    repo.write(".cursor/worktrees.json", text);
+    for word in ["install", "uninstall"] {
+        let refused = hook(&repo, &[word, "cursor", "--yes"]).fails(1).hints();
+        refused.says(&["worktrees.json", "`setup-worktree` has another value already"]);
+        assert_eq!(fs_err::read_to_string(repo.join(".cursor/worktrees.json")).unwrap(), text);
+    }
+}
+
 /// Asks for a worktree as an agent does. Returns the exit code and the output.
 fn ask(repo: &Repo, cwd: &Path, name: &str, maker: &str) -> (Option<i32>, String, String) {
     let words = ["worktree-create", "--maker", maker];
