@@ -144,6 +144,17 @@ fn an_approval_is_for_exactly_that_text() {
 }
 
 #[test]
+fn a_text_that_hides_a_part_of_itself_is_shown_or_refused() {
+    let project = Project::with("hooks.post-add = \"true \\u2028 \\u202e \\u00ad \\U000e0041 'it\\\\s' # \u{e4}\"\n");
+    let ran = project.calve(["hook", "approve"]).fails(3);
+    ran.says(&["true \\u{2028} \\u{202e} \\u{ad} \\u{e0041} 'it\\s' # \u{e4}"]);
+    Tree::new(project.main()).file(".calve.toml", b"hooks.post-add = \"a\\u0000b\"\n");
+    for words in [["hook", "approve", "--yes"], ["worktree", "add", "a"]] {
+        project.calve(words).fails(1).says(&["line 1, column 18: `post-add` has a NUL character in it"]).hints();
+    }
+}
+
+#[test]
 fn a_question_is_asked_on_a_terminal_and_no_is_the_answer_to_anything_but_yes() {
     let project = Project::with("hooks.post-add = \"touch log; printf '\\u001b[2J'\"\n");
     let on_terminal = |answer: &str, branch: &str| {

@@ -334,6 +334,24 @@ fn a_secret_is_known_by_any_name_on_its_way_in_any_case() {
 }
 
 #[test]
+fn nothing_is_trusted_with_a_configuration_that_cannot_be_read() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let inside = hostile.pull_request();
+    let approve = || {
+        let command = crate::program::calve(["hook", "approve", "--trust", "--yes"]).within(&inside);
+        command.env("CALVE_HOME", hostile.repo.spot.join("home"))
+    };
+    let text = fs_err::read_to_string(inside.join(".calve.toml")).unwrap();
+    write(&inside.join(".calve.toml"), "[hooks\n");
+    approve().fails(1).says(&[".calve.toml`, line 1"]);
+    assert!(hostile.is_untrusted(&inside));
+    write(&inside.join(".calve.toml"), &text);
+    approve().succeeds();
+    assert!(!hostile.is_untrusted(&inside));
+}
+
+#[test]
 fn a_changed_file_that_looks_like_a_secret_is_not_carried() {
     let hostile = Hostile::new();
     hostile.repo.write(".npmrc", "token=none\n");
