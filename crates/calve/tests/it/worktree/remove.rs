@@ -159,6 +159,19 @@ fn a_worktree_with_another_one_inside_stays() {
 }
 
 #[test]
+fn what_is_copied_with_its_repository_is_not_told_to_be_gone() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    let copy = repo.spot.join("copy");
+    assert!(std::process::Command::new("cp").arg("-a").args([&repo.path, &copy]).status().unwrap().success());
+    for (words, told) in [(&["-n"][..], "would forget"), (&[], "forgot")] {
+        let ran = repo.calve(["prune"]).args(words).within(&copy).succeeds();
+        ran.says(&[&format!("{told} `{}`, in whose place is something else", path.display())]);
+    }
+    assert!(path.exists());
+}
+
+#[test]
 fn a_relative_path_is_relative_to_where_one_is() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
