@@ -214,15 +214,17 @@ fn a_file_of_variables_without_a_directory_is_refused_before_anything_is_made() 
 #[test]
 fn a_hook_that_removes_its_own_worktree_fails_and_is_told() {
     // Also one that then fails.
-    for text in ["rm -rf \"$CALVE_WORKTREE\"", "git worktree remove --force .", "rm -rf \"$CALVE_WORKTREE\"; exit 7"] {
+    for text in
+        ["mv \"$CALVE_WORKTREE\" ../moved", "git worktree remove --force .", "rm -rf \"$CALVE_WORKTREE\"; exit 7"]
+    {
         let project = Project::with(&format!("hooks.post-add = '''{text}'''\n"));
         let failed = project.calve(["worktree", "add", "--yes", "a"]).fails(1);
-        let failed = failed.says(&["the post-add hook removed its own worktree", "main.a`"]);
+        let failed = failed.says(&["the post-add hook removed or moved its own worktree", "main.a`"]);
         failed.says(&["take that out of the hook in .calve.toml; `calve worktree prune` forgets the worktree if git still lists it"]);
         project.calve(["worktree", "prune"]).succeeds();
         let agent = agent(&project, &["worktree-create", "--yes"], &create(&project.main(), "b"));
         assert_eq!((agent.0, &*agent.1), (Some(1), ""), "{}", agent.2);
-        assert!(agent.2.contains("removed its own worktree"), "{}", agent.2);
+        assert!(agent.2.contains("removed or moved its own worktree"), "{}", agent.2);
         assert!(!project.worktree("a").exists() && !project.worktree("b").exists());
     }
 }
