@@ -66,7 +66,7 @@ pub(crate) fn run(
     check_uninterrupted(cancel)?;
     let (name, worktree) = (hook.name(), ShownPath(&surroundings.worktree));
     if hook == Hook::PostAdd && !surroundings.worktree.join(".git").exists() {
-        let text = format!("the {name} hook removed its own worktree, `{worktree}`");
+        let text = format!("the {name} hook removed or moved its own worktree, `{worktree}`");
         return Err(Error::failed(text, Remedy::LeaveWorktree));
     }
     if status.success() {

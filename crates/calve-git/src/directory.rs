@@ -32,6 +32,10 @@ impl Directory {
         Some(Directory { directory: open_below(self.directory.try_clone().ok()?, path.as_ref()).ok()? })
     }
 
+    pub(crate) fn above(&self) -> Option<Directory> {
+        Some(Directory { directory: open_directory(&self.directory, "..").ok()? })
+    }
+
     /// Reads a regular file of text. Nothing is read of a file that is larger than [`LARGEST_BYTES`].
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         let path = path.as_ref();

@@ -4,6 +4,7 @@
 
 pub mod advise;
 mod config;
+mod dependency_names;
 mod directory;
 pub mod environment;
 mod error;

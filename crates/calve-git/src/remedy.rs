@@ -195,6 +195,8 @@ pub enum Remedy {
     BranchNestedOrForce,
     #[error("if it was moved, run `git worktree repair` in it, so that uncommitted work can be found; `-f` removes it")]
     RepairNestedOrForce,
+    #[error("`calve worktree remove` that one first, or pass `-f` to lose both")]
+    RemoveInnerOrForce,
     #[error("remove that one first; `-f` leaves it without a repository")]
     RemoveOtherOrForce,
 

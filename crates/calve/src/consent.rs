@@ -56,13 +56,12 @@ pub(crate) fn show(hook: Hook, text: &str, print: fn(&str)) {
     }
 }
 
-/// Escapes control characters and those that turn or hide text.
+/// Escapes control characters and those that turn, hide or break text.
 fn plain(character: char) -> String {
-    let is_hidden =
-        matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     match character {
         '\t' => " ".repeat(4),
-        _ if is_hidden || character.is_control() => character.escape_unicode().to_string(),
+        '"' | '\'' | '\\' => character.to_string(),
+        _ if character.escape_debug().len() > 1 => character.escape_unicode().to_string(),
         _ => character.to_string(),
     }
 }

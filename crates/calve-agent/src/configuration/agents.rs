@@ -57,10 +57,15 @@ pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
             toml(".codex/environments/environment.toml", &["version", "name", "setup"], CODEX_ENVIRONMENT),
         ],
         Agent::Cursor => {
+            const WORKTREES: &str = ".cursor/worktrees.json";
             let set_up = json!(["calve hook worktree-setup --maker cursor --from \"$ROOT_WORKTREE_PATH\""]);
             let server = json!({"command": "calve", "args": ["mcp", "--repository", "${workspaceFolder}"]});
+            // Cursor runs only one of them.
+            let has = |name| json_at(root, Path::new(WORKTREES)).is_some_and(|found| found.get(name).is_some());
+            let is_taken = has("setup-worktree") && !has("setup-worktree-unix");
+            let name = if is_taken { "setup-worktree" } else { "setup-worktree-unix" };
             vec![
-                json(".cursor/worktrees.json", vec![(vec!["setup-worktree-unix"], set_up)]),
+                json(WORKTREES, vec![(vec![name], set_up)]),
                 json(".cursor/mcp.json", vec![(vec!["mcpServers", "calve"], server)]),
             ]
         }
@@ -72,10 +77,13 @@ pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
     }
 }
 
+fn json_at(root: &Path, path: &Path) -> Option<Value> {
+    json_text::value(&read(root, path).ok()?.ok()??)
+}
+
 /// Returns the place of Calve's server. Version 2 has servers in `mcp.servers`, and still reads those of version 1 in `mcp`.
 fn opencode_place(root: &Path, path: &Path) -> Vec<&'static str> {
-    let text = read(root, path).ok().and_then(Result::ok).flatten();
-    let found = text.and_then(|text| json_text::value(&text));
+    let found = json_at(root, path);
     let servers = found.as_ref().and_then(|found| found.get("mcp")?.get("servers")?.as_object());
     // In version 1 it could be a server of that name.
     match servers.is_some_and(|servers| !servers.contains_key("type")) {

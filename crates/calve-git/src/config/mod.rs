@@ -110,7 +110,7 @@ impl Config {
     }
 
     /// Reads both files at the root of a worktree. A missing one says nothing, and one that the repository brings along only what it may.
-    pub(crate) fn load(worktree: &Path) -> Result<Config> {
+    pub fn load(worktree: &Path) -> Result<Config> {
         let mut config = Config::default();
         config.add_file(worktree, SHARED)?;
         config.add_file(worktree, LOCAL)?;

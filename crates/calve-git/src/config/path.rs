@@ -3,14 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
+use crate::dependency_names::DEPENDENCIES;
 use crate::error::{Error, Result};
 use crate::paths::plain;
 use crate::place::Place;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-
-/// The directories in which programs, wherever they are below the one that has it, look for packages.
-const PACKAGES: [&str; 4] = ["node_modules", "bower_components", "vendor", "venv"];
 
 const TEMPLATE: &str = "../{repo}.{branch}";
 /// In a project's directory with the repository in `.bare`, next to the other worktrees.
@@ -68,19 +66,19 @@ fn nearby(base: &Path, text: &OsStr, is_in_git: bool) -> std::result::Result<Pla
     match is_beside {
         _ if below.as_os_str().is_empty() => Err("names no directory"),
         true if has(|name| name.as_encoded_bytes().starts_with(b".")) => Err("has a hidden name"),
-        true if has(|name| PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known))) => {
-            Err("is where a package manager looks for packages")
+        _ if has(|name| DEPENDENCIES.iter().any(|known| may_be(name, known))) => {
+            Err("is where programs look for packages")
         }
-        false if is_in_git || has(is_of_git) => Err("is among git's own files"),
+        false if is_in_git || has(|name| may_be(name, ".git")) => Err("is among git's own files"),
         true => Ok(Place::Below { root: base.parent().ok_or("is outside of `/`")?.to_path_buf(), below }),
         false => Ok(Place::Below { root: base.to_path_buf(), below }),
     }
 }
 
-/// Returns whether a file system may take the name for `.git`: some ignore case, and invisible characters (git's core.protectHFS).
-fn is_of_git(name: &OsStr) -> bool {
+/// Returns whether a file system may take the name for a known one: some ignore case, and invisible characters (git's core.protectHFS).
+fn may_be(name: &OsStr, known: &str) -> bool {
     let seen: String = name.to_string_lossy().chars().filter(char::is_ascii).collect();
-    seen.eq_ignore_ascii_case(".git")
+    seen.eq_ignore_ascii_case(known)
 }
 
 /// Fails for anything but `{repo}` and `{branch}` in braces, and without `{branch}`: every worktree would get the same place.
@@ -127,6 +125,9 @@ mod tests {
             ("../...", "hidden"),
             ("../node_modules/x", "package"),
             ("../venv/lib/x", "package"),
+            ("node_modules/x", "package"),
+            ("sub/Node_Modules/x", "package"),
+            (".venv/lib/x", "package"),
             (".git/hooks", "git's own"),
             (".GIT/x", "git's own"),
             (".g\u{200c}it/x", "git's own"),

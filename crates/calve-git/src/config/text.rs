@@ -121,6 +121,9 @@ impl ConfigText<'_> {
 
     pub(super) fn string(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<String> {
         match value.get_ref() {
+            DeValue::String(text) if text.contains('\0') => {
+                Err(self.error(value.span(), &format!("`{name}` has a NUL character in it")))
+            }
             DeValue::String(text) => Ok(text.to_string()),
             _ => Err(self.error(value.span(), &format!("`{name}` is a text in quotes"))),
         }

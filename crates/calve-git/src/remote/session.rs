@@ -115,7 +115,6 @@ impl Session<'_> {
         if self.makes.is_some() {
             command.args(OF_A_CLONE);
         }
-        command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
         self.traces.apply(&mut command);
         match self.prompts {
             Prompts::OnTerminal => command.env("GIT_TERMINAL_PROMPT", "1"),

@@ -117,6 +117,8 @@ fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(S
         return Ok(Some((main.to_owned(), false)));
     }
     if let Some(reference) = worktree.branch.as_ref().map(|branch| format!("{branch}@{{upstream}}"))
+        && let Some(full) = git.answer(&["rev-parse", "--symbolic-full-name", &reference])?
+        && !repository.references.names_of(worktree.branch.as_deref().unwrap_or_default()).contains(&full)
         && let Some(upstream) = git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", &reference])?
         && has_all(&reference)?
     {

@@ -15,7 +15,7 @@ use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Result};
 use crate::file_lock::lock;
-use crate::paths::is_missing;
+use crate::paths::{is_missing, real};
 use crate::place::open_directory;
 use crate::remedy::Remedy;
 use crate::repository::entries;
@@ -241,12 +241,24 @@ impl<'r> Going<'r> {
             let may_go = |item: &&UnsavedItem| options.loses_data && matches!(item, UnsavedItem::Service(_));
             let staying: Vec<UnsavedItem> = items.iter().filter(|item| !may_go(item)).cloned().collect();
             unsaved::check_none_lost(&worktree.path, self.linked.is_none(), &staying)?;
+            self.check_none_inside()?;
             if !ignored(&items).is_empty() {
                 unsaved::check_place(&repository.common)?;
             }
         }
         self.check_removable()?;
         Ok(items)
+    }
+
+    /// Refuses to take along another worktree, whose hook would not run, and whose ports and data would stay.
+    fn check_none_inside(&self) -> Result<()> {
+        let outer = real(&self.worktree.path);
+        let is_inside = |other: &&Worktree| {
+            other.is_usable() && other.path != self.worktree.path && real(&other.path).starts_with(&outer)
+        };
+        let Some(inner) = self.repository.worktrees.iter().find(is_inside) else { return Ok(()) };
+        let text = format!("another worktree, `{}`, is inside `{}`", ShownPath(&inner.path), ShownPath(&outer));
+        Err(Error::refused(text, Remedy::RemoveInnerOrForce))
     }
 
     /// Refuses a worktree or an entry that would stay.

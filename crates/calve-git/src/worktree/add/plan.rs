@@ -42,7 +42,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let shown = shown.into_iter().map(|path| SkippedEntry { path, reason: left_behind::NOT_IGNORED });
     untracked.left.extend(shown);
     untracked.settle();
-    let secrets = survey.roots.iter().filter(|root| is_secret(&root.path, root.is_directory));
+    let secrets = survey.roots.iter().filter(|root| is_secret(&root.path));
     let secrets = secrets.filter(|root| untracked.carried.contains(&root.path)).map(|root| root.path.clone()).collect();
     let has_files = match &services {
         Ok(services) => make_inputs(&scratch.files, &entry, survey, services)?,

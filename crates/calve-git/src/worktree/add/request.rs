@@ -69,6 +69,9 @@ impl AddRequest {
             branch => branch.to_owned(),
         };
         let target = target::resolve(&repository, &branch, options)?;
+        if let (true, Some(new)) = (target.is_new, &target.branch) {
+            target::check_place(&repository, new)?;
+        }
         let place = match &options.path {
             Some(path) => Place::Anywhere(plain(&options.start.join(path))),
             None => config.place(&repository, target.branch.as_deref().unwrap_or(&branch))?,

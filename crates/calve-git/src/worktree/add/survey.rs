@@ -10,6 +10,7 @@ use calve_core::options::SpareUse;
 use calve_core::report::SkippedEntry;
 
 use crate::config::Secrets;
+use crate::dependency_names::dependency;
 use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -18,7 +19,6 @@ use crate::remedy::Remedy;
 use crate::threads::joined;
 use crate::trust::programs::refused_filters;
 use crate::worktree::add::ignored::dependencies::{Choice, Dependency};
-use crate::worktree::add::ignored::dependency_names::dependency;
 use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
@@ -205,7 +205,7 @@ fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<Skip
     let mut changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
     if request.secrets() == Secrets::Leave {
         // As it is committed, it is none.
-        let secret = changed.extract_if(|path| is_secret(&path_of(path), false));
+        let secret = changed.extract_if(|path| is_secret(&path_of(path)));
         left.extend(secret.map(|path| SkippedEntry { path: path_of(&path), reason: left_behind::SECRET }));
     }
     let oid = &request.target.oid;

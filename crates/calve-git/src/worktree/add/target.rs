@@ -112,6 +112,15 @@ pub(crate) fn previous(git: &Git) -> Result<String> {
     branch.map(str::to_owned).ok_or_else(no_branch)
 }
 
+/// Refuses a new branch `a/b` where there is `a`, or the reverse: git has no place for both.
+pub(crate) fn check_place(repository: &Repository, name: &str) -> Result<()> {
+    let is_below = |name: &str, other: &str| name.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
+    let mut others = repository.references.all().filter_map(|one| one.name.strip_prefix("refs/heads/"));
+    let Some(other) = others.find(|other| is_below(name, other) || is_below(other, name)) else { return Ok(()) };
+    let text = format!("git can have no branch `{}` beside `{}`", ShownPath(name), ShownPath(other));
+    Err(Error::refused(text, Remedy::RenameBranch(other.to_owned())))
+}
+
 fn no_commit(revision: &str) -> Error {
     Error::refused(format!("there is no commit `{}`", ShownPath(revision)), Remedy::FindCommit)
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     }
     for path in &gone.forgotten {
         let words = if arguments.dry_run { "would forget" } else { "to forget:" };
-        output::note(&format!("{words} `{}`, which is gone", ShownPath(path)));
+        output::note(&format!("{words} `{}`, {}", ShownPath(path), fate(path)));
     }
     let data = gone_data::say(&gone.common, &gone.entries, arguments.lose_data)?;
     let (found, kept) = if arguments.merged { find_merged(&start, arguments, cancel)? } else { Default::default() };
@@ -55,8 +55,7 @@ fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneRecei
         reaper::start(place);
     }
     for path in &pruned.forgotten {
-        let is = if path.symlink_metadata().is_ok() { "in whose place is something else" } else { "which is gone" };
-        output::note(&format!("forgot `{}`, {is}", ShownPath(path)));
+        output::note(&format!("forgot `{}`, {}", ShownPath(path), fate(path)));
     }
     for kept in &pruned.kept {
         output::note(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
@@ -66,6 +65,10 @@ fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneRecei
         output::note(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }
     Ok(receipt_of(&pruned, data))
+}
+
+fn fate(path: &Path) -> &'static str {
+    if path.symlink_metadata().is_ok() { "in whose place is something else" } else { "which is gone" }
 }
 
 fn receipt_of(pruned: &PruneReport, data: Vec<PrunedData>) -> WorktreePruneReceipt {

@@ -12,7 +12,7 @@ use calve_testkit::git_command;
 use serde_json::{Value, json};
 
 use super::Hosted;
-use crate::program::calve;
+use crate::program::{Calve, calve};
 use crate::spot::nothing_left;
 
 /// git's own server, each connection of which is given to a `git daemon --inetd`, as inetd does: its port is taken from the
@@ -125,4 +125,22 @@ fn on_a_terminal_progress_is_one_line_that_goes() {
     assert!(ran.stdout.trim_end().ends_with("new"), "{:?}", ran.stdout);
     assert_eq!(hosted.git("new", &["rev-list", "--count", "HEAD"]), "30");
     nothing_left(&hosted.spot);
+}
+
+#[test]
+fn a_transport_that_the_user_forbids_stays_forbidden() {
+    let hosted = Hosted::new();
+    let url = format!("file://{}", hosted.repository.display());
+    hosted.calve(&["clone", "-q", &url, "there"]).succeeds();
+    let of_git = |setting: &'static str| [("COUNT", "1"), ("KEY_0", setting), ("VALUE_0", "never")];
+    for arguments in [&["clone", &url, "new"][..], &["fetch", "-C", "there"]] {
+        let refused = |command: Calve| command.fails(1).says(&["transport 'file' not allowed"]).hints();
+        refused(hosted.calve(arguments).env("GIT_ALLOW_PROTOCOL", "https:http"));
+        for settings in ["protocol.file.allow", "protocol.allow"].map(of_git) {
+            let command = hosted.calve(arguments);
+            let set = |command: Calve, (name, value)| command.env(&format!("GIT_CONFIG_{name}"), value);
+            refused(settings.into_iter().fold(command, set));
+        }
+    }
+    hosted.calve(&["clone", "-q", &hosted.url(), "new"]).env("GIT_ALLOW_PROTOCOL", "http").succeeds();
 }

@@ -117,6 +117,13 @@ pub(super) const CASES: &[Case] = &[
         "mv ../o2 ../o; git -C ../o worktree repair ../r.new/n; calve worktree remove new",
     ),
     case(
+        "RemoveInnerOrForce",
+        "calve worktree add -q new; git worktree add -q ../r.new/n; echo n >>.git/info/exclude",
+        "calve worktree remove new",
+        "`calve worktree remove` that one first, or pass `-f` to lose both",
+        "calve worktree remove ../r.new/n; calve worktree remove new",
+    ),
+    case(
         "RemoveOtherOrForce",
         "calve worktree add -q new; git clone -q . ../r.new/o; git -C ../r.new/o worktree add -q ../../ow; echo o >>.git/info/exclude",
         "calve worktree remove new",

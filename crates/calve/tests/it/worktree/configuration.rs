@@ -33,7 +33,9 @@ fn a_file_of_the_repository_puts_no_worktree_outside_of_its_surroundings() {
         ("/tmp/calve-{branch}/../x", "is absolute"),
         ("../.config/{branch}", "has a hidden name"),
         ("../.{branch}", "has a hidden name"),
-        ("../node_modules/{branch}", "package manager"),
+        ("../node_modules/{branch}", "look for packages"),
+        ("node_modules/{branch}", "look for packages"),
+        ("sub/.VENV/{branch}", "look for packages"),
         (".git/{branch}", "git's own files"),
     ] {
         let repo = hostile(".calve.toml", path);

@@ -187,6 +187,22 @@ fn pushed_commits_are_elsewhere_too() {
 }
 
 #[test]
+fn a_branch_that_follows_itself_is_merged_nowhere() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    git(&path, ["commit", "-q", "--allow-empty", "-m", "own"]);
+    repo.git(["config", "branch.x.remote", "."]);
+    repo.git(["config", "branch.x.merge", "refs/heads/x"]);
+    // Nor in one that only leads to it.
+    repo.git(["symbolic-ref", "refs/heads/alias", "refs/heads/x"]);
+    for upstream in ["refs/heads/x", "refs/heads/alias"] {
+        repo.git(["config", "branch.x.merge", upstream]);
+        repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&["no worktree is merged"]);
+        assert!(path.exists(), "{upstream}");
+    }
+}
+
+#[test]
 fn squashed_merges_count_and_what_came_after_them_does_not() {
     let repo = Repo::anywhere();
     let [done, later, dirty, taken] = ["done", "later", "dirty", "taken"].map(|branch| {

@@ -136,6 +136,30 @@ fn what_reads_like_something_of_elsewhere_is_no_new_branch() {
 }
 
 #[test]
+fn a_branch_that_git_has_no_place_for_and_a_place_that_is_gits_are_refused() {
+    let repo = Repo::anywhere();
+    repo.git(["branch", "feature-x"]);
+    repo.git(["branch", "deep/er/one"]);
+    let before = crate::spot::names(&repo.spot);
+    for (name, other) in [("feature-x/sub", "feature-x"), ("deep", "deep/er/one"), ("deep/er", "deep/er/one")] {
+        for arguments in [&["add", name][..], &["add", "-n", name], &["add", "--base", "HEAD", name]] {
+            let told = format!("git can have no branch `{name}` beside `{other}`");
+            repo.calve(arguments).fails(1).says(&[&told, &format!("git branch -m {other} NEW")]);
+        }
+    }
+    repo.calve(["add", "feature-xy"]).succeeds();
+    repo.calve(["remove", "feature-xy"]).succeeds();
+    fs_err::os::unix::fs::symlink("proj/.git/objects", repo.spot.join("link")).unwrap();
+    for path in [".git/objects/x", "../link/x", ".git/x", ".GIT/x", "sub/.git/hooks/x", "src/../.git/x"] {
+        for arguments in [&["add", "new", "--path", path][..], &["add", "-n", "new", "--path", path]] {
+            repo.calve(arguments).fails(1).says(&["is among git's own files"]).hints();
+        }
+    }
+    fs_err::remove_file(repo.spot.join("link")).unwrap();
+    assert_eq!(crate::spot::names(&repo.spot), before);
+}
+
+#[test]
 fn a_clone_that_follows_one_branch_asks_for_others() {
     let (repo, server) = served();
     let clone = repo.spot.join("clone");

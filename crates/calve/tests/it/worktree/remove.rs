@@ -141,6 +141,37 @@ fn what_is_gone_is_forgotten_unless_it_is_locked() {
 }
 
 #[test]
+fn a_worktree_with_another_one_inside_stays() {
+    let repo = Repo::anywhere();
+    let (outer, other) = (repo.add(["outer"]), repo.add(["other"]));
+    let inner = outer.join(".worktrees/inner");
+    repo.calve(["add", "inner", "--path", inner.to_str().unwrap()]).succeeds();
+    let inside = inner.display().to_string();
+    let ran = repo.calve(["remove", "outer"]).fails(1).says(&[&inside]);
+    ran.says(&["`calve worktree remove` that one first, or pass `-f` to lose both"]);
+    repo.calve(["remove", "-n", "outer"]).fails(1).says(&[&inside]);
+    git(&outer, ["commit", "-q", "--allow-empty", "-m", "done"]);
+    repo.git(["merge", "-q", "--no-ff", "--no-edit", "outer"]);
+    repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&[&inside]);
+    assert!(outer.exists() && inner.exists() && other.exists());
+    repo.calve(["remove", "inner"]).succeeds();
+    repo.calve(["remove", "outer"]).succeeds();
+}
+
+#[test]
+fn what_is_copied_with_its_repository_is_not_told_to_be_gone() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    let copy = repo.spot.join("copy");
+    assert!(std::process::Command::new("cp").arg("-a").args([&repo.path, &copy]).status().unwrap().success());
+    for (words, told) in [(&["-n"][..], "would forget"), (&[], "forgot")] {
+        let ran = repo.calve(["prune"]).args(words).within(&copy).succeeds();
+        ran.says(&[&format!("{told} `{}`, in whose place is something else", path.display())]);
+    }
+    assert!(path.exists());
+}
+
+#[test]
 fn a_relative_path_is_relative_to_where_one_is() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);

@@ -318,6 +318,40 @@ fn nothing_of_a_pull_request_gets_into_other_worktrees() {
 }
 
 #[test]
+fn a_secret_is_known_by_any_name_on_its_way_in_any_case() {
+    let hostile = Hostile::new();
+    write(&hostile.repo.join(".git/info/exclude"), "*\n");
+    let secrets = [".env.d/prod", "ign/.env/file", ".ENV", "a.KEY", "Secrets/x", "Secrets/deep/x", "deep/prod.env"];
+    let others = ["ign/plain", ".env.example", "node_modules/dep/test/key.pem"];
+    secrets.iter().chain(&others).for_each(|path| hostile.repo.write(path, "x\n"));
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let theirs = hostile.pull_request();
+    assert_eq!(secrets.map(|path| theirs.join(path).exists()), [false; 7]);
+    assert_eq!(others.map(|path| theirs.join(path).exists()), [true; 3]);
+    hostile.calve(["add", "--no-hooks", "own"]).succeeds();
+    let own = hostile.repo.spot.join("proj.own");
+    assert_eq!(secrets.map(|path| own.join(path).exists()), [true; 7]);
+}
+
+#[test]
+fn nothing_is_trusted_with_a_configuration_that_cannot_be_read() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let inside = hostile.pull_request();
+    let approve = || {
+        let command = crate::program::calve(["hook", "approve", "--trust", "--yes"]).within(&inside);
+        command.env("CALVE_HOME", hostile.repo.spot.join("home"))
+    };
+    let text = fs_err::read_to_string(inside.join(".calve.toml")).unwrap();
+    write(&inside.join(".calve.toml"), "[hooks\n");
+    approve().fails(1).says(&[".calve.toml`, line 1"]);
+    assert!(hostile.is_untrusted(&inside));
+    write(&inside.join(".calve.toml"), &text);
+    approve().succeeds();
+    assert!(!hostile.is_untrusted(&inside));
+}
+
+#[test]
 fn a_changed_file_that_looks_like_a_secret_is_not_carried() {
     let hostile = Hostile::new();
     hostile.repo.write(".npmrc", "token=none\n");

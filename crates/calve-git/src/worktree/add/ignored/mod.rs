@@ -1,7 +1,6 @@
 //! Chooses the untracked entries for a new worktree: ignored ones, narrowed by `.worktreeinclude` and `.calve.toml`, and on request the others.
 
 pub(crate) mod dependencies;
-pub(crate) mod dependency_names;
 pub mod left_behind;
 pub(crate) mod rules;
 pub(crate) mod secrets;
@@ -37,7 +36,7 @@ pub(crate) struct CarriedEntries<'a> {
 }
 
 impl CarriedEntries<'_> {
-    /// Adds ignored entries, as far as they are included.
+    /// Adds the ignored entries that are included.
     pub(crate) fn add_ignored(&mut self, found: &[UntrackedEntry]) -> Result<()> {
         for root in found {
             if self.covers(&root.path, root.is_directory) {

@@ -1,6 +1,5 @@
 //! Why an ignored entry is left out, going by its name. All others are carried.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,70 +8,20 @@ use calve_core::Patterns;
 use calve_core::report::SkipReason;
 
 use crate::config::{Config, Secrets};
+use crate::dependency_names::is_dependency;
 use crate::error::Result;
-use crate::worktree::add::ignored::dependency_names::DEPENDENCIES;
 use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::status::split;
 
 /// Directories and endings of files that a build, a test run or a tool fills, and makes again when they are gone.
-const BUILD_OUTPUTS: [&str; 42] = [
-    "build",
-    "dist",
-    "out",
-    "_build",
-    "bin",
-    "obj",
-    "coverage",
-    "htmlcov",
-    ".nyc_output",
-    ".cache",
-    ".parcel-cache",
-    ".turbo",
-    ".nx",
-    ".next",
-    ".nuxt",
-    ".output",
-    ".svelte-kit",
-    ".astro",
-    ".docusaurus",
-    ".angular",
-    ".vite",
-    ".webpack",
-    ".expo",
-    ".gradle",
-    ".bundle",
-    ".dart_tool",
-    ".build",
-    "DerivedData",
-    "Pods",
-    "__pycache__",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".hypothesis",
-    ".nox",
-    ".eggs",
-    ".ipynb_checkpoints",
-    ".terraform",
-    "elm-stuff",
-    "zig-out",
-    "zig-cache",
-    ".zig-cache",
-];
-const BUILD_OUTPUT_ENDINGS: [&str; 10] = [
-    ".egg-info",
-    ".pyc",
-    ".pyo",
-    ".o",
-    ".obj",
-    ".class",
-    ".tsbuildinfo",
-    ".eslintcache",
-    ".stylelintcache",
-    ".DS_Store",
-];
+const BUILD_OUTPUTS: &str = "build dist out _build bin obj coverage htmlcov .nyc_output .cache .parcel-cache .turbo \
+    .nx .next .nuxt .output .svelte-kit .astro .docusaurus .angular .vite .webpack .expo .gradle .bundle \
+    .dart_tool .build DerivedData Pods __pycache__ .pytest_cache .mypy_cache .ruff_cache .hypothesis .nox .eggs \
+    .ipynb_checkpoints .terraform elm-stuff zig-out zig-cache .zig-cache";
+const BUILD_OUTPUT_ENDINGS: &str = ".egg-info .pyc .pyo .o .obj .class .tsbuildinfo .eslintcache .stylelintcache \
+    .DS_Store";
 
 /// Endings of names, and whole names, that stand for a running program. Of no use to another one, and often harmful.
 const RUNTIME_ENDINGS: [&str; 4] = [".pid", ".sock", ".swp", ".swo"];
@@ -122,7 +71,7 @@ impl Rules {
         if !is_directory && is_runtime(name) {
             return Some(left_behind::RUNTIME);
         }
-        if self.secrets == Secrets::Leave && is_secret(path, is_directory) {
+        if self.secrets == Secrets::Leave && is_secret(path) {
             return Some(left_behind::SECRET);
         }
         let excluded = if self.is_exclude_local { left_behind::EXCLUDED_LOCALLY } else { left_behind::EXCLUDED };
@@ -133,12 +82,14 @@ impl Rules {
 /// Returns whether an ignored entry, by its own name, is made again: dependencies, a build's output, the state of a running program.
 pub(crate) fn is_made_again(path: &Path, is_directory: bool) -> bool {
     let Some(name) = path.file_name() else { return false };
-    let is_in = |table: &[&str]| table.iter().any(|known| OsStr::new(known) == name);
     let bytes = name.as_bytes();
     let ends_with = |ending: &str| bytes.ends_with(ending.as_bytes());
-    let is_output = || BUILD_OUTPUT_ENDINGS.iter().any(|ending| ends_with(ending));
+    let is_output = || BUILD_OUTPUT_ENDINGS.split(' ').any(ends_with);
     match is_directory {
-        true => is_in(&DEPENDENCIES) || is_in(&BUILD_OUTPUTS) || bytes.starts_with(b"cmake-build-") || is_output(),
+        true => {
+            let is_known = || BUILD_OUTPUTS.split(' ').any(|known| known == name);
+            is_dependency(name) || is_known() || bytes.starts_with(b"cmake-build-") || is_output()
+        }
         // An editor's swap file may have the only copy of an edit.
         false => is_output() || is_runtime(bytes) && ![".swp", ".swo"].iter().any(|ending| ends_with(ending)),
     }
@@ -154,7 +105,7 @@ fn is_runtime(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worktree::add::ignored::dependency_names::dependency;
+    use crate::dependency_names::dependency;
 
     #[test]
     fn names_are_judged() {
@@ -168,6 +119,15 @@ mod tests {
             ("sub/.env.local", false, Some(left_behind::SECRET)),
             (".env.example", false, None),
             (".ssh", true, Some(left_behind::SECRET)),
+            // A secret is known by any name on the way, however it is spelled, in a file's place and a directory's.
+            (".env.d", true, Some(left_behind::SECRET)),
+            ("ign/.env/file", false, Some(left_behind::SECRET)),
+            ("ign/.Env/node_modules/x", false, Some(left_behind::SECRET)),
+            ("a.KEY", false, Some(left_behind::SECRET)),
+            ("prod.env", false, Some(left_behind::SECRET)),
+            ("Secrets/deep/x", false, Some(left_behind::SECRET)),
+            (".ENV.Example", false, None),
+            ("secrets.rs.d", true, Some(left_behind::SECRET)),
             ("tmp/server.pid", false, Some(left_behind::RUNTIME)),
             ("a/.git", false, Some(left_behind::POINTER)),
             ("a/.git", true, None),

@@ -3,6 +3,7 @@
 
 mod python;
 mod vendored;
+mod workspaces;
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};

@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::dependency_names::dependency;
 use crate::directory::{Directory, LARGEST_BYTES, Time};
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
 use crate::repository::Worktree;
 use crate::worktree::add::ignored::CarriedEntries;
-use crate::worktree::add::ignored::dependency_names::dependency;
 use crate::worktree::status::{GitPath, Status, UntrackedEntry, split};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};

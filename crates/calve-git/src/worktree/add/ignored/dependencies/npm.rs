@@ -45,11 +45,14 @@ fn packages(text: &str) -> Option<Packages<'_>> {
     let lockfile: Lockfile<'_> = serde_json::from_str(text).ok()?;
     let mut packages = lockfile.packages.filter(|_| [2, 3].contains(&lockfile.version))?;
     // The others are the project's own.
-    packages.retain(|path, _| path.starts_with(BELOW) || path.contains("/node_modules/"));
+    packages.retain(|path, _| is_installed_at(path));
     Some(packages)
 }
 
-const BELOW: &str = "node_modules/";
+/// Returns whether an installer fills this path: in the directory at the top, or that of a package of a workspace.
+pub(super) fn is_installed_at(path: &str) -> bool {
+    path.starts_with("node_modules/") || path.contains("/node_modules/")
+}
 
 pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     let text = lockfiles.first().copied().unwrap_or_default();
@@ -69,9 +72,9 @@ fn judge(directory: &Directory, wanted: &Packages<'_>) -> Fit {
     let Some((end, installed)) = end.zip(directory.read(WITNESS)) else { return Fit::No };
     // npm writes it in place, so it may be a half one.
     let Some(installed) = packages(&installed) else { return Fit::No };
-    let directories = installed.iter().filter(|(_, package)| !package.link);
-    let directories = directories.filter_map(|(path, _)| path.strip_prefix(BELOW));
-    (is_installed(wanted, &installed) && directory.is_settled(directories, end)).into()
+    let directories = installed.iter().filter(|(_, package)| !package.link).map(|(path, _)| *path);
+    let is_settled = |project: Directory| project.is_settled(directories, end);
+    (is_installed(wanted, &installed) && directory.above().is_some_and(is_settled)).into()
 }
 
 /// Returns the packages at the top that a lockfile of version 1 asks for, by npm 6 and older. `None`: it is of another version.

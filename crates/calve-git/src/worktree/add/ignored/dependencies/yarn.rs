@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use super::fit::{Fit, Judge};
+use super::npm::is_installed_at;
 use crate::directory::{Directory, Time};
 
 pub(super) const CLASSIC: &str = ".yarn-integrity";
@@ -81,8 +82,9 @@ fn berry(directory: &Directory, wanted: &Resolved<'_>) -> Fit {
         return if is_store() { Fit::Unsure } else { Fit::No };
     };
     let locations = state.lines().filter_map(|line| line.strip_prefix("    - "));
-    let locations: Vec<&str> = locations.filter_map(|path| unquoted(path).strip_prefix("node_modules/")).collect();
-    let are_settled = |end| directory.is_settled(locations.iter().copied(), end);
+    let locations: Vec<&str> = locations.map(unquoted).filter(|path| is_installed_at(path)).collect();
+    let project = directory.above();
+    let are_settled = |end| project.as_ref().is_some_and(|project| project.is_settled(locations.iter().copied(), end));
     let installed: HashSet<String> = state.lines().filter_map(header).map(|key| real(unquoted(key))).collect();
     match wanted.is_installed(&installed) && are_settled(Time::MAX) {
         false => Fit::No,

@@ -7,10 +7,11 @@ use std::path::Path;
 pub(crate) const DEPENDENCIES: [&str; 7] =
     ["node_modules", ".venv", "venv", "target", "vendor", ".tox", "bower_components"];
 
+pub(crate) fn is_dependency(name: &OsStr) -> bool {
+    DEPENDENCIES.iter().any(|known| OsStr::new(known) == name)
+}
+
 /// Returns the outermost directory of dependencies that the path is in, or is.
 pub(crate) fn dependency(path: &Path) -> Option<&Path> {
-    let is_one = |above: &&Path| {
-        above.file_name().is_some_and(|name| DEPENDENCIES.iter().any(|known| OsStr::new(known) == name))
-    };
-    path.ancestors().filter(is_one).last()
+    path.ancestors().filter(|above| above.file_name().is_some_and(is_dependency)).last()
 }

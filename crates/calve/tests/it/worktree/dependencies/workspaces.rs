@@ -1,0 +1,38 @@
+//! Workspaces: packages that are not in the directory at the top.
+
+use serde_json::json;
+
+use crate::worktree::repo::Repo;
+
+/// A package may have a directory of its own for what it needs in another version.
+#[test]
+fn packages_that_only_one_of_a_workspace_needs_are_looked_for() {
+    let npm = json!({ "lockfileVersion": 3, "packages": {
+        "packages/q": { "version": "1.0.0" },
+        "node_modules/q": { "resolved": "packages/q", "link": true },
+        "node_modules/a": { "version": "1.0.0" },
+        "packages/q/node_modules/a": { "version": "2.0.0" },
+    } });
+    let yarn = "#\n\n__metadata:\n  version: 8\n\n\"a@npm:1\":\n  resolution: \"a@npm:1\"\n\n\"x@workspace:.\":\n  resolution: \"x@workspace:.\"\n  dependencies:\n    a: \"npm:1\"\n";
+    let state = "\"a@npm:1\":\n  locations:\n    - \"node_modules/a\"\n    - \"packages/q/node_modules/a\"\n";
+    for (lockfile, text, witness, installed) in [
+        ("package-lock.json", npm.to_string(), ".package-lock.json", npm.to_string()),
+        ("yarn.lock", yarn.to_owned(), ".yarn-state.yml", state.to_owned()),
+    ] {
+        let repo = Repo::anywhere();
+        repo.git(["rm", "-q", "package-lock.json"]);
+        repo.write(lockfile, &text);
+        repo.write("packages/q/package.json", "{}\n");
+        repo.commit("workspace");
+        repo.write("node_modules/a/index.js", "1\n");
+        repo.write("packages/q/node_modules/a/index.js", "2\n");
+        repo.write(&format!("node_modules/{witness}"), &installed);
+        let is_needed = || {
+            let plan = repo.calve(["add", "-n", "--json", "x"]).succeeds().json();
+            plan["dependencies"][0]["install_needed"].as_bool()
+        };
+        assert_eq!(is_needed(), Some(false), "{lockfile}");
+        fs_err::remove_dir_all(repo.join("packages/q/node_modules")).unwrap();
+        assert_eq!(is_needed(), Some(true), "{lockfile}");
+    }
+}
