@@ -1,4 +1,4 @@
-//! The change of one file, or why it is left alone.
+//! The change of one file, or why there is none.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct FileChange {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Edit {
     Write(String),
-    /// It goes, because Calve made it and it is as it was made: with an empty line at its end, which additions to an empty file have not.
+    /// It goes, because everything in it is Calve's.
     Remove,
     Fine,
     LeftAlone(FileLeftReason),

@@ -49,7 +49,7 @@ pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, File
     match before {
         _ if !is_changed => Ok(Edit::Fine),
         Some(text) => Edit::write(text, root.to_string()),
-        None => Ok(Edit::Write(format!("{root}\n\n"))),
+        None => Ok(Edit::Write(format!("{root}\n"))),
     }
 }
 
@@ -84,6 +84,7 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
         () if !is_changed => Ok(Edit::Fine),
         // Those inside of what goes, and those that were beside it in an object that goes.
         () if comments(&left) != comments(text) => Err(FileLeftReason::Comments),
+        () if object.properties().is_empty() && comments(text) == 0 => Ok(Edit::Remove),
         () => Edit::write(text, left),
     }
 }
@@ -162,6 +163,10 @@ mod tests {
             assert_eq!(value(&left), value(text), "{left}");
             assert!(!is_on_lines || left == text, "{left}");
             assert_eq!(without(Some(text), &members()), Ok(Edit::Fine));
+        }
+        for nothing in [None, Some("{}"), Some("{ }\n"), Some("{\"hooks\": {}}")] {
+            let Ok(Edit::Write(new)) = with(nothing, &members()) else { panic!() };
+            assert_eq!(without(Some(&new), &members()), Ok(Edit::Remove), "{new}");
         }
         assert_eq!(without(None, &members()), Ok(Edit::Fine));
     }

@@ -47,7 +47,6 @@ fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<FileChan
     let is_origin = |origin: &String| installed(Some(origin)).ok() == text.map(|text| Edit::Write(text.to_owned()));
     let outcome = match (direction, &part.content) {
         (Direction::Install, _) => installed(text),
-        _ if text.is_some_and(|text| installed(None) == Ok(Edit::Write(text.to_owned()))) => Ok(Edit::Remove),
         (Direction::Uninstall, content) => match (committed(root, &part.path).filter(is_origin), content) {
             (Some(origin), _) => Ok(Edit::Write(origin)),
             (None, Content::Json(members)) => json_text::without(text, members),

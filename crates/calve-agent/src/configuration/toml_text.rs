@@ -7,7 +7,7 @@ use super::edit::{Edit, FileLeftReason};
 
 /// Adds what `names` are in `own` to a text. Each name has dots between the tables that lead to it.
 pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
-    let Some(text) = before else { return Ok(Edit::Write(format!("{own}\n"))) };
+    let Some(text) = before else { return Ok(Edit::Write(own.to_owned())) };
     let ((mut document, written), wanted) = (read(text)?, parsed(own)?);
     let (there, own) = (values(&document), values(&wanted));
     if differing(&there, &own, names).is_none() {
@@ -45,6 +45,7 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     match comments(&left) {
         // Those inside of what goes, and right above it.
         count if count != comments(text) => Err(FileLeftReason::Comments),
+        0 if document.is_empty() => Ok(Edit::Remove),
         _ => Edit::write(text, left),
     }
 }
@@ -172,6 +173,10 @@ mod tests {
             let more = format!("{after}\n[more]\n");
             assert_eq!(without(Some(&more), OWN, NAMES), Ok(Edit::Write(format!("{text}\n[more]\n"))), "{more:?}");
         }
+        for nothing in [None, Some("")] {
+            let Ok(Edit::Write(new)) = with(nothing, OWN, NAMES) else { panic!() };
+            assert_eq!(without(Some(&new), OWN, NAMES), Ok(Edit::Remove), "{new}");
+        }
     }
 
     /// Returns a text of random lines with random line endings.
@@ -225,6 +230,7 @@ mod tests {
             assert_eq!(line_ends(&others), line_ends(&text), "{after:?}");
             let left = match without(Some(&after), OWN, NAMES) {
                 Ok(Edit::Write(left)) => left,
+                Ok(Edit::Remove) => text.trim_matches(['\u{feff}', ' ', '\r', '\n']).to_owned(),
                 other => panic!("{after:?}: {other:?}"),
             };
             assert!(left == text || left.is_empty(), "{text:?}: {after:?}, {left:?}");
@@ -277,7 +283,7 @@ mod tests {
         let own = "version = 1\n\n[setup]\nscript = \"calve\"\n";
         let names = ["version", "setup"];
         assert_eq!(with(Some(own), own, &names), Ok(Edit::Fine));
-        assert_eq!(without(Some(own), own, &names), Ok(Edit::Write(String::new())));
+        assert_eq!(without(Some(own), own, &names), Ok(Edit::Remove));
         let more = format!("{own}cache = true\n");
         assert_eq!(with(Some(&more), own, &names), Err(FileLeftReason::Taken("setup".into())));
         assert_eq!(without(Some(&more), own, &names), Err(FileLeftReason::Taken("setup".into())));

@@ -186,22 +186,6 @@ fn opencodes_other_file_name_is_used_where_it_is_there() {
 }
 
 #[test]
-fn only_a_file_that_calve_made_goes_when_an_agent_is_taken_away() {
-    let files = [(".codex/config.toml", "[mcp_servers"), ("opencode.json", "mcp"), (".claude/settings.json", "hooks")];
-    for texts in [["", "{}", "{}\n"], ["\n", "{\"mcp\":{}}", "{\"hooks\":{}}"], ["", "{\n}\n", "{ }"]] {
-        let repo = Repo::anywhere();
-        files.iter().zip(texts).for_each(|((path, _), text)| repo.write(path, text));
-        let each = |word: &str| AGENTS.map(|agent| drop(hook(&repo, &[word, agent, "--yes"]).succeeds()));
-        each("install");
-        let read = |path: &str| fs_err::read_to_string(repo.join(path)).unwrap();
-        files.iter().for_each(|(path, word)| assert!(read(path).contains(word), "{path}"));
-        each("uninstall");
-        files.iter().for_each(|(path, _)| assert!(!read(path).contains("calve"), "{path}"));
-        assert!(![".mcp.json", ".cursor"].iter().any(|path| repo.join(path).exists()));
-    }
-}
-
-#[test]
 fn a_setup_for_all_systems_is_not_hidden_by_one_for_unix() {
     let repo = Repo::anywhere();
     let text = "{\"setup-worktree\": [\"npm ci\"]}\n";
