@@ -19,6 +19,7 @@ pub use crate::remove::{
 };
 pub use crate::scan::{ScanOptions, scan_tree};
 pub use crate::spares::watched_listing::{ListedEntry, WatchedListing};
+pub use crate::strategy::hardlink::NOT_INDEPENDENT;
 pub use crate::strategy::{OverlayMount, make_snapshotable_directory, mount_overlay};
 pub use crate::sys::unescape;
 pub use crate::template::delta::PortableDelta;

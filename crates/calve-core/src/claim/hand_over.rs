@@ -61,7 +61,7 @@ pub(crate) fn none_of_source() -> RefusalReason {
     RefusalReason::new("there is none of this source")
 }
 
-/// Returns an error with the reason why there is no spare among its refusals: one might meet the requirement too.
+/// Returns an error with the reason why there is no spare among its refusals: one was named, or might meet the requirement too.
 /// There are none of single files.
 pub(crate) fn without_spare(
     mut error: Error,
@@ -69,9 +69,11 @@ pub(crate) fn without_spare(
     source: &Source,
     options: &CloneOptions,
 ) -> Error {
-    if let Error::RequirementRefused { requirement: StatedRequirement::Property(_), refused, detail: None } = &mut error
+    let is_named = options.strategy == Choice::Only(Strategy::Spare);
+    if let Error::RequirementRefused { requirement, refused, detail: None } = &mut error
+        && (is_named || matches!(requirement, StatedRequirement::Property(_)))
     {
-        let is_possible = options.spares.is_some() && source.single().is_none();
+        let is_possible = is_named || options.spares.is_some() && source.single().is_none();
         let reason = reason.or_else(|| is_possible.then(|| none_of_source().by(Strategy::Spare)));
         refused.splice(0..0, reason);
     }

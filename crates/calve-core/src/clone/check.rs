@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rustix::fs::FileType;
+
 use crate::error::Error;
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::remove::delete::Deletion;
@@ -9,7 +11,7 @@ use crate::remove::guard;
 use crate::remove::sweep::sweep;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
-use crate::tree::location::{Identity, Location, identity};
+use crate::tree::location::{Identity, Location, canonical, identity};
 use crate::tree::lock::Purpose;
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
@@ -49,13 +51,19 @@ pub(super) fn check_apart(
     if source.single().is_none() && source.contains(destination)? {
         return Err(Error::DestinationInsideSource { src, dst });
     }
-    match existing {
-        Some((existing, _)) if existing == source.identity() => Err(Error::Same { src, dst }),
-        Some((existing, true)) if source.is_inside(destination, existing)? => {
-            Err(Error::SourceInsideDestination { src, dst })
+    // A link is not to take the place of what it leads to.
+    let is_link = existing.is_some() && source.single().is_some_and(|(_, kind)| kind == FileType::Symlink);
+    let behind = if is_link { canonical(&src).and_then(|behind| Source::open(&behind)).ok() } else { None };
+    for source in [Some(source), behind.as_ref()].into_iter().flatten() {
+        match existing {
+            Some((existing, _)) if existing == source.identity() => return Err(Error::Same { src, dst }),
+            Some((existing, true)) if source.is_inside(destination, existing)? => {
+                return Err(Error::SourceInsideDestination { src, dst });
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Removes staged trees of killed processes, whose space may be needed. Returns whether there is trash too, which is left to the reaper.

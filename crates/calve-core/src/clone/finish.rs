@@ -13,6 +13,7 @@ use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
 use crate::tree::fill::metadata::{Keeper, NewFileDefaults};
 use crate::tree::held_times::{HeldTimes, times};
+use crate::tree::node::full_path;
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::source::Source;
 use crate::tree::stable::{Since, StabilityCheck, changed};
@@ -55,7 +56,7 @@ pub(super) fn require_stable(check: &StabilityCheck<'_>, what: &str) -> Result<(
         return Err(Error::unmet(Requirement::Stable, detail));
     }
     let root = check.source.path();
-    let path = if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) };
+    let path = full_path(root, &below);
     Err(Error::unmet(Requirement::Stable, format!("`{}` {what}", ShownPath(path))))
 }
 

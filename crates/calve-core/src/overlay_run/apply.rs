@@ -30,7 +30,7 @@ use crate::tree::fill::{Fill, FillPart, Scope, fill};
 use crate::tree::held_times::times;
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
-use crate::tree::node::{Names, above, node_of};
+use crate::tree::node::{Names, above, full_path, node_of};
 use crate::tree::notes::Notes;
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
@@ -150,7 +150,7 @@ impl ApplyRequest<'_> {
     fn place_of(&self, path: &Path) -> Result<PathBuf, Error> {
         let mut tree = Directories::new(self.lower);
         let mut device = |path: &Path| {
-            let stat = tree.entry(path).io(Operation::Stat, self.tree.join(path));
+            let stat = tree.entry(path).io(Operation::Stat, full_path(self.tree, path));
             stat.map(|stat| stat.st_dev)
         };
         let (mut place, own) = (path, device(path)?);
@@ -182,7 +182,7 @@ impl ApplyRequest<'_> {
             Ok(seals) => return Ok(seals),
             Err(failure) => failure,
         };
-        let path = self.tree.join(path);
+        let path = full_path(self.tree, &path);
         let Some((left, errno)) = left else {
             return Err(match why {
                 Obstacle::Changed => PrivateError::ChangedMeanwhile(path),
@@ -191,7 +191,7 @@ impl ApplyRequest<'_> {
             .into());
         };
         let place = plan.moves.iter().find(|one| one.path == left).map_or(0, |one| one.place);
-        let left = self.tree.join(left);
+        let left = full_path(self.tree, &left);
         let rescued = stages.iter().map(|stage| self.rescue(&stage.staging)).collect::<sys::Result<Vec<_>>>();
         let rescued = rescued.io(Operation::ExchangeBack, &left)?;
         let kept = rescued.into_iter().nth(place).unwrap_or_default();
@@ -243,7 +243,8 @@ impl ApplyRequest<'_> {
 
     /// Returns the entry of the tree that a change is about, if that is as it was when the command began.
     fn check(&self, change: &Change, tree: &mut Directories<'_>) -> Result<Option<Stat>, Error> {
-        let stat = sys::unless_gone(tree.entry(&change.path)).io(Operation::Stat, self.tree.join(&change.path))?;
+        let stat =
+            sys::unless_gone(tree.entry(&change.path)).io(Operation::Stat, full_path(self.tree, &change.path))?;
         // A socket is not listed as an entry that was there before.
         let listed = stat.as_ref().map(sys::kind).filter(|kind| *kind != FileType::Socket);
         let kind = listed.map(EntryKind::from);
@@ -252,7 +253,7 @@ impl ApplyRequest<'_> {
     }
 
     fn changed(&self, change: &Change) -> Error {
-        self.cause(self.since, PrivateError::ChangedMeanwhile(self.tree.join(&change.path)))
+        self.cause(self.since, PrivateError::ChangedMeanwhile(full_path(self.tree, &change.path)))
     }
 
     /// Returns why an entry counts as changed since then. The cause may be the clock rather than a change.
@@ -266,7 +267,7 @@ impl ApplyRequest<'_> {
     /// Fails if an entry of the copy may have changed since it was listed.
     fn check_shown(&self, change: &Change, copy: &mut Directories<'_>) -> Result<(), Error> {
         let (Some(shown), true) = (self.shown, change.after.is_some()) else { return Ok(()) };
-        let path = self.tree.join(&change.path);
+        let path = full_path(self.tree, &change.path);
         match sys::unless_gone(copy.entry(&change.path)).io(Operation::Stat, &path)? {
             Some(stat) if !shown.may_have_changed(&stat) => Ok(()),
             _ => Err(self.cause(self.shown, PrivateError::ChangedSinceShown(path))),
@@ -277,7 +278,7 @@ impl ApplyRequest<'_> {
     /// so the directory must have changed since too. If that is missing, its own entry is checked instead, unless the command made it.
     fn may_be_removed(&self, path: &Path) -> Result<bool, Error> {
         let (Some((directory, name)), Some(since)) = (above(path), self.since) else { return Ok(false) };
-        let failed = |errno| Error::io(Operation::Stat, self.tree.join(path), errno);
+        let failed = |errno| Error::io(Operation::Stat, full_path(self.tree, path), errno);
         let upper = node_of(directory).open(self.upper.directory, OFlags::RDONLY).map_err(failed)?;
         let mut value = Vec::new();
         let mut has = |attribute| XattrTarget::Named(upper.as_fd(), &name).read(attribute, &mut value).is_ok();
@@ -311,7 +312,7 @@ impl ApplyRequest<'_> {
         let mut parts: BTreeMap<PathBuf, FillPart> = BTreeMap::new();
         for entry in moves.clone().filter(|entry| entry.has_new) {
             let Some((directory, name)) = above(&entry.path) else { continue };
-            let read = |errno| Error::io(Operation::OpenDirectory, self.tree.join(directory), errno);
+            let read = |errno| Error::io(Operation::OpenDirectory, full_path(self.tree, directory), errno);
             if !parts.contains_key(directory) {
                 make_below(stage.new.as_fd(), directory, Mode::RWXU).map_err(failed)?;
                 let node = node_of(directory);
@@ -414,7 +415,7 @@ impl ApplyRequest<'_> {
     }
 
     fn no_times(&self, path: &Path, errno: Errno) -> Error {
-        Error::io(Operation::SetTimes, self.tree.join(path), errno)
+        Error::io(Operation::SetTimes, full_path(self.tree, path), errno)
     }
 
     /// Gives the root everything of its own that the command has changed: attributes, access control lists, mode, owner and times.

@@ -17,7 +17,7 @@ use crate::sys::{self, XattrTarget};
 use crate::tree::compare::same_data;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::held_times::modified;
-use crate::tree::node::{Node, open_above};
+use crate::tree::node::{Node, full_path, open_above};
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 use crate::vocabulary::hidden_name::is_passing;
@@ -109,7 +109,7 @@ pub(super) fn changes(
         reading.add(PathBuf::new(), Some(&before), Some(&after), is_changed);
     }
     while let Some((node, layers, is_hidden)) = reading.next.pop() {
-        reading.directory(&node, layers, is_hidden).map_err(failed(path.join(node.path())))?;
+        reading.directory(&node, layers, is_hidden).map_err(failed(full_path(path, &node.path())))?;
     }
     reading.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(reading.found)

@@ -27,6 +27,7 @@ use crate::strategy::OverlayState;
 use crate::sys::{self, Denial, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
+use crate::tree::node::full_path;
 use crate::tree::source::Source;
 use crate::tree::stable::Since;
 use crate::vocabulary::operation::Operation;
@@ -169,7 +170,7 @@ impl PrivateOverlay {
         let mut pairs = (0..now.len().max(shown.touched.len())).map(|at| [now.get(at), shown.touched.get(at)]);
         let other = pairs.find(|[now, shown]| now != shown);
         match other.and_then(|pair| pair.into_iter().flatten().map(|change| &change.path).min()) {
-            Some(path) => Err(PrivateError::ChangedSinceShown(self.tree.join(path)).into()),
+            Some(path) => Err(PrivateError::ChangedSinceShown(full_path(&self.tree, path)).into()),
             None => Ok(now),
         }
     }

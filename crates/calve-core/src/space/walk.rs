@@ -14,7 +14,7 @@ use crate::progress::{CancelToken, Progress};
 use crate::report::SkippedEntry;
 use crate::sys;
 use crate::tree::location::{DIRECTORY, identity, is_inside};
-use crate::tree::node::{Node, open_source};
+use crate::tree::node::{self, Node, open_source};
 use crate::tree::source::Source;
 pub(super) use crate::tree::walk::reason;
 use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
@@ -81,10 +81,7 @@ impl Walk<'_> {
 
 /// Returns the path to show for something below a root.
 pub(super) fn full_path(root: &Source, below: &Path) -> PathBuf {
-    if root.single().is_some() || below.as_os_str().is_empty() {
-        return root.path().to_path_buf();
-    }
-    root.path().join(below)
+    node::full_path(root.path(), if root.single().is_some() { Path::new("") } else { below })
 }
 
 struct SpaceWorker<'a, V> {

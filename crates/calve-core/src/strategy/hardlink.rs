@@ -8,6 +8,10 @@ use crate::tree::fill::Files;
 use crate::vocabulary::reason::WarningCode;
 use crate::vocabulary::strategy::Strategy;
 
+/// The warning for people.
+pub const NOT_INDEPENDENT: &str =
+    "hard links: source and clone are the same files, so a write in place on either side changes both";
+
 pub(super) const METHOD: Method = Method {
     strategy: Strategy::Hardlink,
     accepts,
@@ -26,7 +30,6 @@ fn accepts(facts: &Facts, criteria: &Criteria<'_>) -> Result<(), RefusalReason> 
 }
 
 fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-    let message = "hard links: source and clone are the same files, so a write in place on either side changes both";
-    job.part.notes.warn(WarningCode::NotIndependent, None, message.into());
+    job.part.notes.warn(WarningCode::NotIndependent, None, NOT_INDEPENDENT.into());
     super::copy::per_file(job, Files::Hardlink, false)
 }

@@ -4,7 +4,7 @@ mod clonefile;
 mod copy;
 pub(crate) mod criteria;
 pub(crate) mod facts;
-mod hardlink;
+pub(crate) mod hardlink;
 pub(crate) mod method;
 mod overlay;
 mod reflink;

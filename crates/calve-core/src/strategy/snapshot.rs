@@ -66,7 +66,7 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
         job.part.notes.warn(
             WarningCode::NestedSubvolumes,
             None,
-            format!("{nested} nested subvolumes were snapshotted one after the other, not at one moment"),
+            format!("nested subvolumes ({nested}) were snapshotted one after the other, not at one moment"),
         );
     }
     Ok(Outcome { whole: Some(whole), ..Outcome::default() })

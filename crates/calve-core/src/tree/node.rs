@@ -15,6 +15,11 @@ use crate::sys;
 /// Names of entries of one directory, in the order in which they were listed.
 pub(crate) type Names = VecDeque<(FileType, CString)>;
 
+/// Returns the path of an entry below `root`, or of the root itself.
+pub(crate) fn full_path(root: &Path, below: &Path) -> PathBuf {
+    if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) }
+}
+
 /// One directory below (or at) the root of a walk.
 pub(crate) struct Node {
     /// `None` for the root.

@@ -197,7 +197,8 @@ fn fleet(measured: &RepositoryCosts, jobs: u64) -> Option<Sentence> {
     if costs.is_empty() {
         return None;
     }
-    let text = format!("{jobs} jobs a day cost the server this much CPU time a day: {}", costs.join("; "));
+    let jobs = counted(jobs, "job", "jobs");
+    let text = format!("{jobs} a day cost the server this much CPU time a day: {}", costs.join("; "));
     Some(sentence(measured, "fleet", &tests, text))
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct RunArguments {
     /// Print the changes as JSON on stdout (schema calve.run/1); CMD's output goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the changes of text files as a diff for `git apply`; CMD's output goes to stderr
+    /// Print the changes of text files as a diff for `git apply`, which refuses it if binary files changed; CMD's output goes to stderr
     #[arg(long, conflicts_with = "json")]
     pub(crate) diff: bool,
     /// The command to run

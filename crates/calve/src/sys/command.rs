@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
@@ -124,7 +124,8 @@ impl Answers {
                 PollFd::new(&self.stopped, PollFlags::IN),
                 PollFd::new(&input, PollFlags::IN),
             ];
-            match poll(&mut sources, None) {
+            // The second call sees a Ctrl-C that came with the input: poll(2) looks before handlers run.
+            match poll(&mut sources, None).and_then(|_| poll(&mut sources, Some(&Timespec::default()))) {
                 Err(Errno::INTR) => continue,
                 ready => ready?,
             };

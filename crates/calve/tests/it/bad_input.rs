@@ -220,6 +220,9 @@ fn there_are_no_more_inodes() {
     for number in 0..70 {
         fs_err::create_dir_all(volume.path().join(format!("few/{number}"))).unwrap();
     }
+    let planned =
+        cp().args(["-n", "--strategy", "hardlink"]).arg(volume.path().join("few")).arg(volume.path().join("new"));
+    planned.succeeds().says(&["warning: hard links: source and clone are the same files"]);
     let linked = cp().args(["--strategy", "hardlink"]).arg(volume.path().join("few")).arg(volume.path().join("new"));
     linked.fails(1).says(&[
         "No space left on device",

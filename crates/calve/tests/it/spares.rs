@@ -296,7 +296,10 @@ fn what_makes_no_sense_is_refused() {
     // A store inside the source would be in every clone.
     let inside = calve(["spares", "add", "src"]).env("CALVE_HOME", place.spot.join("src/home")).within(&place.spot);
     assert!(inside.fails(1).stderr.contains("the spare would be inside it"));
-    place.cp(&["--strategy", "spare", "src", "dst"]).fails(3);
+    for words in [&["src", "dst"][..], &["-n", "src", "dst"], &["-n", "file", "dst"]] {
+        let refused = place.cp(&[&["--strategy", "spare"], words].concat()).fails(3);
+        refused.says(&["the strategy `spare` cannot be used here\n  spare: there is none of this source"]);
+    }
     place.spares(&["add", "--count", "0", "src"]).run().ended(2);
 }
 

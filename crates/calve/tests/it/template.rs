@@ -31,7 +31,8 @@ fn the_documents_of_each_command_are_as_the_schema_says() {
     assert_eq!(shown["source"], Value::from(spot.join("src").to_str().unwrap()));
     let verified = kept(&spot, ["template", "verify", "--json", "shop"]).succeeds().json();
     assert_eq!(verified["differences"], json!([]));
-    let refreshed = kept(&spot, ["template", "refresh", "--json", "shop"]).succeeds().json();
+    let refreshed = kept(&spot, ["template", "refresh", "--json", "shop"]).succeeds();
+    let refreshed = refreshed.says(&["refreshed the template `shop`"]).json();
     assert_eq!((&refreshed["key"], &refreshed["exclude"]), (key, &json!(["*.log"])));
     let removed = kept(&spot, ["template", "remove", "--json", "shop"]).succeeds().json();
     assert_eq!(removed, json!({ "schema": "calve.template.remove/1", "names": ["shop"] }));

@@ -2,10 +2,10 @@
 
 use super::StagedTree;
 use crate::claim::check::SpareDifferences;
-use crate::claim::hand_over::{Claim, Spare, claim, none_of_source};
+use crate::claim::hand_over::{Claim, Spare, claim};
 use crate::claim::update::{renew, update};
 use crate::clone::finish::check_made;
-use crate::error::{Error, IoContext, StatedRequirement};
+use crate::error::{Error, IoContext};
 use crate::remove::delete::Deletion;
 use crate::staging::RootKind;
 use crate::strategy::criteria::RefusalReason;
@@ -13,7 +13,7 @@ use crate::strategy::facts::Facts;
 use crate::strategy::method::{ClonePart, Outcome, StrategyRun};
 use crate::tree::fill::Fill;
 use crate::vocabulary::operation::Operation;
-use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
+use crate::vocabulary::strategy::{Refusal, Requirement, Strategy};
 
 pub(super) struct NoSpare {
     pub(super) refused: Option<Refusal>,
@@ -45,11 +45,6 @@ impl StagedTree<'_> {
             }
         }
         let refused = refused.map(|reason| reason.by(Strategy::Spare));
-        if options.strategy == Choice::Only(Strategy::Spare) {
-            let requirement = StatedRequirement::Strategy(Strategy::Spare);
-            let refused = vec![refused.unwrap_or_else(|| none_of_source().by(Strategy::Spare))];
-            return Err(Error::RequirementRefused { requirement, refused, detail: None });
-        }
         Ok(Err(NoSpare { refused, wanted: claimed.wanted }))
     }
 

@@ -153,6 +153,26 @@ fn a_source_inside_the_destination_is_refused() {
 }
 
 #[test]
+fn a_link_does_not_replace_what_it_leads_to() {
+    let Some(volume) = volume() else { return };
+    Tree::new(volume.path())
+        .symlink("to", "src")
+        .symlink("in", "src/sub")
+        .symlink("at", "src/sub/file")
+        .symlink("gone", "no");
+    let before = fingerprint(volume.path());
+    for (link, dst) in [("to", "src"), ("in", "src"), ("at", "src"), ("at", "src/sub"), ("at", "src/sub/file")] {
+        let error = refused(&with(BOTH[1]), volume.path().join(link), volume.path().join(dst));
+        let is_apart = !matches!(error, Error::Same { .. } | Error::SourceInsideDestination { .. });
+        assert!(!is_apart, "{link} {dst}: {error}");
+    }
+    before.assert_unchanged(volume.path());
+    let replace = |link, dst| clone_tree(&volume.path().join(link), &volume.path().join(dst), &with(BOTH[1])).unwrap();
+    replace("gone", "src/sub/file");
+    replace("to", "at");
+}
+
+#[test]
 #[cfg_attr(target_os = "macos", ignore = "macOS has no bind mounts")]
 fn the_source_itself_is_no_destination() {
     let Some(volume) = volume() else { return };

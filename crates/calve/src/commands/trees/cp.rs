@@ -1,8 +1,9 @@
 use std::path::Path;
 
-use calve_core::internal::{InlinedBytes, with_source};
+use calve_core::internal::{InlinedBytes, NOT_INDEPENDENT, with_source};
 use calve_core::{
-    CancelToken, Choice, CloneOptions, CloneVerification, Durability, ExistingDestination, Mounts, clone_tree, plan,
+    CancelToken, Choice, CloneOptions, CloneVerification, Durability, ExistingDestination, Mounts, Strategy,
+    clone_tree, plan,
 };
 use calve_git::environment::linked_entry;
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
@@ -40,6 +41,9 @@ fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceip
     // As it was given: `@NAME` for a template.
     plan.src = src.to_path_buf();
     output::note(&wording::clone::plan_sentence(&plan));
+    if plan.strategy == Strategy::Hardlink {
+        output::warn(NOT_INDEPENDENT);
+    }
     warn_of_shared_index(src);
     Ok(PlanReceipt { plan })
 }

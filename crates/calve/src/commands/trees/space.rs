@@ -63,17 +63,17 @@ pub(super) fn complete(unreadable: u64) -> Result<(), Failure> {
 pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {
     let what = if dry_run { "would share" } else { "shared" };
     let mut line = format!(
-        "{what} {} in {} of {}, in {} sets that hold the same; {} shared already; {}",
+        "{what} {} in {} of {}, in {} with the same contents; {} shared already; {}",
         size(report.shared.bytes),
         counted(report.shared.files, "file"),
         count(report.files),
-        count(report.groups),
+        counted(report.groups, "set"),
         counted(report.already_files, "file"),
         duration(report.elapsed)
     );
     if let Some(gained) = report.gained_bytes {
-        let sign = if gained < 0 { "-" } else { "" };
-        line.push_str(&format!("; {sign}{} of free space gained", size(gained.unsigned_abs())));
+        let change = if gained < 0 { "less free space" } else { "of free space gained" };
+        line.push_str(&format!("; {} {change}", size(gained.unsigned_abs())));
     }
     output::note(&line);
     for left in &report.left_alone {

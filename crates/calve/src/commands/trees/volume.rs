@@ -108,7 +108,7 @@ fn grow(volumes: &Volumes, name: &str, bytes: u64, output: &Output) -> Result<()
 fn remove(volumes: &Volumes, name: &str, yes: bool, output: &Output) -> Result<(), Failure> {
     if !yes {
         let taken = match volumes.find(name) {
-            Err(error @ Error::NotFound(_)) => return Err(error.into()),
+            Err(error @ (Error::NotFound(_) | Error::BadName(_))) => return Err(error.into()),
             found => found.and_then(|volume| volumes.look(volume)),
         };
         let taken =

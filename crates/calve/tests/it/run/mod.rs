@@ -116,7 +116,7 @@ fn what_is_as_it_was_has_not_changed() {
         let Some(spot) = place(spot) else { return };
         let script =
             "touch a d/old sub; cp b c; mv c b; rm l; ln -s a l; mkdir x; touch x/y; rm -r x; mv e/deep z; mv z e/deep";
-        run(&spot, &[], script).succeeds().says(&["only times changed"]);
+        run(&spot, &[], script).succeeds().says(&["only times differ"]);
         assert_eq!(listed(&spot, script), [""; 0]);
     }
 }
@@ -167,7 +167,29 @@ fn what_is_no_text_is_named_in_the_diff() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let ran = run(&spot, &["--diff"], "printf 'x\\0' > a; mkfifo p; mkdir q; exit 5").run();
     ran.ended(5);
-    assert_eq!(ran.stdout, "diff --git a/a b/a\nBinary files a/a and b/a differ\n");
+    assert_eq!(ran.stdout, "diff --git a/a b/a\nold mode 100644\nnew mode 100644\nBinary files a/a and b/a differ\n");
+}
+
+#[test]
+fn git_takes_all_of_a_diff_or_nothing() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    spot.tree("tree").file("z", b"a\0").file("d/z", b"a\0");
+    git(spot.join("tree"), ["init", "-q"]);
+    let before = fingerprint(spot.join("tree"));
+    let patched = |script: &str| {
+        fs_err::write(spot.join("patch"), run(&spot, &["--diff"], script).succeeds().stdout).unwrap();
+        let mut apply = Command::new("git");
+        apply.args(["apply", "../patch"]).current_dir(spot.join("tree")).output().unwrap().status.success()
+    };
+    for script in
+        ["printf '\\0' > z", "printf '\\0' > b; chmod +x b", "rm z", "rm z; echo > z", "printf '\\0' > sub/new"]
+    {
+        assert!(!patched(&format!("echo more >> a; {script}")), "{script}");
+        before.assert_unchanged(spot.join("tree"));
+    }
+    assert!(patched("echo > new; chmod +x z; chown 1 d/z 2> /dev/null || :"));
+    assert_eq!(fs_err::metadata(spot.join("tree/z")).unwrap().mode() & 0o100, 0o100);
+    assert!(spot.join("tree/new").exists());
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn the_user_is_asked_and_without_an_answer_the_changes_are_dropped() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let before = fingerprint(spot.join("tree"));
     // "No", Ctrl-D, Ctrl-C, and before it an Enter that was meant for the command, or another word.
-    for keys in ["n\n", "\x04", "\x03", "\nn\n", "x\nN\n", "half\x03"] {
+    for keys in ["n\n", "\x04", "\x03", "\nn\n", "x\nN\n", "half\x03", "\x03a\n"] {
         let mut terminal = on_a_terminal(run(&spot, &[], "echo > new; rm b; exit 5"));
         terminal.after(QUESTION, keys);
         let (code, seen) = terminal.end();

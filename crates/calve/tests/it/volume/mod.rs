@@ -243,6 +243,7 @@ fn names_sizes_and_places_are_checked() {
             "use at most 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit",
         ]);
     }
+    host.calve(["remove", "a\x1b[31m"]).fails(2).says(&["`a\\u{1b}[31m` cannot be the name"]);
     host.calve(["create", "work", "--size", "100M"])
         .fails(1)
         .says(&["too small", "name a larger size, as in `--size 40G`"]);

@@ -11,7 +11,7 @@ use super::copy::PrivateCopy;
 use crate::failure::Failure;
 use crate::sys;
 
-/// A file that is longer, or has a zero byte, is named only.
+/// A file that is longer, or has a zero byte, is named only, in such a way that `git apply` refuses the whole diff.
 const LONGEST_TEXT: u64 = 16 << 20;
 
 /// After this time a diff need not be the shortest one any more.
@@ -39,8 +39,8 @@ pub(super) fn print(copy: &PrivateCopy, write: impl Fn(&[u8]) -> Result<(), Fail
 struct DiffSide {
     /// As git has modes.
     mode: &'static str,
-    /// `None`: it is no text.
-    text: Option<Vec<u8>>,
+    /// `None`: they are too long.
+    contents: Option<Vec<u8>>,
 }
 
 const LINK: &str = "120000";
@@ -53,7 +53,7 @@ impl DiffSide {
             _ if is_executable => "100755",
             _ => "100644",
         };
-        Some(Self { mode, text: contents.filter(|contents| !contents.contains(&0)) })
+        Some(Self { mode, contents })
     }
 
     fn is_link(&self) -> bool {
@@ -63,22 +63,26 @@ impl DiffSide {
 
 fn file_diff(out: &mut Vec<u8>, path: &Path, before: Option<&DiffSide>, after: Option<&DiffSide>) {
     let (a, b) = (name("a/", path), name("b/", path));
+    let contents = |side: Option<&DiffSide>| side.map_or(Some(Vec::new()), |side| side.contents.clone());
+    let [old, new] = [before, after].map(contents);
+    let is_same = old.is_some() && old == new;
+    let is_text = [&old, &new].iter().all(|contents| contents.as_ref().is_some_and(|contents| !contents.contains(&0)));
     let header = match (before, after) {
         (None, None) => return,
         (None, Some(new)) => format!("new file mode {}\n", new.mode),
         (Some(old), None) => format!("deleted file mode {}\n", old.mode),
         (Some(old), Some(new)) if old.mode != new.mode => format!("old mode {}\nnew mode {}\n", old.mode, new.mode),
         // The change is nothing that a diff can tell, such as another owner.
-        (Some(old), Some(new)) if old.text.is_some() && old.text == new.text => return,
-        // Without it, `patch` takes a symlink for a file.
-        (Some(_), Some(new)) if new.is_link() => format!("old mode {LINK}\nnew mode {LINK}\n"),
+        (Some(_), Some(_)) if is_same => return,
+        // Without it, `patch` takes a symlink for a file, and git leaves out what is no text, and takes the rest.
+        (Some(_), Some(new)) if new.is_link() || !is_text => format!("old mode {0}\nnew mode {0}\n", new.mode),
         _ => String::new(),
     };
     out.extend([b"diff --git ", &*a, b" ", &*b, b"\n", header.as_bytes()].concat());
-    let side = |side: Option<&DiffSide>| side.map_or(Some(Vec::new()), |side| side.text.clone());
     let (a, b) = (before.map_or(NOWHERE, |_| &*a), after.map_or(NOWHERE, |_| &*b));
-    match (side(before), side(after)) {
-        (Some(old), Some(new)) => hunks(out, [a, b], &old, &new),
+    match (old, new) {
+        _ if is_same => {}
+        (Some(old), Some(new)) if is_text => hunks(out, [a, b], &old, &new),
         _ => out.extend([b"Binary files ", a, b" and ", b, b" differ\n"].concat()),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(command: &TemplateCommand, cancel: &CancelToken) -> Result<(),
     clear_away(&templates.sweep()?);
     match command {
         TemplateCommand::Create { name, source, options } => {
-            make(options, cancel, |options| templates.create(name, source, options))
+            make("created", options, cancel, |options| templates.create(name, source, options))
         }
         TemplateCommand::List { json } => list(&templates, *json),
         TemplateCommand::Show { name, json } => show(&templates, name, *json),
@@ -35,7 +35,7 @@ pub(crate) fn run(command: &TemplateCommand, cancel: &CancelToken) -> Result<(),
             if source.is_none() {
                 has_a_source(&templates.find(name)?)?;
             }
-            make(options, cancel, |options| templates.refresh(name, source.as_deref(), options))
+            make("refreshed", options, cancel, |options| templates.refresh(name, source.as_deref(), options))
         }
         TemplateCommand::Remove { names, json } => remove(&templates, names, *json, cancel),
         TemplateCommand::Push(arguments) => registry::push(&templates, arguments, cancel),
@@ -58,6 +58,7 @@ fn has_a_source(template: &Template) -> Result<(), Failure> {
 }
 
 fn make(
+    done: &str,
     given: &MakeOptions,
     cancel: &CancelToken,
     make: impl FnOnce(&TemplateOptions) -> Result<CreatedTemplate, Error>,
@@ -72,7 +73,7 @@ fn make(
     let Template { name, strategy, bytes, .. } = &created.template;
     let (number, bytes) = (entries(created.template.entries), size(*bytes));
     let elapsed = duration(started.elapsed());
-    output::note(&format!("created the template `{name}` by {strategy}: {number}, {bytes}, in {elapsed}"));
+    output::note(&format!("{done} the template `{name}` by {strategy}: {number}, {bytes}, in {elapsed}"));
     wording::clone::attention(&created.clone).iter().for_each(|line| output::warn(line));
     output::json_if(given.json, &TemplateCreateReceipt::new(&created, started.elapsed()))
 }
