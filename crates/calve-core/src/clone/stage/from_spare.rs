@@ -2,7 +2,7 @@
 
 use super::StagedTree;
 use crate::claim::check::SpareDifferences;
-use crate::claim::hand_over::{Claim, Spare, claim, none_of_source};
+use crate::claim::hand_over::{NoSpare, Spare, claim, none_of_source};
 use crate::claim::update::{renew, update};
 use crate::clone::finish::check_made;
 use crate::error::{Error, IoContext, StatedRequirement};
@@ -13,13 +13,7 @@ use crate::strategy::facts::Facts;
 use crate::strategy::method::{ClonePart, Outcome, StrategyRun};
 use crate::tree::fill::Fill;
 use crate::vocabulary::operation::Operation;
-use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
-
-pub(super) struct NoSpare {
-    pub(super) refused: Option<Refusal>,
-    /// There is room for another one.
-    pub(super) wanted: bool,
-}
+use crate::vocabulary::strategy::{Choice, Requirement, Strategy};
 
 impl StagedTree<'_> {
     /// Makes the root a spare of the source, if there is one, and brings it up to date.
@@ -27,34 +21,32 @@ impl StagedTree<'_> {
         if self.root_kind == RootKind::Inheriting || self.staging.root().is_some() {
             return Ok(Err(NoSpare { refused: None, wanted: false }));
         }
-        let (source, exclude, options) = (part.source, part.exclude, part.options);
-        let claimed = claim(&mut Claim { source, exclude, staging: &mut self.staging, options })?;
-        let mut refused = claimed.refused;
-        if let Some(spare) = claimed.spare {
-            match self.bring_up_to_date(part, spare) {
+        let without = match claim(part, &mut self.staging)? {
+            Err(without) => without,
+            Ok(spare @ Spare { wanted, .. }) => match self.bring_up_to_date(part, spare) {
                 Ok(run) => {
                     check_made(part, self.root()?, None)?;
-                    return Ok(Ok(StrategyRun { spares_wanted: claimed.wanted, ..run }));
+                    return Ok(Ok(run));
                 }
                 Err(error @ Error::Interrupted) => return Err(error),
                 // A clone reports everything that it meets too.
                 Err(error) => {
-                    self.staging.empty(&Deletion::from_options(options))?;
-                    refused = Some(RefusalReason::new(format!("bringing it up to date failed: {error}")));
+                    self.staging.empty(&Deletion::from_options(part.options))?;
+                    let reason = RefusalReason::new(format!("bringing it up to date failed: {error}"));
+                    NoSpare { refused: Some(reason), wanted }
                 }
-            }
-        }
-        let refused = refused.map(|reason| reason.by(Strategy::Spare));
-        if options.strategy == Choice::Only(Strategy::Spare) {
+            },
+        };
+        if part.options.strategy == Choice::Only(Strategy::Spare) {
             let requirement = StatedRequirement::Strategy(Strategy::Spare);
-            let refused = vec![refused.unwrap_or_else(|| none_of_source().by(Strategy::Spare))];
+            let refused = vec![without.refused.unwrap_or_else(none_of_source).by(Strategy::Spare)];
             return Err(Error::RequirementRefused { requirement, refused, detail: None });
         }
-        Ok(Err(NoSpare { refused, wanted: claimed.wanted }))
+        Ok(Err(without))
     }
 
     fn bring_up_to_date(&mut self, part: &ClonePart<'_>, spare: Spare) -> Result<StrategyRun, Error> {
-        let Spare { report, mut differences, whole, names } = spare;
+        let Spare { report, mut differences, whole, names, wanted } = spare;
         let left = std::mem::take(&mut differences.left);
         // A root that differs gets everything from the source again.
         let whole = (!differences.directories.contains_key(std::path::Path::new(""))).then_some(whole);
@@ -67,7 +59,7 @@ impl StagedTree<'_> {
             strategy: Strategy::Spare,
             refused: Vec::new(),
             spare: Some(report),
-            spares_wanted: false,
+            spares_wanted: wanted,
             outcome: Outcome { whole, ..Outcome::default() },
         })
     }
