@@ -8,7 +8,7 @@ use calve_receipt::bench::{
 use calve_receipt::human::counted;
 
 use crate::remedy::ProgramSource;
-use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_bytes, times};
+use crate::report::{Report, Section, Usage, or_dash, shown, shown_bytes, times};
 use crate::runs::Runs;
 use crate::stats::ratio;
 use crate::workload::{Group, Role, Workload, WorkloadRuns};
@@ -156,18 +156,8 @@ impl Ranking<'_> {
             cells
         };
         let failed = self.failed.iter().map(|row| vec![command(row), "failed".into()]);
-        Section {
-            title: self.group.name.to_string(),
-            tables: vec![Table {
-                lines: self.rows.iter().map(line).chain(failed).collect(),
-                ends_with_text: beaten,
-                head,
-                text_columns: 1,
-                ..Table::default()
-            }],
-            note: self.group.note,
-            ..Section::default()
-        }
+        let lines = self.rows.iter().map(line).chain(failed).collect();
+        Section { note: self.group.note, ..Section::of_table(self.group.name.clone(), head, lines) }
     }
 
     /// Names the programs that are faster than Calve, if any.

@@ -105,21 +105,15 @@ impl FromReport<Duration> for Milliseconds {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Seconds(f64);
 
-impl From<f64> for Seconds {
-    fn from(seconds: f64) -> Self {
-        Self((seconds * 1e6).round() / 1e6)
-    }
-}
-
 impl FromReport<f64> for Seconds {
     fn from_report(seconds: &f64) -> Self {
-        Self::from(*seconds)
+        Self((seconds * 1e6).round() / 1e6)
     }
 }
 
 impl FromReport<SystemTime> for Seconds {
     fn from_report(moment: &SystemTime) -> Self {
-        moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64().into()
+        Self::from_report(&moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
     }
 }
 

@@ -161,23 +161,13 @@ impl<'p> Staging<'p> {
     pub(crate) fn keep(mut self) -> Result<PathBuf, Error> {
         let (location, parent) = (self.location, self.location.parent());
         let Some(lock) = self.lock.take() else { return Err(self.lost()) };
-        for number in 0..1000 {
-            let kept = kept_name(location.path(), number);
-            let kept_as = kept.file_name().and_then(|name| CString::new(name.as_bytes()).ok()).unwrap_or_default();
-            match sys::rename_no_replace(parent, lock.name(), parent, &kept_as) {
-                Ok(()) => {
-                    lock.remove(parent);
-                    return Ok(kept);
-                }
-                Err(Errno::EXIST) => {}
-                Err(errno) => {
-                    lock.leave();
-                    return Err(Error::io(Operation::ExchangeBack, location.path(), errno));
-                }
-            }
+        let names = (0..1000).map(|number| kept_name(location.path(), number));
+        let kept = rename_to_first_free(parent, lock.name(), names);
+        match kept {
+            Ok(_) => lock.remove(parent),
+            Err(_) => lock.leave(),
         }
-        lock.leave();
-        Err(Error::io(Operation::ExchangeBack, location.path(), Errno::EXIST))
+        kept.io(Operation::ExchangeBack, location.path())
     }
 
     /// Returns whether something was exchanged. With `is_noted`, the lock gets the identity of what will be under the hidden name before that.
@@ -321,6 +311,22 @@ impl Drop for Staging<'_> {
             Err(_) => lock.leave(),
         }
     }
+}
+
+/// Gives the entry `name` the first of these paths in the same directory that nothing has, and returns it.
+pub(crate) fn rename_to_first_free(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    paths: impl Iterator<Item = PathBuf>,
+) -> sys::Result<PathBuf> {
+    for path in paths {
+        let new = path.file_name().and_then(|name| CString::new(name.as_bytes()).ok()).unwrap_or_default();
+        match sys::rename_no_replace(parent, name, parent, &new) {
+            Err(Errno::EXIST) => {}
+            done => return done.map(|()| path),
+        }
+    }
+    Err(Errno::EXIST)
 }
 
 /// Returns the `number`th name beside the directory `path` under which the old directory can be kept.

@@ -30,7 +30,7 @@ impl Volumes {
         let volume = self.find(name)?;
         let image = volume.open(false)?;
         let resize = image.is_to_be_resized();
-        let (at, options) = (volume.mount_point.as_os_str(), volume.options());
+        let (at, options) = (&*volume.mount_point, volume.options());
         if image.is_trimmed(&volume) {
             self.preallocate_again(&volume)?;
         }
@@ -40,9 +40,8 @@ impl Volumes {
             None => {
                 is_free(&volume)?;
                 let options = format!("loop,{}", options.join(","));
-                let [kind, options] = [["-t", "btrfs"], ["-o", &options]].map(|pair| pair.map(AsRef::as_ref));
-                let arguments = [&kind[..], &options, &[volume.image.as_os_str(), at]].concat();
-                commands.push(RootCommand::new(Program::Mount, arguments)?);
+                let options = ["-t", "btrfs", "-o", &options];
+                commands.push(RootCommand::new(Program::Mount, &options, &[&volume.image, at])?);
             }
             Some(mount) if !loops_of(&volume.image)?.contains(&mount.device) => {
                 return Err(Error::MountPoint { path: at.into(), why: "something else is mounted there" });
@@ -50,24 +49,21 @@ impl Volumes {
             Some(mount) => {
                 if !options.iter().all(|option| mount.has(option)) {
                     let options = format!("remount,{}", options.join(","));
-                    commands.push(RootCommand::new(Program::Mount, ["-o".as_ref(), options.as_ref(), at])?);
+                    commands.push(RootCommand::new(Program::Mount, &["-o", &options], &[at])?);
                 }
                 if resize {
-                    commands.push(RootCommand::new(Program::Losetup, ["-c".as_ref(), mount.device.as_os_str()])?);
+                    commands.push(RootCommand::new(Program::Losetup, &["-c"], &[&mount.device])?);
                 }
             }
         }
         if resize {
-            commands.push(RootCommand::new(
-                Program::Btrfs,
-                ["filesystem", "resize", "max"].map(AsRef::as_ref).into_iter().chain([at]),
-            )?);
+            commands.push(RootCommand::new(Program::Btrfs, &["filesystem", "resize", "max"], &[at])?);
         }
         if !volume.is_handed_over()? {
             let (user, group) = volume.record.owner;
             let [user, group, mode] = [user.to_string(), group.to_string(), format!("{:o}", volume.record.mode)];
-            let options = ["-d", "-o", &user, "-g", &group, "-m", &mode].map(AsRef::as_ref);
-            commands.push(RootCommand::new(Program::Install, options.into_iter().chain([at]))?);
+            let options = ["-d", "-o", &user, "-g", &group, "-m", &mode];
+            commands.push(RootCommand::new(Program::Install, &options, &[at])?);
         }
         Ok(VolumePlan { commands, volumes: self, volume, lock, attaches: true })
     }
@@ -79,7 +75,7 @@ impl Volumes {
         let listed = self.look(volume.clone())?;
         let mut commands = Vec::new();
         if listed.is_attached {
-            commands.push(RootCommand::new(Program::Umount, [volume.mount_point.as_os_str()])?);
+            commands.push(RootCommand::new(Program::Umount, &[], &[&volume.mount_point])?);
         } else {
             released(&volume)?;
         }

@@ -77,8 +77,10 @@ pub struct RootCommand {
 }
 
 impl RootCommand {
-    pub(crate) fn new<S: Into<OsString>>(program: Program, arguments: impl IntoIterator<Item = S>) -> Result<Self> {
-        Ok(Self { program: program.find()?, arguments: arguments.into_iter().map(Into::into).collect() })
+    /// Creates the command that runs a program with options, and then paths.
+    pub(crate) fn new(program: Program, options: &[&str], paths: &[&Path]) -> Result<Self> {
+        let arguments = options.iter().map(OsString::from).chain(paths.iter().map(OsString::from)).collect();
+        Ok(Self { program: program.find()?, arguments })
     }
 
     /// Runs it to its end. It keeps the lock until then, also when this process is killed.

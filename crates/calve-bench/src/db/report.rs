@@ -11,7 +11,7 @@ use calve_receipt::human::{counted, size};
 use super::bench::DatabaseBench;
 use super::sample::{Sample, VariantRuns};
 use super::steps::Step;
-use crate::report::{Report, Section, Table, or_dash, shown_bytes, shown_ms};
+use crate::report::{Report, Section, or_dash, shown_bytes, shown_ms};
 use crate::stats::{median, spread};
 
 /// Adds the runs to a report that has its own facts already.
@@ -72,16 +72,8 @@ fn medians(results: &[DatabaseResult]) -> Section {
         line.extend([&of.disk_bytes, &of.memory_bytes].map(|bytes| or_dash(median(bytes), shown_bytes)));
         line
     };
-    Section {
-        title: "Medians".into(),
-        tables: vec![Table {
-            head: vec!["way", "clone", "first query", "first write", "tenth write", "stop", "disk", "memory"],
-            text_columns: 1,
-            lines: results.iter().map(line).collect(),
-            ..Table::default()
-        }],
-        ..Section::default()
-    }
+    let head = vec!["way", "clone", "first query", "first write", "tenth write", "stop", "disk", "memory"];
+    Section::of_table("Medians", head, results.iter().map(line).collect())
 }
 
 pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
@@ -92,16 +84,11 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
         let memory = or_dash(median(&step.memory_bytes), shown_bytes);
         vec![format!("`{}`", step.name), middle, least, most, memory]
     };
+    let title = "Commands as a whole, until a query is answered";
+    let head = vec!["command", "median", "shortest", "longest", "memory"];
     report.sections.push(Section {
-        title: "Commands as a whole, until a query is answered".into(),
-        tables: vec![Table {
-            head: vec!["command", "median", "shortest", "longest", "memory"],
-            text_columns: 1,
-            lines: steps.iter().map(line).collect(),
-            ..Table::default()
-        }],
         note: "Memory: of a standby that waits and its supervisor, what is shared with other processes divided among them.",
-        ..Section::default()
+        ..Section::of_table(title, head, steps.iter().map(line).collect())
     });
     report.document.results.extend(steps.iter().map(|step| BenchResult {
         times: None,

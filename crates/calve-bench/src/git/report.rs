@@ -151,7 +151,6 @@ fn table(
         head: HEAD.to_vec(),
         text_columns: 2,
         lines: rows.iter().filter(|row| belongs(row)).map(|row| row.line(name(row))).collect(),
-        ..Table::default()
     }
 }
 

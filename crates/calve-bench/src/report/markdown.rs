@@ -51,8 +51,7 @@ fn list(lines: impl IntoIterator<Item = String>) -> String {
 }
 
 fn aligned(table: &Table) -> String {
-    let is_text =
-        |column: usize| column < table.text_columns || (table.ends_with_text && column + 1 == table.head.len());
+    let is_text = |column: usize| column < table.text_columns || table.head[column].is_empty();
     let head = table.head.iter().map(|&column| column.to_owned()).collect();
     let lines: Vec<&Vec<String>> = std::iter::once(&head).chain(&table.lines).collect();
     let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();

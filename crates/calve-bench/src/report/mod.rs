@@ -29,15 +29,21 @@ pub(crate) struct Section {
     pub(crate) note: &'static str,
 }
 
-#[derive(Default)]
 pub(crate) struct Table {
     /// Empty when the section's title says it.
     pub(crate) title: &'static str,
     pub(crate) head: Vec<&'static str>,
-    /// How many columns on the left are text; and the last one may be.
+    /// How many columns on the left are text. One without a title is text, too.
     pub(crate) text_columns: usize,
-    pub(crate) ends_with_text: bool,
     pub(crate) lines: Vec<Vec<String>>,
+}
+
+impl Section {
+    /// Creates a section of one table, whose first column is text.
+    pub(crate) fn of_table(title: impl Into<String>, head: Vec<&'static str>, lines: Vec<Vec<String>>) -> Self {
+        let table = Table { title: "", head, text_columns: 1, lines };
+        Self { title: title.into(), tables: vec![table], ..Self::default() }
+    }
 }
 
 impl Report {

@@ -32,10 +32,6 @@ pub(crate) fn encode(changes: &KnownChanges) -> Vec<u8> {
 
 /// Decodes an answer. From one that is not whole nothing is known.
 fn decode(bytes: &[u8]) -> KnownChanges {
-    // The watcher of an older build may still run.
-    if bytes == b"unchanged\n" {
-        return Some(Vec::new());
-    }
     let rest = bytes.strip_prefix(b"changed ")?;
     let (count, paths) = rest.split_at(rest.iter().position(|&byte| byte == b'\n')?);
     let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;

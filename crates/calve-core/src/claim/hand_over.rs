@@ -21,25 +21,15 @@ use crate::options::RecordBody;
 use crate::report::{SpareCheck, SpareReport};
 use crate::staging::Staging;
 use crate::strategy::criteria::RefusalReason;
-use crate::strategy::method::{WholeRoot, close_to_others};
+use crate::strategy::method::{ClonePart, WholeRoot, close_to_others};
 use crate::sys;
-use crate::tree::exclude::Exclusions;
 use crate::tree::location::DIRECTORY;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::vocabulary::operation::Operation;
-use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
+use crate::vocabulary::strategy::{Choice, Requirement, Strategy};
 
-pub(crate) struct Claim<'a, 'p> {
-    pub(crate) source: &'a Source,
-    pub(crate) exclude: &'a Exclusions,
-    pub(crate) staging: &'a mut Staging<'p>,
-    pub(crate) options: &'a CloneOptions,
-}
-
-#[derive(Default)]
-pub(crate) struct ClaimOutcome {
-    pub(crate) spare: Option<Spare>,
+pub(crate) struct NoSpare {
     /// Why none is fit, where the user has asked for spares of this source.
     pub(crate) refused: Option<RefusalReason>,
     /// There is room for another one.
@@ -54,6 +44,8 @@ pub(crate) struct Spare {
     pub(crate) whole: WholeRoot,
     /// The names that stay in it, if only a part of the source is selected.
     pub(crate) names: Option<SpareNames>,
+    /// There is room for another one.
+    pub(crate) wanted: bool,
 }
 
 /// Returns why there is no spare of a source that has no set of them.
@@ -65,7 +57,7 @@ pub(crate) fn none_of_source() -> RefusalReason {
 /// There are none of single files.
 pub(crate) fn without_spare(
     mut error: Error,
-    reason: Option<Refusal>,
+    reason: Option<RefusalReason>,
     source: &Source,
     options: &CloneOptions,
 ) -> Error {
@@ -74,35 +66,30 @@ pub(crate) fn without_spare(
         && (is_named || matches!(requirement, StatedRequirement::Property(_)))
     {
         let is_possible = is_named || options.spares.is_some() && source.single().is_none();
-        let reason = reason.or_else(|| is_possible.then(|| none_of_source().by(Strategy::Spare)));
-        refused.splice(0..0, reason);
+        let reason = reason.or_else(|| is_possible.then(none_of_source));
+        refused.splice(0..0, reason.map(|reason| reason.by(Strategy::Spare)));
     }
     error
 }
 
 /// Claims a spare of the source. Spares that are unfit are passed over, with the reason.
-pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
+pub(crate) fn claim(part: &ClonePart<'_>, staging: &mut Staging<'_>) -> Result<Result<Spare, NoSpare>, Error> {
     // A store that cannot be used is no reason not to clone.
-    let sets = match sets_of(claim.source, claim.options) {
+    let sets = match sets_of(part.source, part.options) {
         Ok(sets) => sets,
-        Err(refused) => return Ok(ClaimOutcome { refused: Some(refused), ..ClaimOutcome::default() }),
+        Err(refused) => return Ok(Err(NoSpare { refused: Some(refused), wanted: false })),
     };
-    let mut claimed = ClaimOutcome::default();
-    let mut nearest = None;
+    let (mut nearest, mut wanted) = (None, false);
     for set in sets {
-        match of_set(claim, &set) {
-            Ok(spare) => {
-                let wanted = !set.paused;
-                return Ok(ClaimOutcome { spare: Some(spare), refused: None, wanted });
-            }
+        match of_set(part, staging, &set) {
+            Ok(spare) => return Ok(Ok(spare)),
             Err(refused) => {
-                claimed.wanted |= refused.wanted && !set.paused;
+                wanted |= refused.wanted && !set.paused;
                 refused.keep_nearest(&mut nearest)?;
             }
         }
     }
-    claimed.refused = nearest.map(|(_, why)| why);
-    Ok(claimed)
+    Ok(Err(NoSpare { refused: nearest.map(|(_, why)| why), wanted }))
 }
 
 /// Returns the sets of a source, none if no spare may be used. Fails with the reason why they cannot be reached.
@@ -231,10 +218,10 @@ impl From<Error> for ClaimRefusal {
     }
 }
 
-fn of_set(claim: &mut Claim<'_, '_>, set: &Set) -> Result<Spare, ClaimRefusal> {
+fn of_set(part: &ClonePart<'_>, staging: &mut Staging<'_>, set: &Set) -> Result<Spare, ClaimRefusal> {
     let mut last = ClaimRefusal::but_wanted("no spare is ready");
-    for found in spares_for(set, claim.staging.parent(), claim.options)? {
-        match claim_one(claim, set, &found) {
+    for found in spares_for(set, staging.parent(), part.options)? {
+        match claim_one(part, staging, set, &found) {
             Ok(spare) => return Ok(spare),
             Err(refused @ ClaimRefusal { why: Err(_), .. }) => return Err(refused),
             Err(refused) => last = refused,
@@ -243,7 +230,12 @@ fn of_set(claim: &mut Claim<'_, '_>, set: &Set) -> Result<Spare, ClaimRefusal> {
     Err(last)
 }
 
-fn claim_one(claim: &mut Claim<'_, '_>, set: &Set, found: &SpareDirectory) -> Result<Spare, ClaimRefusal> {
+fn claim_one(
+    part: &ClonePart<'_>,
+    staging: &mut Staging<'_>,
+    set: &Set,
+    found: &SpareDirectory,
+) -> Result<Spare, ClaimRefusal> {
     let Some(_lock) = found.lock()? else {
         return Err(ClaimRefusal::but_wanted("its spares are being built or handed over"));
     };
@@ -252,11 +244,11 @@ fn claim_one(claim: &mut Claim<'_, '_>, set: &Set, found: &SpareDirectory) -> Re
         found.discard();
         Err(ClaimRefusal::but_wanted(why))
     };
-    if let Err(why) = fitness(&record.head, claim.source) {
+    if let Err(why) = fitness(&record.head, part.source) {
         return unfit(why);
     }
-    check_cow(record.head.cow, claim.options)?;
-    let (checked, mut differences, body) = match compare(claim, set, found, &record) {
+    check_cow(record.head.cow, part.options)?;
+    let (checked, mut differences, body) = match compare(part, set, found, &record) {
         Ok(compared) => compared,
         Err(CheckFailure::TooMuch) => return unfit("more than a quarter of the source has changed since it was built"),
         Err(CheckFailure::Damaged) => return unfit("its record is damaged"),
@@ -265,13 +257,13 @@ fn claim_one(claim: &mut Claim<'_, '_>, set: &Set, found: &SpareDirectory) -> Re
         }
         Err(CheckFailure::Error(error)) => return Err(error.into()),
     };
-    if claim.options.requires(Requirement::Stable) && !differences.directories.is_empty() {
+    if part.options.requires(Requirement::Stable) && !differences.directories.is_empty() {
         return Err(ClaimRefusal::because("the source has changed since it was built"));
     }
     let mut names = None;
-    if claim.options.select.is_some() {
-        let selected = body.or_else(|| record.body(read_before(claim))).and_then(|body| {
-            select(&body.bytes, claim.exclude, &mut differences)?;
+    if part.options.select.is_some() {
+        let selected = body.or_else(|| record.body(read_before(part))).and_then(|body| {
+            select(&body.bytes, part.exclude, &mut differences)?;
             Some(SpareNames { body, touched: differences.directories.clone() })
         });
         if selected.is_none() {
@@ -279,14 +271,14 @@ fn claim_one(claim: &mut Claim<'_, '_>, set: &Set, found: &SpareDirectory) -> Re
         }
         names = selected;
     }
-    let whole = take(claim, found)?;
+    let whole = take(staging, found)?;
     let report = SpareReport {
         built: UNIX_EPOCH + Duration::from_nanos(record.head.built_ns),
         checked,
         entries_checked: differences.checked,
         entries_updated: differences.count,
     };
-    Ok(Spare { report, differences, whole, names })
+    Ok(Spare { report, differences, whole, names, wanted: !set.paused })
 }
 
 /// Fails, with the reason, if the record is not about this source as it is reached now.
@@ -308,43 +300,43 @@ pub(crate) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> 
 }
 
 /// Returns the body of a record that was read earlier for the contents of the source.
-fn read_before<'c>(claim: &'c Claim<'_, '_>) -> Option<&'c Arc<RecordBody>> {
-    claim.options.spares.as_ref()?.record.as_ref()
+fn read_before<'p>(part: &ClonePart<'p>) -> Option<&'p Arc<RecordBody>> {
+    part.options.spares.as_ref()?.record.as_ref()
 }
 
 /// How it was checked, what differs, and the record's body if that was read.
 type SpareComparison = (SpareCheck, SpareDifferences, Option<Arc<RecordBody>>);
 
 fn compare(
-    claim: &Claim<'_, '_>,
+    part: &ClonePart<'_>,
     set: &Set,
     found: &SpareDirectory,
     record: &Record,
 ) -> Result<SpareComparison, CheckFailure> {
     let frozen = matches!(set.definition.source, SpareSource::Template(_));
     // The root's own time tells a tree from another one at its place.
-    if frozen && record.head.root == RecordedState::new(claim.source.stat()) {
+    if frozen && record.head.root == RecordedState::new(part.source.stat()) {
         return Ok((SpareCheck::Frozen, SpareDifferences::default(), None));
     }
     // A watcher gets no events of mounts.
-    let is_whole = sys::mounts_below(claim.source.directory()).is_ok_and(|mounts| mounts.is_empty());
-    let store = claim.options.spares.as_ref().filter(|_| is_whole);
+    let is_whole = sys::mounts_below(part.source.directory()).is_ok_and(|mounts| mounts.is_empty());
+    let store = part.options.spares.as_ref().filter(|_| is_whole);
     let only = store.and_then(|using| ask(&using.home, &found.id(set))).map(directories);
     if only.as_ref().is_some_and(HashSet::is_empty) {
         return Ok((SpareCheck::Watched, SpareDifferences::default(), None));
     }
-    if only.is_none() && claim.options.requires(Requirement::Instant) {
+    if only.is_none() && part.options.requires(Requirement::Instant) {
         return Err(CheckFailure::Slow);
     }
-    let body = record.body(read_before(claim)).ok_or(CheckFailure::Damaged)?;
-    let threads = thread_count(claim.options.threads);
+    let body = record.body(read_before(part)).ok_or(CheckFailure::Damaged)?;
+    let threads = thread_count(part.options.threads);
     let work = CheckRequest {
-        source: claim.source,
-        exclude: claim.exclude,
+        source: part.source,
+        exclude: part.exclude,
         only: only.as_ref(),
         // Where nothing is cached, half of them wait for the disk.
-        threads: if claim.options.threads.is_none() { threads * 2 } else { threads },
-        cancel: &claim.options.cancel,
+        threads: if part.options.threads.is_none() { threads * 2 } else { threads },
+        cancel: &part.options.cancel,
     };
     let differences = check(&work, &body.bytes, record.head.entries)?;
     Ok((if only.is_some() { SpareCheck::Watched } else { SpareCheck::Walked }, differences, Some(body)))
@@ -361,10 +353,10 @@ pub(crate) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
 }
 
 /// Moves the spare under the staging name, closed to others until it is published. The holder of its lock may.
-fn take(claim: &mut Claim<'_, '_>, found: &SpareDirectory) -> Result<WholeRoot, ClaimRefusal> {
+fn take(staging: &mut Staging<'_>, found: &SpareDirectory) -> Result<WholeRoot, ClaimRefusal> {
     let tree = sys::open_at(&found.directory, TREE, DIRECTORY).io(Operation::MoveSpare, found.path())?;
     let whole = close_to_others(tree.as_fd()).io(Operation::MoveSpare, found.path())?;
-    match claim.staging.adopt(found.directory.as_fd(), TREE, tree) {
+    match staging.adopt(found.directory.as_fd(), TREE, tree) {
         Ok(()) => {
             found.remove_empty();
             Ok(whole)

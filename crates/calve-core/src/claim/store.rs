@@ -48,9 +48,6 @@ const AWAITED: &str = ".awaited";
 const MOUNT: &str = "mount";
 pub(super) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-3";
-/// The first version, without `staged`. The second had only absolute paths.
-const VERSION_1: &str = "calve-spares-1";
-const VERSION_2: &str = "calve-spares-2";
 
 /// The options of a clone that decide on its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,15 +167,14 @@ impl Definition {
 
     fn decode(bytes: &[u8], home: &Path) -> Option<Self> {
         let mut fields = bytes.strip_suffix(b"\0")?.split(|&byte| byte == 0);
-        let version = fields.next()?;
-        if ![VERSION, VERSION_2, VERSION_1].map(str::as_bytes).contains(&version) {
+        if fields.next()? != VERSION.as_bytes() {
             return None;
         }
         let source = SpareSource::of_key(fields.next()?);
         let parent = Some(fields.next()?).filter(|parent| !parent.is_empty());
         let parent = parent.map(|parent| in_home(Path::new(OsStr::from_bytes(parent)), home));
         let count = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-        let staged = version != VERSION_1.as_bytes() && fields.next()? == b"1";
+        let staged = fields.next()? == b"1";
         let mounts = if fields.next()? == b"1" { Mounts::Stay } else { Mounts::Cross };
         let unreadable = if fields.next()? == b"1" { UnreadableEntry::Skip } else { UnreadableEntry::Fail };
         let exclude = fields.map(|field| String::from_utf8_lossy(field).into_owned()).collect();
@@ -298,7 +294,7 @@ impl Home {
         Ok(found)
     }
 
-    /// Writes a set down, which from then on is one. One that is there keeps its name, which other versions made of the absolute path.
+    /// Writes a set down, which from then on is one. One that is there keeps its name, which is made of the place that it had first.
     pub(crate) fn define(&self, definition: &Definition) -> Result<Set, Error> {
         let home = self.calve_home();
         let there = self.find(definition)?;

@@ -13,8 +13,8 @@ use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
 use crate::staging::{RootKind, inherit_nothing};
-use crate::sys::{self, XattrTarget};
-use crate::tree::fill::metadata::{Keeper, NewFileDefaults};
+use crate::sys;
+use crate::tree::fill::metadata::keep_directory;
 use crate::tree::held_times::HeldTimes;
 use crate::tree::location::{DIRECTORY, Location};
 use crate::tree::notes::Notes;
@@ -124,20 +124,11 @@ impl EmptyDirectory {
         let now = rustix::fs::fstat(&tree).map_err(failed)?;
         let mut stat = self.stat;
         stat.st_uid = now.st_uid;
-        let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times: HeldTimes::ALL };
-        let (src, mut keeper) = (XattrTarget::Open(self.opened.as_fd()), Keeper::new(created, None, notes));
-        keeper
-            .load_xattrs(src)
-            .and_then(|_| {
-                let (dst, mode) = (XattrTarget::Open(tree.as_fd()), Some(now.st_mode & 0o7777));
-                keeper.keep(src, dst, &stat, mode, &Default::default)
-            })
-            .or_else(|fault| match fault.operation {
-                // They change as soon as something is made in it.
-                Operation::SetTimes => Ok(()),
-                operation => Err(Error::io(operation, path, fault.errno)),
-            })?;
-        Ok(tree)
+        match keep_directory((self.opened.as_fd(), &stat), (tree.as_fd(), &now), HeldTimes::ALL, None, notes) {
+            // Times change as soon as something is made in it.
+            Err(fault) if fault.operation != Operation::SetTimes => Err(Error::io(fault.operation, path, fault.errno)),
+            _ => Ok(tree),
+        }
     }
 }
 

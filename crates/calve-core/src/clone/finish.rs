@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use crate::error::{Error, IoContext, ShownPath};
 use crate::options::{CloneOptions, CloneVerification};
 use crate::strategy::method::{ClonePart, WholeRoot};
-use crate::sys::{self, XattrTarget};
+use crate::sys;
 use crate::tree::compare::{Comparison, compare, compare_entry};
-use crate::tree::fill::metadata::{Keeper, NewFileDefaults};
+use crate::tree::fill::metadata::keep_directory;
 use crate::tree::held_times::{HeldTimes, times};
 use crate::tree::node::full_path;
 use crate::tree::notes::{NoteSummary, Notes};
@@ -93,19 +93,12 @@ pub(super) fn give_metadata(
 ) -> Result<(), Error> {
     let now = rustix::fs::fstat(root).io(Operation::Stat, path)?;
     let times = HeldTimes::find(root);
-    let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times };
-    let mut keeper = Keeper::new(created, options.internal.plain.as_ref(), notes);
-    let src = XattrTarget::Open(source.directory());
-    let _ = sys::copy_nocow(source.directory(), root);
-    keeper
-        .load_xattrs(src)
-        .and_then(|_| {
-            let mode = Some(now.st_mode & 0o7777);
-            keeper.keep(src, XattrTarget::Open(root), source.stat(), mode, &Default::default)?;
-            keeper.set_flags(root, keeper.flags(source.directory()), source.stat(), &Default::default);
-            Ok(())
-        })
-        .map_err(|fault| Error::io(fault.operation, path, fault.errno))
+    let (src, stat) = (source.directory(), source.stat());
+    let _ = sys::copy_nocow(src, root);
+    let keeper = keep_directory((src, stat), (root, &now), times, options.internal.plain.as_ref(), notes)
+        .map_err(|fault| Error::io(fault.operation, path, fault.errno))?;
+    keeper.set_flags(root, keeper.flags(src), stat, &Default::default);
+    Ok(())
 }
 
 /// Gives a root that was made by one call, and then closed to others, its mode and times back.

@@ -21,7 +21,7 @@ use crate::error::{Error, IoContext, PrivateError};
 use crate::options::{CloneOptions, Decision, Selection};
 use crate::progress::CancelToken;
 use crate::remove::sweep::sweep_hidden;
-use crate::staging::{RootKind, Staging};
+use crate::staging::{RootKind, Staging, rename_to_first_free};
 use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclusions;
@@ -192,7 +192,7 @@ impl ApplyRequest<'_> {
         };
         let place = plan.moves.iter().find(|one| one.path == left).map_or(0, |one| one.place);
         let left = full_path(self.tree, &left);
-        let rescued = stages.iter().map(|stage| self.rescue(&stage.staging)).collect::<sys::Result<Vec<_>>>();
+        let rescued = stages.iter().map(|stage| rescue(&stage.staging)).collect::<sys::Result<Vec<_>>>();
         let rescued = rescued.io(Operation::ExchangeBack, &left)?;
         let kept = rescued.into_iter().nth(place).unwrap_or_default();
         Err(PrivateError::HalfApplied { path: left, source: errno.into(), kept }.into())
@@ -488,19 +488,12 @@ impl ApplyRequest<'_> {
         }
         Ok(seal)
     }
+}
 
-    /// Gives the hidden place a name that people see, and returns that.
-    fn rescue(&self, staging: &Staging<'_>) -> sys::Result<PathBuf> {
-        for number in 1..1000 {
-            let name = format!("calve-run-{number}");
-            let visible = CString::new(&*name).unwrap_or_default();
-            match sys::rename_no_replace(staging.parent(), staging.name(), staging.parent(), &visible) {
-                Err(Errno::EXIST) => {}
-                done => return done.map(|()| staging.parent_path().join(name)),
-            }
-        }
-        Err(Errno::EXIST)
-    }
+/// Gives the hidden place a name that people see, and returns that.
+fn rescue(staging: &Staging<'_>) -> sys::Result<PathBuf> {
+    let names = (1..1000).map(|number| staging.parent_path().join(format!("calve-run-{number}")));
+    rename_to_first_free(staging.parent(), staging.name(), names)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use crate::progress::CancelToken;
 use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::foreign::refuse_what_cannot_be_deleted;
 use crate::remove::place::remove_place;
-use crate::remove::sweep::delete_protected;
+use crate::remove::sweep::delete_with_lock;
 use crate::remove::trash::GITIGNORE;
 use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::sys;
@@ -189,17 +189,7 @@ fn remove_directory(
         Ok((trashed, lock)) => {
             let path = location.parent_path().join(&trashed.name);
             let deletion = Deletion { last: Some(GITIGNORE), ..deletion };
-            match delete_protected(location.parent(), &lock, &path, &deletion) {
-                Ok(entries) => report.deleted = entries,
-                Err(error) => {
-                    if !matches!(error, Error::Interrupted) {
-                        lock.record_failure();
-                    }
-                    lock.leave();
-                    return Err(error);
-                }
-            }
-            lock.remove(location.parent());
+            report.deleted = delete_with_lock(location.parent(), lock, &path, &deletion)?;
         }
         Err(Error::Io { source, .. }) if refused_rename(&source) => {
             report.warnings.push(Warning {

@@ -71,23 +71,15 @@ pub(crate) fn sweep(
             continue;
         }
         let last = (purpose == Purpose::Trash).then_some(GITIGNORE);
-        match delete_protected(parent, &lock, &path, &Deletion { last, ..deletion.clone() }) {
+        match delete_with_lock(parent, lock, &path, &Deletion { last, ..deletion.clone() }) {
             Ok(entries) => {
                 swept.deleted_entries += entries;
-                if entries > 0 {
-                    swept.removed.push(path);
-                }
-                lock.remove(parent);
+                swept.removed.extend((entries > 0).then_some(path));
             }
-            Err(Error::Interrupted) => {
-                lock.leave();
-                return Err(Error::Interrupted);
-            }
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => {
-                lock.record_failure();
                 swept.saw_trash |= purpose == Purpose::Trash;
                 swept.failure.get_or_insert(error);
-                lock.leave();
             }
         }
     }
@@ -97,6 +89,26 @@ pub(crate) fn sweep(
 /// Deletes every name of that purpose whose lock is free, however long it takes.
 pub(crate) fn sweep_hidden(parent: BorrowedFd<'_>, path: &Path, purpose: Purpose) -> Result<(), Error> {
     sweep(parent, path, purpose, &Deletion::uncancelled())?.failure.map_or(Ok(()), Err)
+}
+
+/// Deletes what a lock protects, and then the lock. After a failure it stays, with a note of that for the next run, unless the caller has cancelled.
+pub(super) fn delete_with_lock(
+    parent: BorrowedFd<'_>,
+    lock: Lock,
+    path: &Path,
+    deletion: &Deletion,
+) -> Result<u64, Error> {
+    let deleted = delete_protected(parent, &lock, path, deletion);
+    match &deleted {
+        Ok(_) => lock.remove(parent),
+        Err(error) => {
+            if !matches!(error, Error::Interrupted) {
+                lock.record_failure();
+            }
+            lock.leave();
+        }
+    }
+    deleted
 }
 
 /// Deletes what a lock protects, if that is what its name stands for. Anything else under the name is left alone.

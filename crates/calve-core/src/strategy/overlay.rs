@@ -11,8 +11,8 @@ use super::criteria::RefusalReason;
 use super::method::{Failure, Method};
 use crate::error::{Error, IoContext};
 use crate::remove::delete::{Deletion, delete};
-use crate::sys::{self, XattrTarget};
-use crate::tree::fill::metadata::{Keeper, NewFileDefaults};
+use crate::sys;
+use crate::tree::fill::metadata::keep_directory;
 use crate::tree::held_times::HeldTimes;
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose};
@@ -144,16 +144,9 @@ impl State {
         let upper = sys::open_at(&root, c"upper", DIRECTORY).map_err(failed)?;
         sys::drop_inherited_acls(upper.as_fd());
         let now = rustix::fs::fstat(&upper).map_err(failed)?;
-        let notes = Notes::default();
-        let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times: HeldTimes::ALL };
-        let mut keeper = Keeper::new(created, None, &notes);
-        let src = XattrTarget::Open(source.directory());
-        keeper
-            .load_xattrs(src)
-            .and_then(|_| {
-                let target = XattrTarget::Open(upper.as_fd());
-                keeper.keep(src, target, source.stat(), Some(now.st_mode & 0o7777), &PathBuf::new)
-            })
+        let (src, upper) = ((source.directory(), source.stat()), (upper.as_fd(), &now));
+        keep_directory(src, upper, HeldTimes::ALL, None, &Notes::default())
+            .map(drop)
             .map_err(|fault| Error::io(fault.operation, &self.path, fault.errno))
     }
 

@@ -2,7 +2,7 @@
 
 use super::StagedTree;
 use crate::claim::check::SpareDifferences;
-use crate::claim::hand_over::{Claim, Spare, claim};
+use crate::claim::hand_over::{NoSpare, Spare, claim};
 use crate::claim::update::{renew, update};
 use crate::clone::finish::check_made;
 use crate::error::{Error, IoContext};
@@ -13,13 +13,7 @@ use crate::strategy::facts::Facts;
 use crate::strategy::method::{ClonePart, Outcome, StrategyRun};
 use crate::tree::fill::Fill;
 use crate::vocabulary::operation::Operation;
-use crate::vocabulary::strategy::{Refusal, Requirement, Strategy};
-
-pub(super) struct NoSpare {
-    pub(super) refused: Option<Refusal>,
-    /// There is room for another one.
-    pub(super) wanted: bool,
-}
+use crate::vocabulary::strategy::{Requirement, Strategy};
 
 impl StagedTree<'_> {
     /// Makes the root a spare of the source, if there is one, and brings it up to date.
@@ -27,29 +21,27 @@ impl StagedTree<'_> {
         if self.root_kind == RootKind::Inheriting || self.staging.root().is_some() {
             return Ok(Err(NoSpare { refused: None, wanted: false }));
         }
-        let (source, exclude, options) = (part.source, part.exclude, part.options);
-        let claimed = claim(&mut Claim { source, exclude, staging: &mut self.staging, options })?;
-        let mut refused = claimed.refused;
-        if let Some(spare) = claimed.spare {
-            match self.bring_up_to_date(part, spare) {
-                Ok(run) => {
-                    check_made(part, self.root()?, None)?;
-                    return Ok(Ok(StrategyRun { spares_wanted: claimed.wanted, ..run }));
-                }
-                Err(error @ Error::Interrupted) => return Err(error),
-                // A clone reports everything that it meets too.
-                Err(error) => {
-                    self.staging.empty(&Deletion::from_options(options))?;
-                    refused = Some(RefusalReason::new(format!("bringing it up to date failed: {error}")));
-                }
+        let (spare, wanted) = match claim(part, &mut self.staging)? {
+            Ok(spare @ Spare { wanted, .. }) => (spare, wanted),
+            Err(without) => return Ok(Err(without)),
+        };
+        match self.bring_up_to_date(part, spare) {
+            Ok(run) => {
+                check_made(part, self.root()?, None)?;
+                Ok(Ok(run))
+            }
+            Err(error @ Error::Interrupted) => Err(error),
+            // A clone reports everything that it meets too.
+            Err(error) => {
+                self.staging.empty(&Deletion::from_options(part.options))?;
+                let reason = RefusalReason::new(format!("bringing it up to date failed: {error}"));
+                Ok(Err(NoSpare { refused: Some(reason), wanted }))
             }
         }
-        let refused = refused.map(|reason| reason.by(Strategy::Spare));
-        Ok(Err(NoSpare { refused, wanted: claimed.wanted }))
     }
 
     fn bring_up_to_date(&mut self, part: &ClonePart<'_>, spare: Spare) -> Result<StrategyRun, Error> {
-        let Spare { report, mut differences, whole, names } = spare;
+        let Spare { report, mut differences, whole, names, wanted } = spare;
         let left = std::mem::take(&mut differences.left);
         // A root that differs gets everything from the source again.
         let whole = (!differences.directories.contains_key(std::path::Path::new(""))).then_some(whole);
@@ -62,7 +54,7 @@ impl StagedTree<'_> {
             strategy: Strategy::Spare,
             refused: Vec::new(),
             spare: Some(report),
-            spares_wanted: false,
+            spares_wanted: wanted,
             outcome: Outcome { whole, ..Outcome::default() },
         })
     }

@@ -192,7 +192,7 @@ impl<'p> StagedTree<'p> {
                 let made = self.clone_part(&part);
                 let mut run =
                     made.map_err(|error| without_spare(error, without.refused.clone(), part.source, options))?;
-                run.refused.splice(0..0, without.refused);
+                run.refused.splice(0..0, without.refused.map(|reason| reason.by(Strategy::Spare)));
                 run.spares_wanted = without.wanted;
                 run
             }
@@ -279,11 +279,10 @@ impl<'p> StagedTree<'p> {
             Ok(()) => Some(RefusalReason::new("every entry may have to be looked at to check it")),
             Err(reason) => reason,
         };
-        let no_spare = no_spare.map(|reason| reason.by(Strategy::Spare));
         let chosen = choose(&facts, &Criteria::new(self.options), &[]);
         let (method, mut refused) =
             chosen.map_err(|error| without_spare(error, no_spare.clone(), source, self.options))?;
-        refused.splice(0..0, no_spare);
+        refused.splice(0..0, no_spare.map(|reason| reason.by(Strategy::Spare)));
         if self.options.requires(Requirement::Stable) && method.strategy != Strategy::Snapshot {
             watchable(source, self.options.mounts)?;
         }

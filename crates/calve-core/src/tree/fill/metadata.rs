@@ -255,6 +255,22 @@ impl<'a> Keeper<'a> {
     }
 }
 
+/// Gives the open directory `dst`, which has the metadata `now`, everything that `src` has but its flags; `stat` is that of `src`. Returns the keeper.
+pub(crate) fn keep_directory<'a>(
+    (src, stat): (BorrowedFd<'_>, &Stat),
+    (dst, now): (BorrowedFd<'_>, &Stat),
+    times: HeldTimes,
+    plain: Option<&'a PlainCopy>,
+    notes: &'a Notes,
+) -> Result<Keeper<'a>, Fault> {
+    let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times };
+    let mut keeper = Keeper::new(created, plain, notes);
+    let (src, dst) = (XattrTarget::Open(src), XattrTarget::Open(dst));
+    keeper.load_xattrs(src)?;
+    keeper.keep(src, dst, stat, Some(now.st_mode & ALL_MODE_BITS), &Default::default)?;
+    Ok(keeper)
+}
+
 /// Returns whether overlayfs made the attribute for itself (overlayfs.rst).
 pub(crate) fn is_overlays_own(name: &CStr) -> bool {
     [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
