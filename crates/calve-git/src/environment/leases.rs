@@ -22,9 +22,6 @@ const RANGE: u16 = 2000;
 /// The first line of the file. After it each lease is `PORT NAME INODE.MADE PATH` and a zero byte, because a path may have anything else in it.
 const HEADING: &[u8] = b"calve ports 1\n";
 
-/// Ends the name of a number that the main worktree's file has left. It gets it back if it returns to it before another has taken it.
-const LEFT: char = '@';
-
 #[derive(Debug, Clone)]
 pub struct Leases {
     directory: PathBuf,
@@ -128,7 +125,7 @@ impl Leases {
                 false => entry.as_deref().map(real),
             };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
-            let own = own.filter(|lease| !lease.name.ends_with(LEFT) && !lease.identity.is_replaced_at(&lease.entry));
+            let own = own.filter(|lease| !lease.identity.is_replaced_at(&lease.entry));
             let mut own: Vec<_> = own.map(|lease| LeasedPort::new(&lease.name, lease.number)).collect();
             own.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             own
@@ -182,26 +179,15 @@ fn last(first: u16) -> u16 {
     first.saturating_add(RANGE - 1)
 }
 
-/// Returns the worktree's port of that name. Only the main worktree follows a number in its file that has outgrown the port, or that it has
-/// under another name.
-fn has(all: &[Lease], worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>, name: &str) -> Option<u16> {
-    let range = wanted[name]..=last(wanted[name]);
+/// Returns the worktree's port of that name. Only the main worktree follows a number in its file that has outgrown the port.
+fn has(all: &[Lease], worktree: &LeasingWorktree, name: &str, first: u16) -> Option<u16> {
     let mut own = all.iter().filter(|lease| lease.is_of(worktree) && lease.name == name);
-    let own = own.find(|lease| worktree.is_linked || range.contains(&lease.number))?;
-    misnamed(all, worktree, wanted, name).is_none().then_some(own.number)
-}
-
-/// Returns the main worktree's lease of the very number in its file, if that is under a name which the file has not for it.
-fn misnamed(all: &[Lease], worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>, name: &str) -> Option<usize> {
-    let is_misnamed = |lease: &Lease| {
-        lease.number == wanted[name] && lease.is_of(worktree) && wanted.get(&lease.name) != Some(&lease.number)
-    };
-    if worktree.is_linked { None } else { all.iter().position(is_misnamed) }
+    own.find(|lease| worktree.is_linked || (first..=last(first)).contains(&lease.number)).map(|lease| lease.number)
 }
 
 fn held(all: &[Lease], worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Vec<LeasedPort> {
-    let port = |name: &String| Some(LeasedPort::new(name, has(all, worktree, wanted, name)?));
-    wanted.keys().filter_map(port).collect()
+    let port = |(name, &first): (&String, &u16)| Some(LeasedPort::new(name, has(all, worktree, name, first)?));
+    wanted.iter().filter_map(port).collect()
 }
 
 /// Leases what the worktree lacks, but none of the numbers in `except`. Returns what it has then.
@@ -212,21 +198,12 @@ fn fill(
     except: &BTreeSet<u16>,
 ) -> Result<Vec<LeasedPort>> {
     for (name, &first) in wanted {
-        if has(all, worktree, wanted, name).is_some() {
-            continue;
-        }
-        let misnamed = misnamed(all, worktree, wanted, name);
-        let former =
-            misnamed.map_or_else(|| format!("{name}{LEFT}"), |at| std::mem::replace(&mut all[at].name, name.clone()));
-        let is_other = |lease: &&mut Lease| lease.name == *name && lease.number != first && lease.is_of(worktree);
-        all.iter_mut().filter(is_other).for_each(|lease| lease.name.clone_from(&former));
-        if misnamed.is_some() {
+        if has(all, worktree, name, first).is_some() {
             continue;
         }
         all.retain(|lease| lease.entry != worktree.entry || lease.name != *name);
         let free = |all: &[Lease]| {
-            let held = all.iter().filter(|lease| !lease.name.ends_with(LEFT)).map(|lease| lease.number);
-            let mut taken: BTreeSet<u16> = held.chain(except.iter().copied()).collect();
+            let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).chain(except.iter().copied()).collect();
             // The program that listens there is most probably this worktree's own server.
             if !worktree.is_linked && !taken.contains(&first) {
                 return Some(first);
@@ -247,7 +224,6 @@ fn fill(
             let reason = format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
             Error::refused(reason, Remedy::FreePorts)
         })?;
-        all.retain(|lease| lease.number != number);
         all.push(Lease { number, name: name.clone(), identity: worktree.identity, entry: worktree.entry.clone() });
     }
     Ok(held(all, worktree, wanted))

@@ -196,31 +196,6 @@ fn another_number_in_the_file_is_for_new_worktrees() {
 }
 
 #[test]
-fn the_main_worktree_gets_the_number_of_its_file_that_it_had_under_another_name() {
-    let repo = with_ports(&format!("web = {}", number(220)));
-    let line = |(name, at): &(&str, u32)| format!("{name} = {}\n", number(*at));
-    let has = |wanted: &[(&str, u32)]| {
-        repo.write(".calve.toml", &format!("[ports]\n{}", wanted.iter().map(line).collect::<String>()));
-        let document = repo.within(&repo.path, &["env", "--json"]).succeeds().json();
-        let listed = repo.within(&repo.path, &["worktree", "list", "--json"]).succeeds().json();
-        assert_eq!(document["ports"], listed["worktrees"][0]["ports"]);
-        let ports = document["ports"].as_array().unwrap();
-        let port = |port: &serde_json::Value| (port["name"].as_str().unwrap().to_owned(), port["port"].clone());
-        let expected = wanted.iter().map(|(name, at)| ((*name).to_owned(), number(*at).into()));
-        assert_eq!(ports.iter().map(port).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-    };
-    for at in [220, 228, 220, 224, 228] {
-        has(&[("web", at)]);
-    }
-    has(&[("server", 228)]);
-    has(&[("server", 228), ("web", 220)]);
-    has(&[("server", 220), ("web", 228)]);
-    // Other numbers that the user has asked for stay.
-    let renewed = repo.within(&repo.path, &["env", "--renew"]).succeeds().stdout;
-    assert_eq!(repo.env_of(&repo.path), renewed);
-}
-
-#[test]
 fn a_worktree_can_have_other_ports() {
     let repo = with_ports(&format!("web = {}\napi = {}", number(160), number(161)));
     let one = repo.added("one");
