@@ -32,7 +32,7 @@ impl FileToWrite<'_> {
         match self.options.placement {
             Placement::InPlace => {
                 let (file, is_new) = self.make(expect_existing)?;
-                self.fill_made(file, is_new)
+                self.fill(file).inspect_err(|_| self.take_back(is_new))
             }
             Placement::Rename => self.by_rename(),
         }
@@ -43,7 +43,7 @@ impl FileToWrite<'_> {
     }
 
     /// Opens the file, or creates it, and returns it empty. Returns also whether it is new.
-    pub(super) fn make(self, expect_existing: &mut bool) -> Result<(OwnedFd, bool), Error> {
+    fn make(self, expect_existing: &mut bool) -> Result<(OwnedFd, bool), Error> {
         // Another program may make or remove it in between, but not for ever.
         for _ in 0..8 {
             if !(*expect_existing && self.options.existing == ExistingFile::Overwrite) {
@@ -82,12 +82,8 @@ impl FileToWrite<'_> {
         Ok(Some(file))
     }
 
-    pub(super) fn fill_made(self, file: OwnedFd, is_new: bool) -> Result<(), Error> {
-        self.fill(file).inspect_err(|_| self.take_back(is_new))
-    }
-
     /// Removes a new file whose contents could not be written: half a file is worse than none.
-    pub(super) fn take_back(self, is_new: bool) {
+    fn take_back(self, is_new: bool) {
         if is_new {
             let _ = rustix::fs::unlinkat(self.directory, self.item.name, AtFlags::empty());
         }

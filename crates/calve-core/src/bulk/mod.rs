@@ -2,8 +2,7 @@
 //!
 //! A batch is grouped by directory, since creating files in one directory is serialised by the kernel. Each worker opens a
 //! directory once, name by name and never through a symlink, and makes its files relative to it. Besides the root, a worker has
-//! two descriptors open at a time, in a table of its own where the system permits that. Two workers in one directory share the work
-//! otherwise (`relay.rs`).
+//! two descriptors open at a time, in a table of its own where the system permits that.
 
 mod directory;
 mod file;
@@ -11,7 +10,6 @@ mod gain;
 mod options;
 mod plan;
 mod read;
-mod relay;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -31,7 +29,7 @@ pub use self::options::{
 use self::plan::{Item, Unit, WritePlan, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::{Error, IoContext};
-use crate::sys::{self, CreationPattern};
+use crate::sys;
 use crate::tree::pool::thread_count;
 use crate::vocabulary::operation::Operation;
 
@@ -43,7 +41,7 @@ pub struct Writer {
     report: WriteReport,
     entries: u64,
     gain: Gain,
-    making: CreationPattern,
+    makes_one_at_a_time: bool,
     started: Instant,
 }
 
@@ -70,7 +68,7 @@ impl Writer {
             _ => Error::io(Operation::EnterDirectory, root, errno),
         })?;
         Ok(Self {
-            making: sys::making(root_fd.as_fd()),
+            makes_one_at_a_time: sys::makes_one_at_a_time(root_fd.as_fd()),
             root: root_fd,
             root_path: root.to_path_buf(),
             options,
@@ -88,7 +86,7 @@ impl Writer {
         let most = thread_count(self.options.threads);
         let limit = |planned| match self.options.threads {
             Some(_) => planned,
-            None if self.making == CreationPattern::OneAtATime => 1,
+            None if self.makes_one_at_a_time => 1,
             None => self.gain.threads(planned),
         };
         let WritePlan { units, refused, threads } = plan(entries, first, &self.root_path, &self.options, most, limit);
@@ -100,14 +98,13 @@ impl Writer {
             root: self.root.as_fd(),
             root_path: &self.root_path,
             options: &self.options,
-            making: self.making,
             units: &units,
             next: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
             report: Mutex::new(std::mem::take(&mut self.report)),
         };
         run.report().failures.extend(refused);
-        let started = if begins { run.on_threads(threads) } else { Ok(()) };
+        let started = if begins { run.on_threads(threads.min(units.len())) } else { Ok(()) };
         self.report = run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = started {
             self.report.failures.truncate(before);
@@ -159,7 +156,6 @@ struct Run<'a> {
     root: BorrowedFd<'a>,
     root_path: &'a Path,
     options: &'a WriteOptions,
-    making: CreationPattern,
     units: &'a [Unit<'a>],
     next: AtomicUsize,
     stopped: AtomicBool,
@@ -168,10 +164,9 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn on_threads(&self, threads: usize) -> Result<(), Error> {
-        let relay = self.is_relay(threads);
-        on_threads(if relay { 1 } else { threads.min(self.units.len()) }, &|| {
+        on_threads(threads, &|| {
             sys::private_descriptors(&[self.root]);
-            if relay { self.relay() } else { self.work() }
+            self.work();
         })
     }
 

@@ -19,8 +19,6 @@ pub(super) struct Volume {
     /// `None` where files cannot be made to share.
     pub(super) most_bytes_per_dedupe: Option<u64>,
     pub(super) rules: SpaceRules,
-    /// How far an inode's number is to be shifted for that of its allocation group, where there are such groups.
-    pub(super) group_shift: Option<u32>,
     /// The number of the btrfs subvolume, where all users of its extents can be found out.
     pub(super) subvolume: Option<u64>,
     /// The first directory of it that was met.
@@ -60,7 +58,6 @@ impl Volumes {
         }
         let rules = sys::space_rules(directory);
         let most_bytes_per_dedupe = sys::most_bytes_per_dedupe(directory);
-        let group_shift = sys::allocation_group_shift(directory);
         let kin = known
             .iter()
             .find(|other| rules == SpaceRules::Btrfs && sys::same_btrfs(directory, other.directory()))
@@ -81,7 +78,6 @@ impl Volumes {
             st_dev,
             most_bytes_per_dedupe,
             rules,
-            group_shift,
             subvolume,
             directory,
             path,

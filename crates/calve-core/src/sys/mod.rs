@@ -87,18 +87,6 @@ fn word(bytes: &[u8]) -> String {
     format!("{hash:08x}")
 }
 
-/// How several threads make files best.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "it was measured on Linux"))]
-pub(crate) enum CreationPattern {
-    /// Each makes and writes its own, in one directory too.
-    SideBySide,
-    /// In one directory one of two makes them and the other writes them.
-    HandedOver,
-    /// The file system makes one at a time, whatever directory it is in, and those who wait for that cost more than they do.
-    OneAtATime,
-}
-
 /// The calls that the system has refused to a command.
 #[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux has it"))]
 pub(crate) enum Denial {

@@ -239,25 +239,15 @@ fn same_contents(
     let b = crate::sys::open_at(dst, name, sys::FILE)?;
     let (mut left, mut right) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
-        let length = read_full(a.as_fd(), &mut left)?;
-        if read_full(b.as_fd(), &mut right)? != length || left[..length] != right[..length] {
+        let length = sys::read_full(&mut left, |rest, _| rustix::io::read(&a, rest))?;
+        let other = sys::read_full(&mut right, |rest, _| rustix::io::read(&b, rest))?;
+        if other != length || left[..length] != right[..length] {
             return Ok(false);
         }
         if length == 0 {
             return Ok(true);
         }
     }
-}
-
-fn read_full(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> sys::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match sys::retry(|| rustix::io::read(fd, &mut buffer[filled..]))? {
-            0 => break,
-            length => filled += length,
-        }
-    }
-    Ok(filled)
 }
 
 pub(crate) fn same_xattrs(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {

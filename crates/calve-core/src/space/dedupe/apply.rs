@@ -8,13 +8,13 @@ use super::cache::KnownContent;
 use super::catalog::{Item, Opener};
 use super::content::Content;
 use super::finder::{Fate, Finder, Note};
-use super::pieces::{FileGroups, GroupPiece, pieces};
+use super::groups::FileGroups;
+use super::parallel::for_each;
 use super::report::DedupeMode;
 use super::share::{
     CHANGED, INLINE, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, may_share, refusal, share,
 };
 use super::source::put_sources_first;
-use super::turns::for_each;
 use crate::space::walk::reason;
 use crate::sys::{self, Extent};
 use crate::vocabulary::reason::LeftReason;
@@ -24,15 +24,12 @@ impl Finder<'_> {
     pub(super) fn share(&mut self, mut groups: FileGroups) {
         put_sources_first(self, &mut groups);
         let finder = &*self;
-        let (pieces, turns) = pieces(finder, groups);
+        let order = groups.in_order(finder);
         let opener = || Opener::new(finder.catalog, finder.roots, finder.threads);
         let state = || ShareWorker { finder, sources: opener(), opener: opener() };
-        let work = |worker: &mut ShareWorker<'_>, at: usize| {
-            let (piece, files) = pieces.get(at);
-            worker.piece(piece, files);
-        };
-        for_each(finder.threads, &turns, || finder.stopped(), state, work);
-        drop((pieces, turns));
+        let work = |worker: &mut ShareWorker<'_>, at: usize| worker.group(groups.members(order[at] as usize));
+        for_each(finder.threads, order.len(), || finder.stopped(), state, work);
+        drop((groups, order));
         let notes = std::mem::take(&mut self.sharing().notes);
         for Note { index, source, address } in notes {
             let known = self.known[source as usize];
@@ -54,25 +51,24 @@ impl ShareWorker<'_> {
         self.finder.known[index as usize]
     }
 
-    /// Shares within a piece: `group` are its files, the source first.
-    fn piece(&mut self, piece: &GroupPiece, group: Vec<u32>) {
+    /// Shares within a group of files, of which the source is the first.
+    fn group(&mut self, group: &[u32]) {
         let finder = self.finder;
-        let new = group.len() - usize::from(!piece.is_first);
-        finder.options.progress.add(new as u64, 0);
+        finder.options.progress.add(group.len() as u64, 0);
         let first = self.known(group[0]);
         let settled = |known: KnownContent| known.is_known() && known.address != 0 && known.address == first.address;
         if group.iter().all(|&index| settled(self.known(index))) {
             if first.address != INLINE {
                 let mut sharing = finder.sharing();
-                sharing.report.groups += u64::from(piece.is_first);
+                sharing.report.groups += 1;
                 group[1..].iter().for_each(|&index| sharing.decide(index, Fate::Already));
             }
             return;
         }
         // btrfs shares a file only with one that is alike in NOCOW: the others of a set are shared with each other.
-        let mut rest = group;
-        let mut is_first = piece.is_first;
-        while let Some(refused) = self.share_with_first(piece, rest, is_first) {
+        let mut rest = group.to_vec();
+        let mut is_first = true;
+        while let Some(refused) = self.share_with_first(rest, is_first) {
             is_first = false;
             let has_source = |against: &[u32]| against.iter().any(|&index| !self.finder.may_change(index));
             if refused.len() < 2 || !self.finder.options.against.is_empty() && !has_source(&refused) {
@@ -88,17 +84,11 @@ impl ShareWorker<'_> {
     }
 
     /// Shares the first of `files` that opens with the others. Returns those that differ from it in NOCOW, if any, the ones to share with first.
-    fn share_with_first(&mut self, piece: &GroupPiece, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
+    fn share_with_first(&mut self, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
         let finder = self.finder;
         let mut order = files.into_iter();
-        let (source, file, extents) = order.find_map(|index| match self.open_source(index) {
-            // A group in several pieces is reported once.
-            Err(why) if piece.is_first || index != piece.source => {
-                finder.sharing().leave(index, why);
-                None
-            }
-            opened => opened.ok(),
-        })?;
+        let (source, file, extents) = order
+            .find_map(|index| self.open_source(index).inspect_err(|why| finder.sharing().leave(index, *why)).ok())?;
         if address_of(&extents) == INLINE {
             for index in std::iter::once(source).chain(order) {
                 self.note(index, source, INLINE);

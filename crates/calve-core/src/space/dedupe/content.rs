@@ -71,14 +71,7 @@ impl Reader {
 }
 
 fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], position: u64) -> sys::Result<usize> {
-    let mut read = 0;
-    while read < buffer.len() {
-        match sys::retry(|| rustix::io::pread(file, &mut buffer[read..], position + read as u64))? {
-            0 => break,
-            more => read += more,
-        }
-    }
-    Ok(read)
+    sys::read_full(buffer, |rest, before| rustix::io::pread(file, rest, position + before as u64))
 }
 
 pub(super) fn shortened(hash: &blake3::Hash) -> Content {

@@ -8,10 +8,10 @@ use super::cache::KnownContent;
 use super::catalog::Opener;
 use super::content::{Content, Reader};
 use super::finder::{Finder, class};
-use super::pieces::FileGroups;
+use super::groups::FileGroups;
+use super::parallel::for_each;
 use super::report::DedupeMode;
 use super::share::{CHANGED, INLINE, address_of, extents_of};
-use super::turns::{Turns, for_each};
 use crate::space::walk::reason;
 use crate::sys::SpaceRules;
 use crate::vocabulary::reason::LeftReason;
@@ -183,7 +183,7 @@ impl Finder<'_> {
                 Err(errno) => self.sharing().leave(index, LeftReason::Skipped(reason(errno))),
             }
         };
-        let workers = for_each(self.threads, &Turns::in_order(wanted.len()), || self.stopped(), state, work);
+        let workers = for_each(self.threads, wanted.len(), || self.stopped(), state, work);
         workers.into_iter().flat_map(|worker| worker.found).collect()
     }
 

@@ -7,11 +7,11 @@ mod catalog;
 mod content;
 mod find;
 mod finder;
-mod pieces;
+mod groups;
+mod parallel;
 mod report;
 mod share;
 mod source;
-mod turns;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

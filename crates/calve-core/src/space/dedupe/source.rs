@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 
 use super::catalog::Opener;
 use super::finder::Finder;
-use super::pieces::FileGroups;
-use super::turns::{Turns, for_each};
+use super::groups::FileGroups;
+use super::parallel::for_each;
 use crate::sys;
 
 /// btrfs compresses at most this many bytes at once, so several compressed extents in a row are no fragmentation.
@@ -25,7 +25,6 @@ struct Chooser<'a> {
 
 /// Puts the file to share with first in each group: among those that most others already share with, the one with the best layout.
 pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
-    let turns = Turns::in_order(groups.len());
     let state = || Chooser { opener: Opener::new(finder.catalog, finder.roots, finder.threads), best: Vec::new() };
     let work = |chooser: &mut Chooser<'_>, group: usize| {
         let candidates = candidates(finder, groups.members(group));
@@ -33,7 +32,7 @@ pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
             chooser.best.push((group, best));
         }
     };
-    for chooser in for_each(finder.threads, &turns, || finder.stopped(), state, work) {
+    for chooser in for_each(finder.threads, groups.len(), || finder.stopped(), state, work) {
         for (group, best) in chooser.best {
             groups.members_mut(group).swap(0, best);
         }

@@ -234,9 +234,9 @@ impl<'a> TallyVisitor<'a> {
         Self { shared, sums, uses: Vec::with_capacity(PER_WORKER) }
     }
 
-    pub(super) fn finish(mut self) -> Result<Vec<Sum>, Error> {
+    pub(super) fn finish(mut self) -> Vec<Sum> {
         self.shared.add(&mut self.uses);
-        Ok(self.sums)
+        self.sums
     }
 
     fn link(&self, folder: &Folder<'_>, volume: &Arc<Volume>, name: &CStr, stat: &Stat) {

@@ -32,7 +32,6 @@ pub(crate) use extents::{
     dedupe_range, differ_in_nocow, extents, is_immutable, is_unchangeable, most_bytes_per_dedupe, settled_extents,
     space_rules,
 };
-use magic::XFS_MAGIC;
 pub(crate) use magic::{BTRFS_MAGIC, copies_on_the_server, is_shared_by_machines, magic, shows_stores, tells_watches};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{
@@ -260,13 +259,10 @@ pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
     (1..=SECTOR).contains(&size) && extents(file, &mut first).is_ok() && inline
 }
 
-/// Returns the effect of several threads that make files below `directory` on each other there, as it was measured (docs/node-and-python.md).
-pub(crate) fn making(directory: BorrowedFd<'_>) -> crate::sys::CreationPattern {
-    match magic(directory) {
-        Ok(XFS_MAGIC) => crate::sys::CreationPattern::HandedOver,
-        Ok(BTRFS_MAGIC) => crate::sys::CreationPattern::OneAtATime,
-        _ => crate::sys::CreationPattern::SideBySide,
-    }
+/// Returns whether the file system makes one file at a time, whatever directory it is in, so that threads that wait for that cost more than
+/// they do. It was measured (docs/node-and-python.md).
+pub(crate) fn makes_one_at_a_time(directory: BorrowedFd<'_>) -> bool {
+    magic(directory) == Ok(BTRFS_MAGIC)
 }
 
 /// Copies up to `bytes` bytes with copy_file_range(2), from the one file offset to the other.

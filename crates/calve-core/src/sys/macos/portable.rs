@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
 
-use crate::sys::{CreationPattern, Denial, ListedEntry};
+use crate::sys::{Denial, ListedEntry};
 
 absent! {
     /// Fails: a file can only be cloned to a name that does not exist yet (fclonefileat(2)), never into an open file, and copyfile(3) unlinks
@@ -37,8 +37,8 @@ absent! {
     fn copies_on_the_server(_magic: u64) -> bool = false;
     fn same_btrfs(_a: BorrowedFd<'_>, _b: BorrowedFd<'_>) -> bool = false;
     fn is_inside_by_another_mount(_inner: BorrowedFd<'_>, _outer: BorrowedFd<'_>) -> bool = false;
-    /// Other patterns were not measured.
-    fn making(_directory: BorrowedFd<'_>) -> CreationPattern = CreationPattern::SideBySide;
+    /// Only Linux was measured.
+    fn makes_one_at_a_time(_directory: BorrowedFd<'_>) -> bool = false;
     /// File systems are told apart by name: their numbers are handed out when they are loaded, and none of them means anything.
     fn magic(_fd: BorrowedFd<'_>) -> Result<u64> = Ok(0);
     fn snapshot(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> = Err(Errno::NOTSUP);

@@ -46,6 +46,18 @@ pub(crate) fn read(file: OwnedFd, most: u64) -> Result<Vec<u8>> {
     Ok(contents)
 }
 
+/// Reads until the buffer is full or the file ends, and returns how much. `read` gets the rest of the buffer, and the number of bytes before it.
+pub(crate) fn read_full(buffer: &mut [u8], read: impl Fn(&mut [u8], usize) -> Result<usize>) -> Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match retry_on_intr(|| read(&mut buffer[filled..], filled))? {
+            0 => break,
+            length => filled += length,
+        }
+    }
+    Ok(filled)
+}
+
 /// Looks at an entry, through no link.
 pub(crate) fn stat_at(directory: impl AsFd, name: impl Arg) -> Result<Stat> {
     rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
