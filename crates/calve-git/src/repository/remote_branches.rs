@@ -24,13 +24,8 @@ impl Repository {
         names
     }
 
-    fn refspecs_of<'r>(&'r self, remote: &'r str) -> impl Iterator<Item = &'r Refspec> {
+    pub(crate) fn refspecs_of<'r>(&'r self, remote: &'r str) -> impl Iterator<Item = &'r Refspec> {
         self.refspecs.iter().filter(move |(of, _)| of == remote).map(|(_, refspec)| refspec)
-    }
-
-    /// Returns whether a fetch from the remote brings anything by itself.
-    pub(crate) fn follows_some(&self, remote: &str) -> bool {
-        self.refspecs_of(remote).next().is_some()
     }
 
     /// Returns whether a fetch from the remote brings the branch, if the remote has it.

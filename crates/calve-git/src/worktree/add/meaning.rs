@@ -151,7 +151,8 @@ const ASKED_AT_MOST: Duration = Duration::from_secs(3);
 pub(crate) fn check_servers(repository: &Repository, name: &str) -> Result<Option<String>> {
     let mut unasked = None;
     for remote in repository.remotes() {
-        if !repository.follows_some(remote) || repository.follows(remote, name) {
+        // From one without a refspec, a fetch brings nothing by itself.
+        if repository.refspecs_of(remote).next().is_none() || repository.follows(remote, name) {
             continue;
         }
         let reference = format!("refs/heads/{name}");

@@ -28,8 +28,8 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     // None is handed over for a plan.
     request.options.clone.spares = None;
     // Adding a worktree writes to the repository too.
-    let scratch = tempfile::tempdir().or_else(|_| tempfile::tempdir_in(&request.repository.common))?;
-    let scratch = PlanScratch::new(scratch);
+    let directory = tempfile::tempdir().or_else(|_| tempfile::tempdir_in(&request.repository.common))?;
+    let scratch = PlanScratch { files: directory.path().join("files"), directory };
     let entry = Registration::planned(&request, scratch.directory.path().join("entry"))?;
     let survey = surveyed(&entry)?;
     let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);

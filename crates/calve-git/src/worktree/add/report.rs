@@ -109,12 +109,6 @@ pub(crate) struct PlanScratch {
     pub(crate) files: PathBuf,
 }
 
-impl PlanScratch {
-    pub(crate) fn new(directory: TempDir) -> Self {
-        Self { files: directory.path().join("files"), directory }
-    }
-}
-
 impl Drop for PlanScratch {
     fn drop(&mut self) {
         let mut options = RemoveOptions::default();

@@ -143,7 +143,7 @@ pub(crate) fn survey(
 /// Returns whether the new worktree will have a file of the commit at a path, or above it: not where the donor's change takes its place.
 fn collides(tracked: &TrackedFiles, changed: &HashSet<GitPath>, path: &Path) -> bool {
     let mut above = path.ancestors().map(|above| above.as_os_str().as_encoded_bytes());
-    above.any(|above| tracked.has(above) && !changed.contains(above))
+    above.any(|above| tracked.index_of(above).is_some() && !changed.contains(above))
 }
 
 /// Compares the commit's index with the donor, whose state git tells meanwhile.

@@ -136,10 +136,6 @@ impl TrackedFiles {
         self.clean.iter().map(|at| &self.index.entries[*at].path)
     }
 
-    pub(crate) fn has(&self, path: &[u8]) -> bool {
-        self.index_of(path).is_some()
-    }
-
     pub(crate) fn at_or_below(&self, path: &[u8]) -> impl Iterator<Item = &GitPath> {
         let entries = &self.index.entries;
         let from = |end: u8| {
@@ -155,7 +151,7 @@ impl TrackedFiles {
     }
 
     /// Returns where the index, which is in the order of paths, has a path.
-    fn index_of(&self, path: &[u8]) -> Option<usize> {
+    pub(crate) fn index_of(&self, path: &[u8]) -> Option<usize> {
         self.index.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()
     }
 

@@ -81,8 +81,7 @@ impl Nested {
         others: &[PathBuf],
         cancel: &CancelToken,
     ) -> Result<Nested> {
-        let mut options = ScanOptions::default();
-        options.cancel = cancel.clone();
+        let options = ScanOptions { cancel: cancel.clone(), ..ScanOptions::default() };
         let scanned = scan_tree(&linked.path, &options, Finder::default)?;
         let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|finder| finder.0).collect();
         found.sort();
