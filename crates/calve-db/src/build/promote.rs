@@ -18,7 +18,8 @@ use crate::server::starter::Starter;
 use crate::server::sweep;
 use crate::service;
 
-/// Clones the data of a service, and makes the clone the template `name`, which is then its own. A service that runs goes on, and is held as when it is branched.
+/// Clones the data of a service, and makes the clone the template `name`, which is then its own. A service that runs goes on, and is held as
+/// when it is branched.
 pub fn promote(
     home: &Home,
     service: &str,
