@@ -1,4 +1,4 @@
-//! What is to be filled from what, and how.
+//! The request for one filling: its two trees, its files and its options.
 
 use std::collections::HashMap;
 use std::ffi::CString;

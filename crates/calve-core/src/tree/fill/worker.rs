@@ -117,7 +117,7 @@ pub(super) struct DirectoryToFill {
     pub(super) group: Option<usize>,
 }
 
-/// The directory whose entries were asked about last. Its path and what is known of it take longer than most answers.
+/// The directory whose entries were asked about last. Finding its path and its decider takes longer than most answers.
 struct AskedDirectory<'f> {
     node: Arc<Node>,
     path: PathBuf,
