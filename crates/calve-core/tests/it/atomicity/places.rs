@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{thread, time::Duration};
 
 use calve_core::internal::BeforePublish;
-use calve_core::{CancelToken, Choice, CloneOptions, Error, ExistingDestination, Strategy};
+use calve_core::{CancelToken, Choice, CloneOptions, Error, ExistingDestination, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Tree, Volume, deep, fingerprint, node_modules_like};
 use fs_err as fs;
 use rustix::io::Errno;
