@@ -10,7 +10,6 @@ use rustix::io::Errno;
 
 use crate::directory;
 use crate::error::{Error, Result, failed};
-use crate::paths::real;
 use crate::remedy::Remedy;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,16 +28,10 @@ impl Place {
         }
     }
 
-    /// Refuses a place among git's own files, and one of a repository's that is not what it seems. Makes nothing.
+    /// Refuses a place of a repository's that is not what it seems. Makes nothing.
     pub(crate) fn check(&self) -> Result<()> {
-        match self {
-            Place::Anywhere(path) if real(path).iter().any(|name| name.eq_ignore_ascii_case(".git")) => {
-                let text = format!("`{}` is among git's own files", ShownPath(path));
-                Err(Error::refused(text, Remedy::ChooseAnotherPath))
-            }
-            Place::Anywhere(_) => Ok(()),
-            Place::Below { root, below } => open_below(root, below, MissingDirectory::Ends).map(|_| ()),
-        }
+        let Place::Below { root, below } = self else { return Ok(()) };
+        open_below(root, below, MissingDirectory::Ends).map(|_| ())
     }
 
     /// Makes the directory that the place is in. Returns the place without links, and that directory if it is to be the same one whatever happens

@@ -268,6 +268,8 @@ fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
     write(&nested.path.join("target/lost/.git"), "gitdir: /nonexistent/.git/worktrees/lost\n");
     nested.is_kept(&["target/lost", "is not there"]);
     fs_err::remove_dir_all(nested.path.join("target/lost")).unwrap();
+    nested.is_kept(&[".worktrees/inner", "another worktree"]);
+    nested.repo.calve(["remove", "inner"]).succeeds();
     nested.goes(&[]);
 }
 
