@@ -1,4 +1,4 @@
-//! The change of one file, or why there is none.
+//! The change of one file, or the reason for leaving it alone.
 
 use std::path::PathBuf;
 

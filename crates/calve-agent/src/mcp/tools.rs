@@ -1,4 +1,4 @@
-//! The seven tools, as a client is told of them.
+//! The seven tools, as clients see them.
 
 use std::sync::Arc;
 

@@ -72,7 +72,7 @@ pub fn build_tree<T, E: From<Error>>(
     Ok(made)
 }
 
-/// Checks that [`build_tree`] may put something at `dst`, as far as that can be known before.
+/// Checks that [`build_tree`] may put something at `dst`, as well as that can be known before.
 ///
 /// # Errors
 /// Fails with [`Error::DestinationExists`] when `dst` is anything but an empty directory, and with [`Error::NotReplaceable`] when it is one
