@@ -104,14 +104,19 @@ impl Writer {
             report: Mutex::new(std::mem::take(&mut self.report)),
         };
         run.report().failures.extend(refused);
-        let started = if begins { run.on_threads(threads.min(units.len())) } else { Ok(()) };
+        let used = threads.min(units.len());
+        let work = || {
+            sys::private_descriptors(&[run.root]);
+            run.work();
+        };
+        let started = if begins { on_threads(used, &work) } else { Ok(()) };
         self.report = run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = started {
             self.report.failures.truncate(before);
             return Err(error);
         }
         self.gain.learn(threads, self.report.files - written, began.elapsed());
-        self.report.threads = self.report.threads.max(threads.min(units.len()));
+        self.report.threads = self.report.threads.max(used);
         if self.options.cancel.is_cancelled() {
             self.report.failures.truncate(before);
             return Err(Error::Interrupted);
@@ -163,13 +168,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn on_threads(&self, threads: usize) -> Result<(), Error> {
-        on_threads(threads, &|| {
-            sys::private_descriptors(&[self.root]);
-            self.work();
-        })
-    }
-
     fn work(&self) {
         let mut directories = Directories::new(self.root, self.root_path, self.options.directory);
         // Where one file was there already, the next probably is.
@@ -189,10 +187,21 @@ impl Run<'_> {
 
     fn fill(&self, directory: BorrowedFd<'_>, unit: &Unit<'_>, expect_existing: &mut bool) {
         let path = |name: &[u8]| plan::join(self.root_path, &unit.directory, name);
-        let files = self.count_files(unit.items.iter().map_while(|item| {
+        let (mut files, mut bytes) = (0, 0);
+        for item in &unit.items {
+            if self.stopped() {
+                break;
+            }
             let file = FileToWrite { directory, item, options: self.options, path: &path };
-            (!self.stopped()).then(|| (item, file.write(expect_existing)))
-        }));
+            match file.write(expect_existing) {
+                Ok(()) => {
+                    files += 1;
+                    bytes += item.contents.len() as u64;
+                }
+                Err(error) => self.failed(item.index, error),
+            }
+        }
+        self.count(files, bytes);
         if self.options.flush == Flush::EachFile && files > 0 {
             let synced = sys::open_at(directory, c".", OFlags::RDONLY | OFlags::DIRECTORY)
                 .and_then(|fd| sys::sync_file(fd.as_fd()));
@@ -203,23 +212,11 @@ impl Run<'_> {
         }
     }
 
-    /// Counts the files of `results` that were written, and reports the others. Returns how many those are.
-    fn count_files<'i>(&self, results: impl Iterator<Item = (&'i Item<'i>, Result<(), Error>)>) -> u64 {
-        let (mut files, mut bytes) = (0, 0);
-        for (item, result) in results {
-            match result {
-                Ok(()) => {
-                    files += 1;
-                    bytes += item.contents.len() as u64;
-                }
-                Err(error) => self.failed(item.index, error),
-            }
-        }
+    fn count(&self, files: u64, bytes: u64) {
         let mut report = self.report();
         report.files += files;
         report.bytes += bytes;
         self.options.progress.add(files, bytes);
-        files
     }
 
     /// Reports that none of a unit's files can be written. With [`OnError::Collect`] each file gets an error of its own.

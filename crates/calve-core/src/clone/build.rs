@@ -125,9 +125,10 @@ impl EmptyDirectory {
         let mut stat = self.stat;
         stat.st_uid = now.st_uid;
         match keep_directory((self.opened.as_fd(), &stat), (tree.as_fd(), &now), HeldTimes::ALL, None, notes) {
+            Ok(_) => Ok(tree),
             // Times change as soon as something is made in it.
-            Err(fault) if fault.operation != Operation::SetTimes => Err(Error::io(fault.operation, path, fault.errno)),
-            _ => Ok(tree),
+            Err(fault) if fault.operation == Operation::SetTimes => Ok(tree),
+            Err(fault) => Err(Error::io(fault.operation, path, fault.errno)),
         }
     }
 }

@@ -78,7 +78,7 @@ pub fn revert(
     let CloneOptions { strategy, threads, cancel, .. } = options.clone();
     let options = &CloneOptions { strategy, threads, cancel, ..CloneOptions::default() };
     let (made, source) = (Source::open(clone)?, Source::open(src)?);
-    let Some(blocks) = blocks(&state.0.0.body).filter(|_| state.0.is(&made)) else { return Ok(None) };
+    let Some(blocks) = blocks(&state.0.record.body).filter(|_| state.0.is(&made)) else { return Ok(None) };
     let began = now(&made)?;
     let Some(mut differences) = state.0.differences(&made, options)? else { return Ok(None) };
     let Some(methods) = UpdateMethods::find(&source, clone, options.strategy)? else { return Ok(None) };

@@ -27,19 +27,21 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Choice, Strategy};
 
 #[derive(Debug)]
-pub(super) struct RecordedDirectory(pub(super) RecordDraft);
+pub(super) struct RecordedDirectory {
+    pub(super) record: RecordDraft,
+}
 
 impl RecordedDirectory {
     /// Records the state of an open directory. `moment` is one from which every change shows.
     pub(super) fn take(source: &Source, moment: Moment, writers: Writers, cancel: &CancelToken) -> Result<Self, Error> {
         let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
-        record::take(source, &Exclusions::default(), moment, writers, &options).map(Self)
+        record::take(source, &Exclusions::default(), moment, writers, &options).map(|record| Self { record })
     }
 
     /// Returns whether `now` is the same directory still, with nothing mounted in it.
     pub(super) fn is(&self, now: &Source) -> bool {
         now.single().is_none()
-            && now.identity() == (self.0.head.device, self.0.head.root.inode)
+            && now.identity() == (self.record.head.device, self.record.head.root.inode)
             && sys::mounts_below(now.directory()).is_ok_and(|mounts| mounts.is_empty())
     }
 
@@ -48,7 +50,7 @@ impl RecordedDirectory {
         let exclude = Exclusions::default();
         let (threads, cancel) = (thread_count(options.threads), &options.cancel);
         let work = CheckRequest { source: now, exclude: &exclude, only: None, threads, cancel };
-        match check(&work, &self.0.body, self.0.head.entries) {
+        match check(&work, &self.record.body, self.record.head.entries) {
             Ok(differences) if differences.with_links.is_empty() => Ok(Some(differences)),
             Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => Ok(None),
             Err(CheckFailure::Error(error)) => Err(error),

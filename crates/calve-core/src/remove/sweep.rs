@@ -74,7 +74,9 @@ pub(crate) fn sweep(
         match delete_with_lock(parent, lock, &path, &Deletion { last, ..deletion.clone() }) {
             Ok(entries) => {
                 swept.deleted_entries += entries;
-                swept.removed.extend((entries > 0).then_some(path));
+                if entries > 0 {
+                    swept.removed.push(path);
+                }
             }
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => {

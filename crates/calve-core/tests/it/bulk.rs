@@ -257,7 +257,7 @@ fn reading_stops_when_it_is_enough() {
     assert_eq!(read, 200);
 }
 
-/// Files of one directory, which two threads write as maker and writer.
+/// Files of one directory, which two threads share.
 fn flat() -> Vec<(String, String)> {
     (0..1000).map(|n| (format!("d/f{n}"), format!("contents of {n}").repeat(n % 50))).collect()
 }
@@ -304,7 +304,7 @@ fn two_threads_in_one_directory_go_on_or_stop_at_what_is_in_the_way() {
         let error = write_files(&root, &entries, two_threads()).unwrap_err();
         assert_eq!(error.errno(), Some(rustix::io::Errno::ISDIR.raw_os_error()), "{error}");
         assert_eq!(error.remedy(), Some(calve_core::error::Remedy::CheckPathForDirectory));
-        // Files that were made and not written are gone again.
+        // Each file that is there is complete.
         for name in names_in(root.join("d")).into_iter().filter(|name| name != "f500") {
             let contents = &names.iter().find(|(path, _)| *path == format!("d/{name}")).unwrap().1;
             assert_eq!(fs::read_to_string(root.join("d").join(&name)).unwrap(), *contents, "{name}");
@@ -314,7 +314,6 @@ fn two_threads_in_one_directory_go_on_or_stop_at_what_is_in_the_way() {
 
 #[test]
 fn two_threads_fill_a_disk_and_leave_no_half_file() {
-    // On XFS one of them makes what the other writes.
     for (file_system, disk, size) in [(FileSystem::Tmpfs, 2 << 20, 50_000), (FileSystem::Xfs, 320 << 20, 4_000_000)] {
         let Some(volume) = Volume::with_size(file_system, disk) else { return };
         let root = volume.path().join("d");

@@ -18,8 +18,11 @@ pub(super) fn for_each<W: Send>(
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut state = state();
-        let take = || Some(next.fetch_add(TOGETHER, Ordering::Relaxed)).filter(|&first| first < count && !stopped());
-        while let Some(first) = take() {
+        while !stopped() {
+            let first = next.fetch_add(TOGETHER, Ordering::Relaxed);
+            if first >= count {
+                break;
+            }
             for piece in first..count.min(first + TOGETHER) {
                 if !stopped() {
                     work(&mut state, piece);
@@ -36,4 +39,20 @@ pub(super) fn for_each<W: Send>(
         states.extend(others.into_iter().map(joined));
         states
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_is_shared_out_once_and_in_order() {
+        for (threads, count) in [(1, 0), (1, 70), (3, 0), (3, 32), (3, 70)] {
+            let all = for_each(threads, count, || false, Vec::new, |done: &mut Vec<usize>, number| done.push(number));
+            assert!(all.iter().all(|done| done.is_sorted()), "{all:?}");
+            let mut all = all.concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..count).collect::<Vec<_>>());
+        }
+    }
 }

@@ -41,7 +41,9 @@ pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Res
     let shared = SharedTally::new(&roots, &troubles, options.scratch.as_deref());
     let visitors = walk.run(|| TallyVisitor::new(&shared))?;
     let mut tally = Tally::new(roots.len());
-    visitors.into_iter().for_each(|visitor| tally.merge(visitor.finish()));
+    for visitor in visitors {
+        tally.merge(visitor.finish());
+    }
     shared.charge_links(&mut tally, &nested)?;
     let (unreadable, skipped) = troubles.take();
     let (usages, total, warnings) = self::verdict::verdict(tally, &shared, &volumes, &nested, unreadable == 0)?;
