@@ -40,25 +40,6 @@ fn both_commands_print_their_documents() {
 }
 
 #[test]
-fn a_named_link_is_followed_and_a_path_in_what_stays_is_refused() {
-    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
-    let content = SplitMix64::new(1).bytes(100_000);
-    Tree::new(volume.path())
-        .file("a/x", &content)
-        .file("a/p/y", &content)
-        .file("c/x", &content)
-        .symlink("to-a", "a")
-        .symlink("to-c", "c");
-    let dedupe = |words: &[&str]| calve(["dedupe", "--no-cache"]).args(words).within(volume.path());
-    for words in [["a/p", "--against", "a"], ["to-a", "--against", "a"], ["a/p", "--against", "to-a"]] {
-        dedupe(&words).fails(2).says(&["is left alone"]).hints();
-    }
-    dedupe(&["-n", "to-c", "--against", "to-a"]).succeeds().says(&["in 1 file of 3, in 1 set with"]);
-    dedupe(&["to-c", "a/p", "--against", "to-a"]).succeeds().says(&["shared 102.4 kB in 1 file of"]);
-    dedupe(&["to-a"]).succeeds().says(&["in 1 file of 2"]);
-}
-
-#[test]
 fn state_is_kept_in_the_data_directory_of_the_user() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let content = SplitMix64::new(1).bytes(100_000);

@@ -17,8 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustix::fs::FileType;
-
 use self::cache::Cache;
 use self::catalog::{Catalog, Collector, can_share, left_elsewhere};
 use self::finder::{Fate, Finder, Sharing};
@@ -40,12 +38,7 @@ use crate::vocabulary::reason::WarningCode;
 pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<DedupeReport, Error> {
     let begin = Instant::now();
     let paths = options.against.iter().map(PathBuf::as_path).chain(paths.iter().map(AsRef::as_ref));
-    // A link holds nothing to share: the directory behind it is meant.
-    let open = |path: &Path| match Source::open(path)? {
-        source if source.single().is_some_and(|(_, kind)| kind == FileType::Symlink) => Source::open(&path.join("")),
-        source => Ok(source),
-    };
-    let mut roots = paths.map(open).collect::<Result<Vec<_>, _>>()?;
+    let mut roots = paths.map(Source::open).collect::<Result<Vec<_>, _>>()?;
     // No file is to count twice. The number of the others tells which they are.
     let asked = roots.split_off(options.against.len());
     let nested = nested(&asked, options.mounts)?;

@@ -1,26 +1,17 @@
-use std::path::PathBuf;
-
-use calve_core::internal::ShownPath;
 use calve_core::space::{DedupeMode, DedupeOptions, dedupe};
 use calve_core::{CancelToken, Error, Mounts};
 
 use super::space;
 use crate::cli::DedupeArguments;
-use crate::failure::{Failure, USAGE};
+use crate::failure::Failure;
 use crate::progress_bar::watched;
-use crate::{home, output, real_path};
+use crate::{home, output};
 use calve_receipt::{DedupeReceipt, paths};
 
 /// The library's work on each file is done completely or not at all.
 const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
 
 pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let real = |paths: &[PathBuf]| paths.iter().map(|path| real_path::resolve(path)).collect::<Result<Vec<_>, _>>();
-    let (changed, against) = (real(&arguments.paths)?, real(&arguments.against)?);
-    if changed.iter().all(|path| against.iter().any(|kept| path.starts_with(kept))) {
-        let text = format!("`{}` is in a DIR of --against, which is left alone", ShownPath(&arguments.paths[0]));
-        return Err(Failure::stated(USAGE, text, "name a PATH outside, or leave out --against to share within PATH"));
-    }
     let mut options = DedupeOptions::default();
     options.mode = if arguments.dry_run { DedupeMode::DryRun } else { DedupeMode::Share };
     options.against.clone_from(&arguments.against);
@@ -39,7 +30,7 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
 }
 
 /// Returns where hashes are kept; without a home they are not.
-fn cache() -> Option<PathBuf> {
+fn cache() -> Option<std::path::PathBuf> {
     match home::directory() {
         Ok(home) => Some(home.join("hashes")),
         Err(why) => {
