@@ -268,7 +268,7 @@ pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Err
         walk(&[source.directory()], vec![whole_tree(0)], threads, cancel, worker)?
     {
         if let Some((path, errno)) = failure {
-            return Err(Error::io(Operation::Stat, source.path().join(path), errno));
+            return Err(Error::io(Operation::Stat, full_path(source.path(), &path), errno));
         }
         first = first.into_iter().chain(found).min();
     }

@@ -38,7 +38,7 @@ pub(crate) fn check(
         return Ok(());
     }
     let needed = needed(src, NewEntries::in_directory(dst), exclude, cancel)
-        .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, source.path().join(path), errno))?;
+        .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, full_path(source.path(), &path), errno))?;
     check_room(&needed, dst, dst_path)
 }
 
