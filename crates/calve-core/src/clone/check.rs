@@ -73,7 +73,7 @@ fn check_link(source: &Source, destination: &Location) -> Result<(), Error> {
         // A link to `..` has no name.
         let Some(next) = place(&beside).or_else(|| canonical(&beside).ok()) else { break };
         if next == dst {
-            return Err(Error::Same { src: next, dst });
+            return Err(Error::Same { src: source.path().to_path_buf(), dst });
         }
         if next.starts_with(&dst) {
             return Err(Error::SourceInsideDestination { src: next, dst });

@@ -17,6 +17,7 @@ use rustix::time::ClockId;
 use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
 use super::fill::metadata::same_version;
+use super::node::full_path;
 use super::pool::thread_count;
 use super::walk::{Descent, Folder, Walker, walk, whole_tree};
 use crate::error::{Error, IoContext, ShownPath, TemplateError};

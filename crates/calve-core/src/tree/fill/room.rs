@@ -12,7 +12,7 @@ use crate::progress::CancelToken;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, full_path};
 use crate::tree::source::Source;
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
