@@ -68,7 +68,7 @@ fn check_link(source: &Source, destination: &Location) -> Result<(), Error> {
     let mut at = source.path().to_path_buf();
     // As many as the kernel follows.
     for _ in 0..40 {
-        let Ok(target) = fs_err::read_link(&at) else { break };
+        let Ok(target) = std::fs::read_link(&at) else { break };
         let beside = at.parent().unwrap_or(Path::new("/")).join(target);
         // A link to `..` has no name.
         let Some(next) = place(&beside).or_else(|| canonical(&beside).ok()) else { break };
