@@ -16,6 +16,11 @@ pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
         owner.forget()?;
         return Ok(Vec::new());
     };
+    note_place(home, owner, &own)?;
+    Ok(own)
+}
+
+fn note_place(home: &Home, owner: &WorktreeId, own: &[Service]) -> Result<()> {
     let entry = owner.entry.as_os_str();
     // The entry of a worktree that is gone does not tell where that was.
     let known = Some(WorktreeId::last_root(&owner.entry)).filter(|root| *root != owner.entry).map(OsString::from);
@@ -23,7 +28,7 @@ pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
     if own.iter().any(|service| service.worktree.entry != entry || service.worktree.root != root(service)) {
         own.iter().try_for_each(|one| calve_db::set_worktree(home, one, entry.to_owned(), root(one)))?;
     }
-    Ok(own)
+    Ok(())
 }
 
 /// Returns the services of a worktree, and writes nothing. `None`: its repository is a copy.
@@ -56,7 +61,11 @@ pub(crate) fn noted(host: &dyn Host, root: &Path, id: &str) -> Result<Option<Wor
 /// Records the new places of worktrees that are about to be forgotten, by their entries: with these goes the knowledge of whose the data is.
 pub fn note_places(home: &Home, entries: &[PathBuf]) {
     let owners = entries.iter().filter_map(|entry| WorktreeId::of_entry(entry).ok()?);
-    owners.for_each(|owner| _ = kept(home, &owner));
+    for owner in owners {
+        if let Ok(Some(own)) = seen(home, &owner) {
+            _ = note_place(home, &owner, &own);
+        }
+    }
 }
 
 /// Returns the services of a repository's worktrees that are gone or have one of these entries. `common`: git's own directory of it.

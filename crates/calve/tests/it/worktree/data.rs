@@ -252,6 +252,13 @@ fn data_that_was_kept_goes_to_a_new_worktree_and_its_siblings_are_made() {
     let moved = shop.repo.spot.join("moved");
     fs_err::rename(&shop.repo.path, &moved).unwrap();
     fs_err::remove_dir_all(&one).unwrap();
+    let record = || {
+        let kept = shop.data().into_iter().find(|name| name.starts_with("db-")).unwrap();
+        fs_err::read_to_string(shop.home().join("db/services").join(kept).join("service.json")).unwrap()
+    };
+    let before = record();
+    shop.within(&moved, &["worktree", "prune", "-n"]).succeeds();
+    assert_eq!(record(), before, "a dry run writes");
     shop.within(&moved, &["worktree", "prune"]).succeeds().says(&["kept the data of the service `db`"]);
     fs_err::rename(&moved, &shop.repo.path).unwrap();
     let kept = shop.data().into_iter().find(|name| name.starts_with("db-")).unwrap();
