@@ -264,10 +264,16 @@ impl<'h> Services<'h> {
         Ok(service.service)
     }
 
+    /// Returns the name of the template that a reset takes.
+    pub(crate) fn wanted_template(&self, service: &Service) -> Result<String> {
+        let wanted = self.wanted.get(&service.service);
+        wanted.map_or(Ok(service.template.clone()), |config| template::name(&self.root, &service.service, config))
+    }
+
     /// Makes sure of the template that is wanted now, and returns its name.
     fn template_now(&self, home: &Home, service: &Service, cancel: &CancelToken) -> Result<String> {
-        let Some(wanted) = self.wanted.get(&service.service) else { return Ok(service.template.clone()) };
-        let name = template::name(&self.root, &service.service, wanted)?;
+        let name = self.wanted_template(service)?;
+        let Some(wanted) = self.wanted.get(&service.service) else { return Ok(name) };
         let wanted = (service.service.as_str(), wanted);
         let ready = template::ready(self.host, home, &self.root, name, wanted, Consent::Approved, cancel);
         ready.map_err(|error| match error {
