@@ -3,12 +3,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use calve_core::internal::ShownPath;
 use calve_db::{Home, Service};
 use calve_git::environment::WorktreeId;
 use calve_git::escape::worktrees_of;
+use calve_git::worktree;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Event, Host};
+use crate::remedy::Remedy;
 
 /// Returns the services of a worktree, and records its new place. A worktree of a copied repository has none: they belong to the original.
 pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
@@ -56,6 +59,19 @@ pub(crate) fn noted(host: &dyn Host, root: &Path, id: &str) -> Result<Option<Wor
         host.report(Event::Warning(text.into()));
     }
     Ok(found)
+}
+
+/// Returns the data of a worktree, which is named by its branch, path or name: all of it, or that of one service. Fails without any.
+pub fn services_of_named(home: &Home, start: &Path, name: &Path, service: Option<&str>) -> Result<Vec<Service>> {
+    let (_, mut found) = worktree::find_all(start, &[name.to_path_buf()])?;
+    let owner = found.pop().transpose()?.map_or(Ok(None), |root| WorktreeId::read(&root))?;
+    let mut services = owner.map_or(Ok(Vec::new()), |owner| kept(home, &owner))?;
+    services.retain(|found| service.is_none_or(|service| found.service == service));
+    if services.is_empty() {
+        let of = service.map_or("any service".into(), |service| format!("a service `{}`", service.escape_default()));
+        return Err(Error::failed(format!("`{}` has no data of {of}", ShownPath(name)), Remedy::StartServicesThere));
+    }
+    Ok(services)
 }
 
 /// Records the new places of worktrees that are about to be forgotten, by their entries: with these goes the knowledge of whose the data is.

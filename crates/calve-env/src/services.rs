@@ -222,19 +222,6 @@ impl<'h> Services<'h> {
         Err(Error::refused(text, Remedy::GiveUpForEngine(name.clone())))
     }
 
-    /// Returns the data that can become a template, or that of one service, each with the template that is wanted now.
-    pub(crate) fn promotable(&self, service: Option<&str>) -> Result<Vec<(Service, String)>> {
-        let Some(home) = &self.home else { return Ok(Vec::new()) };
-        let chosen = self.made.values().filter(|made| service.is_none_or(|name| made.service == name));
-        let with_template = |made: &Service| {
-            self.check_engine(home, made)?;
-            let wanted = self.wanted.get(&made.service);
-            let template = wanted.map(|config| template::name(&self.root, &made.service, config)).transpose()?;
-            Ok((made.clone(), template.unwrap_or_else(|| made.template.clone())))
-        };
-        chosen.map(with_template).collect()
-    }
-
     /// Puts the data of one, or of the only one, back to the template that is wanted now. A server that ran is started again. Returns its name.
     /// `may_lose` is asked about data that was written to. A new engine's URL is a new one, and the data then has an origin.
     pub fn reset<E: From<Error>>(
