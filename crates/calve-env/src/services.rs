@@ -137,6 +137,10 @@ impl<'h> Services<'h> {
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, cancel: &CancelToken) -> Result<Vec<String>> {
+        if let Some(home) = &self.home {
+            let mut chosen = self.made.values().filter(|made| self.is_chosen(&made.service));
+            chosen.try_for_each(|made| self.check_engine(home, made))?;
+        }
         self.make(None, DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
         // The user hears which of them lack data, as when the worktree was made.
         if self.wanted.keys().all(|name| self.made.contains_key(name) || self.is_chosen(name)) {
@@ -148,12 +152,11 @@ impl<'h> Services<'h> {
             if !self.wanted.contains_key(name) || !self.is_chosen(name) {
                 continue;
             }
-            self.check_engine(home, service)?;
             let was_running = service.server(home)?.is_some();
             match calve_db::start_service(home, &service.name, &self.host.supervisor()?, cancel) {
                 Ok(_) if was_running => {}
                 Ok(_) => started.push(name.clone()),
-                Err(error) => return Err(not_started(name, service, error)),
+                Err(error) => return Err(self.not_started(service, error)),
             }
         }
         Ok(started)
@@ -272,6 +275,20 @@ impl<'h> Services<'h> {
         })
     }
 
+    fn not_started(&self, made: &Service, error: DbError) -> Error {
+        let name = made.service.clone();
+        let text = format!("the service `{name}` was not started: {error}");
+        let remedy = match &error {
+            DbError::ServerFailed { .. } => Remedy::ReadLog(name),
+            DbError::ProgramGone { .. } | DbError::ServiceNotUsable { .. } => {
+                let template = self.wanted_template(made).unwrap_or_else(|_| made.template.clone());
+                Remedy::RestoreVersion { service: name, template }
+            }
+            _ => return error.into(),
+        };
+        Error::failed(text, remedy)
+    }
+
     fn named(&self, name: Option<&str>) -> Result<&Service> {
         let found = match name {
             Some(name) => self.made.get(name),
@@ -293,15 +310,4 @@ impl<'h> Services<'h> {
             Error::failed(text, remedy)
         })
     }
-}
-
-fn not_started(name: &str, service: &Service, error: DbError) -> Error {
-    let remedy = match &error {
-        DbError::ServerFailed { .. } => Remedy::ReadLog(name.to_owned()),
-        DbError::ProgramGone { .. } | DbError::ServiceNotUsable { .. } => {
-            Remedy::RestoreVersion { service: name.to_owned(), template: service.template.clone() }
-        }
-        _ => return error.into(),
-    };
-    Error::failed(format!("the service `{name}` was not started: {error}"), remedy)
 }
