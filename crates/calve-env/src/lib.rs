@@ -40,6 +40,6 @@ pub use ports::{carry_ports, ports_of_worktrees};
 pub use remedy::Remedy;
 pub use remove::{RemoveOptions, RemovedEnvironment, plan_removal, remove};
 pub use service_receipts::services_of_worktrees;
-pub use services::Services;
+pub use services::{ServiceReset, Services};
 pub use set_up::set_up;
 pub use take_back::TakenBack;

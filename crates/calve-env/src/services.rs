@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::{Address, Error as DbError, Home, LossRule, Service, ServiceData, ServiceWorktree};
+use calve_db::{Address, DatabaseTemplate, Error as DbError, Home, LossRule, Service, ServiceData, ServiceWorktree};
 use calve_git::ServiceConfig;
 use calve_git::environment::{WorktreeId, data_source, forget_data_source};
 
@@ -31,6 +31,14 @@ pub struct Services<'h> {
     only: Vec<String>,
     /// `None` where nothing is wanted.
     pub(crate) home: Option<Home>,
+}
+
+/// Data that was put back. Files get its URL, if that is a new one, before [`Services::finish_reset`] starts its server.
+#[derive(Debug)]
+pub struct ServiceReset {
+    pub service: String,
+    pub has_new_url: bool,
+    was_running: bool,
 }
 
 impl<'h> Services<'h> {
@@ -225,33 +233,39 @@ impl<'h> Services<'h> {
         Err(Error::refused(text, Remedy::GiveUpForEngine(name.clone())))
     }
 
-    /// Puts the data of one, or of the only one, back to the template that is wanted now. A server that ran is started again. Returns its name.
-    /// `may_lose` is asked about data that was written to. A new engine's URL is a new one, and the data then has an origin.
+    /// Puts the data of one, or of the only one, back to the template that is wanted now, and ends its server. `may_lose` is asked about data
+    /// that was written to, and about a template of another engine.
     pub fn reset<E: From<Error>>(
         &mut self,
         name: Option<&str>,
-        may_lose: impl FnOnce(&str) -> std::result::Result<(), E>,
+        may_lose: impl FnOnce(&Service, Option<&DatabaseTemplate>) -> std::result::Result<(), E>,
         cancel: &CancelToken,
-    ) -> std::result::Result<String, E> {
-        let service = self.named(name)?.clone();
+    ) -> std::result::Result<ServiceReset, E> {
+        let former = self.named(name)?.clone();
         let home = swept_home(self.host)?;
-        let was_running = service.server(&home).map_err(Error::from)?.is_some();
-        let template = self.template_now(&home, &service, cancel)?;
+        let was_running = former.server(&home).map_err(Error::from)?.is_some();
+        let template = self.template_now(&home, &former, cancel)?;
+        let wanted = calve_db::template_with_program(&home, &template).map_err(Error::from)?;
+        // Without a question one is refused that has replaced the template of the data: nobody has asked for its engine in this worktree.
+        let other =
+            Some(wanted).filter(|wanted| template != former.template && wanted.program.engine != former.program.engine);
         // Only now: a command that makes the template may take its time, while clients go on.
-        if calve_db::is_written(&home, &service).map_err(Error::from)? {
-            may_lose(&service.service)?;
+        if other.is_some() || calve_db::is_written(&home, &former).map_err(Error::from)? {
+            may_lose(&former, other.as_ref())?;
         }
-        let reset = calve_db::reset_service(&home, &service.name, &template, cancel).map_err(Error::from)?;
-        if was_running {
-            let supervisor = self.host.supervisor().map_err(Error::from)?;
-            calve_db::start_service(&home, &service.name, &supervisor, cancel).map_err(Error::from)?;
+        let engine = other.as_ref().map(|other| other.program.engine.as_str());
+        let reset = calve_db::reset_service(&home, &former.name, &template, engine, cancel).map_err(Error::from)?;
+        self.made.insert(former.service.clone(), reset);
+        Ok(ServiceReset { service: former.service, has_new_url: other.is_some(), was_running })
+    }
+
+    /// Starts the server again if it ran before.
+    pub fn finish_reset(&self, reset: &ServiceReset, cancel: &CancelToken) -> Result<()> {
+        let Some(home) = &self.home else { return Ok(()) };
+        if reset.was_running {
+            calve_db::start_service(home, &self.made[&reset.service].name, &self.host.supervisor()?, cancel)?;
         }
-        reap_trash(self.host, &home)?;
-        if reset.program.engine != service.program.engine {
-            self.origins.insert(service.service.clone(), DataOrigin::new(&home, None, &template));
-        }
-        self.made.insert(service.service.clone(), reset);
-        Ok(service.service)
+        reap_trash(self.host, home)
     }
 
     /// Returns the name of the template that a reset takes.

@@ -150,6 +150,43 @@ fn a_reset_takes_the_template_that_is_wanted_now_and_promotion_that_of_the_data(
     }
 }
 
+/// Its URL is another one then.
+#[test]
+fn a_reset_to_another_engine_asks_and_rewrites_files() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    if !require_program("redis-server") {
+        return;
+    }
+    let config =
+        |wanted: &str| format!("worktree.env-file = '.env.local'\n[services.db]\nenv = 'DATABASE_URL'\n{wanted}\n");
+    shop.repo.write(".calve.toml", &config("template = 'shop'"));
+    shop.repo.commit("a file of variables");
+    let one = shop.repo.added("one");
+    let has_url = |start: &str| {
+        let file = fs_err::read_to_string(one.join(".env.local")).unwrap();
+        assert!(file.contains(&format!("DATABASE_URL={start}")), "{file}");
+    };
+    has_url("postgres");
+    fs_err::write(one.join(".calve.toml"), config("engine = 'redis'\n[services.more]\ntemplate = 'shop'")).unwrap();
+    let before = shop.data();
+    shop.within(&one, &["up"]).fails(3).says(&[
+        "the service `db` was made with postgres, and .calve.toml wants redis now",
+        "to go on with its data, name that engine again; `calve reset db` gives the data up",
+    ]);
+    assert_eq!(shop.data(), before, "nothing is made before it is refused");
+    // Nothing was written to it.
+    let refused = shop.within(&one, &["reset"]).fails(3).hints();
+    refused.says(&["the data of the service `db` is of postgres, and the template `db-", "` of redis"]);
+    has_url("postgres");
+    shop.within(&one, &["reset", "--yes"]).succeeds().says(&["reset `db`"]);
+    has_url("unix://");
+    let url = shop.status(&one)[0]["url"].as_str().unwrap().to_owned();
+    shop.within(&one, &["exec", "--", "redis-cli", "-s", &url["unix://".len()..], "PING"]).succeeds();
+    // A worktree with the other engine cannot use that data.
+    let refused = shop.repo.adding("two").args(["--data-from", "one"]).fails(1).hints();
+    refused.says(&["for the service `db` is of redis, and not of postgres"]);
+}
+
 #[test]
 fn keys_are_promoted() {
     for engine in ["redis", "valkey"] {
