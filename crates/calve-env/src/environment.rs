@@ -3,17 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_core::internal::ShownPath;
-use calve_db::Service;
 use calve_git::Config;
 use calve_git::environment::{LeasedPort, Leases, check_original, root_of};
-use calve_git::worktree;
 
 use crate::env_files::{self, RewrittenFiles};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{Event, Host};
 use crate::ports::ports_of;
-use crate::remedy::Remedy;
 use crate::services::Services;
 
 /// A worktree with ports and services of its own, as its configuration wants them.
@@ -100,21 +96,4 @@ impl<'h> Environment<'h> {
         all.extend(services.variables()?);
         Ok(all)
     }
-}
-
-/// Returns the data of a worktree, which is named by its branch, path or name, each with the template that it can become: all of it, or that
-/// of one service. Fails without any.
-pub fn promotable_data(
-    host: &dyn Host,
-    start: &Path,
-    name: &Path,
-    service: Option<&str>,
-) -> Result<Vec<(Service, String)>> {
-    let (_, mut found) = worktree::find_all(start, &[name.to_path_buf()])?;
-    let root = found.pop().transpose()?;
-    let data = root.map(|root| Environment::of_root(host, &root)?.services()?.promotable(service)).transpose()?;
-    data.filter(|data| !data.is_empty()).ok_or_else(|| {
-        let of = service.map_or("any service".into(), |service| format!("a service `{}`", service.escape_default()));
-        Error::failed(format!("`{}` has no data of {of}", ShownPath(name)), Remedy::StartServicesThere)
-    })
 }

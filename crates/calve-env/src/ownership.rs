@@ -3,12 +3,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use calve_core::internal::ShownPath;
 use calve_db::{Home, Service};
 use calve_git::environment::WorktreeId;
 use calve_git::escape::worktrees_of;
+use calve_git::worktree;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Event, Host};
+use crate::remedy::Remedy;
 
 /// Returns the services of a worktree, and records its new place. A worktree of a copied repository has none: they belong to the original.
 pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
@@ -16,6 +19,11 @@ pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
         owner.forget()?;
         return Ok(Vec::new());
     };
+    note_place(home, owner, &own)?;
+    Ok(own)
+}
+
+fn note_place(home: &Home, owner: &WorktreeId, own: &[Service]) -> Result<()> {
     let entry = owner.entry.as_os_str();
     // The entry of a worktree that is gone does not tell where that was.
     let known = Some(WorktreeId::last_root(&owner.entry)).filter(|root| *root != owner.entry).map(OsString::from);
@@ -23,7 +31,7 @@ pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
     if own.iter().any(|service| service.worktree.entry != entry || service.worktree.root != root(service)) {
         own.iter().try_for_each(|one| calve_db::set_worktree(home, one, entry.to_owned(), root(one)))?;
     }
-    Ok(own)
+    Ok(())
 }
 
 /// Returns the services of a worktree, and writes nothing. `None`: its repository is a copy.
@@ -53,10 +61,27 @@ pub(crate) fn noted(host: &dyn Host, root: &Path, id: &str) -> Result<Option<Wor
     Ok(found)
 }
 
+/// Returns the data of a worktree, which is named by its branch, path or name: all of it, or that of one service. Fails without any.
+pub fn services_of_named(home: &Home, start: &Path, name: &Path, service: Option<&str>) -> Result<Vec<Service>> {
+    let (_, mut found) = worktree::find_all(start, &[name.to_path_buf()])?;
+    let owner = found.pop().transpose()?.map_or(Ok(None), |root| WorktreeId::read(&root))?;
+    let mut services = owner.map_or(Ok(Vec::new()), |owner| kept(home, &owner))?;
+    services.retain(|found| service.is_none_or(|service| found.service == service));
+    if services.is_empty() {
+        let of = service.map_or("any service".into(), |service| format!("a service `{}`", service.escape_default()));
+        return Err(Error::failed(format!("`{}` has no data of {of}", ShownPath(name)), Remedy::StartServicesThere));
+    }
+    Ok(services)
+}
+
 /// Records the new places of worktrees that are about to be forgotten, by their entries: with these goes the knowledge of whose the data is.
 pub fn note_places(home: &Home, entries: &[PathBuf]) {
     let owners = entries.iter().filter_map(|entry| WorktreeId::of_entry(entry).ok()?);
-    owners.for_each(|owner| _ = kept(home, &owner));
+    for owner in owners {
+        if let Ok(Some(own)) = seen(home, &owner) {
+            _ = note_place(home, &owner, &own);
+        }
+    }
 }
 
 /// Returns the services of a repository's worktrees that are gone or have one of these entries. `common`: git's own directory of it.

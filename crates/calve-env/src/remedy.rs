@@ -31,6 +31,8 @@ pub enum Remedy {
     StartServicesThere,
     #[error("run `calve up` there, or leave `--data-from` out")]
     StartServicesThereOrNameNoSource,
+    #[error("leave `--data-from` out, or name another source")]
+    NameNoSource,
     #[error("name a file in a directory that it gets: one that git tracks, or that is carried along")]
     NamePresentDirectory,
     #[error("`calve worktree list` shows what there is")]

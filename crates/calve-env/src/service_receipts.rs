@@ -14,12 +14,14 @@ use crate::ownership::{own_of, sweep};
 use crate::services::Services;
 
 impl Services<'_> {
-    /// Returns [`Services::receipts`] with the memory and the disk space that each service takes up.
+    /// Returns [`Services::receipts`] with the memory and the disk space that each service takes up, and the template of a reset.
     pub fn measured(&self) -> Result<Vec<ServiceReceipt>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let measure = |receipt: ServiceReceipt| {
             let made = self.made.get(&receipt.name);
-            measured(self.host, receipt, home, made)
+            // A reset says itself why it finds none.
+            let reset_template = made.map(|made| self.wanted_template(made).unwrap_or_else(|_| made.template.clone()));
+            measured(self.host, ServiceReceipt { reset_template, ..receipt }, home, made)
         };
         Ok(self.receipts()?.into_iter().map(measure).collect())
     }
@@ -57,6 +59,7 @@ fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option
             (Some(made), _) => made.template.clone(),
             (None, wanted) => wanted.map(|wanted| wanted.template.clone()).unwrap_or_default(),
         },
+        reset_template: None,
         state,
         url: made.map(|made| made.address(home)).transpose()?.map(|address| address.url),
         server: made.map(|made| made.name.clone()),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::{Address, Error as DbError, Home, LossRule, Service, ServiceData, ServiceWorktree};
+use calve_db::{Address, DatabaseTemplate, Error as DbError, Home, LossRule, Service, ServiceData, ServiceWorktree};
 use calve_git::ServiceConfig;
 use calve_git::environment::{WorktreeId, data_source, forget_data_source};
 
@@ -31,6 +31,14 @@ pub struct Services<'h> {
     only: Vec<String>,
     /// `None` where nothing is wanted.
     pub(crate) home: Option<Home>,
+}
+
+/// Data that was put back. Files get its URL, if that is a new one, before [`Services::finish_reset`] starts its server.
+#[derive(Debug)]
+pub struct ServiceReset {
+    pub service: String,
+    pub has_new_url: bool,
+    was_running: bool,
 }
 
 impl<'h> Services<'h> {
@@ -137,6 +145,10 @@ impl<'h> Services<'h> {
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, cancel: &CancelToken) -> Result<Vec<String>> {
+        if let Some(home) = &self.home {
+            let mut chosen = self.made.values().filter(|made| self.is_chosen(&made.service));
+            chosen.try_for_each(|made| self.check_engine(home, made))?;
+        }
         self.make(None, DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
         // The user hears which of them lack data, as when the worktree was made.
         if self.wanted.keys().all(|name| self.made.contains_key(name) || self.is_chosen(name)) {
@@ -148,12 +160,11 @@ impl<'h> Services<'h> {
             if !self.wanted.contains_key(name) || !self.is_chosen(name) {
                 continue;
             }
-            self.check_engine(home, service)?;
             let was_running = service.server(home)?.is_some();
             match calve_db::start_service(home, &service.name, &self.host.supervisor()?, cancel) {
                 Ok(_) if was_running => {}
                 Ok(_) => started.push(name.clone()),
-                Err(error) => return Err(not_started(name, service, error)),
+                Err(error) => return Err(self.not_started(service, error)),
             }
         }
         Ok(started)
@@ -222,52 +233,51 @@ impl<'h> Services<'h> {
         Err(Error::refused(text, Remedy::GiveUpForEngine(name.clone())))
     }
 
-    /// Returns the data that can become a template, or that of one service, each with the template that is wanted now.
-    pub(crate) fn promotable(&self, service: Option<&str>) -> Result<Vec<(Service, String)>> {
-        let Some(home) = &self.home else { return Ok(Vec::new()) };
-        let chosen = self.made.values().filter(|made| service.is_none_or(|name| made.service == name));
-        let with_template = |made: &Service| {
-            self.check_engine(home, made)?;
-            let wanted = self.wanted.get(&made.service);
-            let template = wanted.map(|config| template::name(&self.root, &made.service, config)).transpose()?;
-            Ok((made.clone(), template.unwrap_or_else(|| made.template.clone())))
-        };
-        chosen.map(with_template).collect()
-    }
-
-    /// Puts the data of one, or of the only one, back to the template that is wanted now. A server that ran is started again. Returns its name.
-    /// `may_lose` is asked about data that was written to. A new engine's URL is a new one, and the data then has an origin.
+    /// Puts the data of one, or of the only one, back to the template that is wanted now, and ends its server. `may_lose` is asked about data
+    /// that was written to, and about a template of another engine.
     pub fn reset<E: From<Error>>(
         &mut self,
         name: Option<&str>,
-        may_lose: impl FnOnce(&str) -> std::result::Result<(), E>,
+        may_lose: impl FnOnce(&Service, Option<&DatabaseTemplate>) -> std::result::Result<(), E>,
         cancel: &CancelToken,
-    ) -> std::result::Result<String, E> {
-        let service = self.named(name)?.clone();
+    ) -> std::result::Result<ServiceReset, E> {
+        let former = self.named(name)?.clone();
         let home = swept_home(self.host)?;
-        let was_running = service.server(&home).map_err(Error::from)?.is_some();
-        let template = self.template_now(&home, &service, cancel)?;
+        let was_running = former.server(&home).map_err(Error::from)?.is_some();
+        let template = self.template_now(&home, &former, cancel)?;
+        let wanted = calve_db::template_with_program(&home, &template).map_err(Error::from)?;
+        // One that has replaced the template of the data is refused without a question: the file names no other.
+        let other =
+            Some(wanted).filter(|wanted| template != former.template && wanted.program.engine != former.program.engine);
         // Only now: a command that makes the template may take its time, while clients go on.
-        if calve_db::is_written(&home, &service).map_err(Error::from)? {
-            may_lose(&service.service)?;
+        if other.is_some() || calve_db::is_written(&home, &former).map_err(Error::from)? {
+            may_lose(&former, other.as_ref())?;
         }
-        let reset = calve_db::reset_service(&home, &service.name, &template, cancel).map_err(Error::from)?;
-        if was_running {
-            let supervisor = self.host.supervisor().map_err(Error::from)?;
-            calve_db::start_service(&home, &service.name, &supervisor, cancel).map_err(Error::from)?;
+        let engine = other.as_ref().map(|other| other.program.engine.as_str());
+        let reset = calve_db::reset_service(&home, &former.name, &template, engine, cancel).map_err(Error::from)?;
+        self.made.insert(former.service.clone(), reset);
+        Ok(ServiceReset { service: former.service, has_new_url: other.is_some(), was_running })
+    }
+
+    /// Starts the server again if it ran before.
+    pub fn finish_reset(&self, reset: &ServiceReset, cancel: &CancelToken) -> Result<()> {
+        let Some(home) = &self.home else { return Ok(()) };
+        if reset.was_running {
+            calve_db::start_service(home, &self.made[&reset.service].name, &self.host.supervisor()?, cancel)?;
         }
-        reap_trash(self.host, &home)?;
-        if reset.program.engine != service.program.engine {
-            self.origins.insert(service.service.clone(), DataOrigin::new(&home, None, &template));
-        }
-        self.made.insert(service.service.clone(), reset);
-        Ok(service.service)
+        reap_trash(self.host, home)
+    }
+
+    /// Returns the name of the template that a reset takes.
+    pub(crate) fn wanted_template(&self, service: &Service) -> Result<String> {
+        let wanted = self.wanted.get(&service.service);
+        wanted.map_or(Ok(service.template.clone()), |config| template::name(&self.root, &service.service, config))
     }
 
     /// Makes sure of the template that is wanted now, and returns its name.
     fn template_now(&self, home: &Home, service: &Service, cancel: &CancelToken) -> Result<String> {
-        let Some(wanted) = self.wanted.get(&service.service) else { return Ok(service.template.clone()) };
-        let name = template::name(&self.root, &service.service, wanted)?;
+        let name = self.wanted_template(service)?;
+        let Some(wanted) = self.wanted.get(&service.service) else { return Ok(name) };
         let wanted = (service.service.as_str(), wanted);
         let ready = template::ready(self.host, home, &self.root, name, wanted, Consent::Approved, cancel);
         ready.map_err(|error| match error {
@@ -277,6 +287,20 @@ impl<'h> Services<'h> {
             }
             other => other,
         })
+    }
+
+    fn not_started(&self, made: &Service, error: DbError) -> Error {
+        let name = made.service.clone();
+        let text = format!("the service `{name}` was not started: {error}");
+        let remedy = match &error {
+            DbError::ServerFailed { .. } => Remedy::ReadLog(name),
+            DbError::ProgramGone { .. } | DbError::ServiceNotUsable { .. } => {
+                let template = self.wanted_template(made).unwrap_or_else(|_| made.template.clone());
+                Remedy::RestoreVersion { service: name, template }
+            }
+            _ => return error.into(),
+        };
+        Error::failed(text, remedy)
     }
 
     fn named(&self, name: Option<&str>) -> Result<&Service> {
@@ -300,15 +324,4 @@ impl<'h> Services<'h> {
             Error::failed(text, remedy)
         })
     }
-}
-
-fn not_started(name: &str, service: &Service, error: DbError) -> Error {
-    let remedy = match &error {
-        DbError::ServerFailed { .. } => Remedy::ReadLog(name.to_owned()),
-        DbError::ProgramGone { .. } | DbError::ServiceNotUsable { .. } => {
-            Remedy::RestoreVersion { service: name.to_owned(), template: service.template.clone() }
-        }
-        _ => return error.into(),
-    };
-    Error::failed(format!("the service `{name}` was not started: {error}"), remedy)
 }

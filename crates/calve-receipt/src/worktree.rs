@@ -224,11 +224,14 @@ pub struct ServiceReceipt {
     pub name: String,
     /// The variable with the URL. Null if .calve.toml was not asked, or does not name the service any more.
     pub variable: Option<String>,
-    /// The template in .calve.toml, or else the one that the data comes from.
+    /// The template that the data comes from, or else the one in .calve.toml.
     pub template: String,
+    /// The template that `calve reset` would take (`calve status` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reset_template: Option<String>,
     /// The state of its server and its data.
     pub state: ServiceState,
-    /// The address, which stays the same. Null without data.
+    /// The address, which changes only with the engine. Null without data.
     pub url: Option<String>,
     /// The name of its server in `calve db list`. Null without data.
     pub server: Option<String>,

@@ -138,7 +138,7 @@ impl Call<'_> {
         let found = found.ok_or_else(|| {
             Problem::new("the worktree has no data of such a service", "database_url clones it from the template")
         })?;
-        let [template, server] = ["template", "server"].map(|part| found[part].as_str().unwrap_or_default());
+        let [template, server] = ["reset_template", "server"].map(|part| found[part].as_str().unwrap_or_default());
         let plan = format!("reset {name} in {} from {server} to {template}", path.display());
         let Some(token) = self.arguments.text("token") else {
             let token = self.server.confirmations.announce(plan)?;

@@ -54,7 +54,7 @@ pub(super) fn all() -> Vec<Tool> {
         (
             "reset_database",
             "Put the data of a worktree's database back to its template. All that was written there is lost. The first call returns a \
-            token; the second, with that token, resets it. The URL stays the same.",
+            token; the second, with that token, resets it. The URL changes only with the engine.",
             json!({"worktree": text(WORKTREE), "service": service, "token": token}),
             &["worktree"],
         ),

@@ -1,4 +1,4 @@
-//! The data of a service becomes a template.
+//! The data of a service becomes the template that it came from.
 
 use std::path::PathBuf;
 
@@ -12,27 +12,25 @@ use crate::engine::{self, ServerProgram};
 use crate::error::{AtPath as _, Operation, Result};
 use crate::files::log;
 use crate::registry::template::{DatabaseTemplate, read};
-use crate::registry::{self, Home, name};
+use crate::registry::{self, Home};
 use crate::server::standby;
 use crate::server::starter::Starter;
 use crate::server::sweep;
 use crate::service;
 
-/// Clones the data of a service, and makes the clone the template `name`, which is then its own. A service that runs goes on, and is held as
-/// when it is branched.
+/// Clones the data of a service, and makes the clone its template. A service that runs goes on, and is held as when it is branched.
 pub fn promote(
     home: &Home,
     service: &str,
-    name: &str,
     supervisor: &[PathBuf],
     say: &mut dyn FnMut(BuildEvent),
     cancel: &CancelToken,
 ) -> Result<DatabaseTemplate> {
-    name::check(name)?;
     home.prepare()?;
     let found = service::find(home, service)?;
     let engine = engine::named(&found.program.engine)?;
     let program = programs::find(engine, Some(&found.program.path), &[])?;
+    let name = &found.template;
     let _building = wait_for_others(home, name, say, cancel)?;
     let old = read(&home.templates.join(name))?;
     if let Some(old) = old.as_ref().filter(|old| old.program.engine != found.program.engine) {

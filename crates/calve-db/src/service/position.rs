@@ -94,15 +94,15 @@ pub(crate) fn note_first(spec: &Spec, engine: &dyn Engine, server: &Address) -> 
     note(slot, engine.written(&spec.files().join(super::data::DATA), Some(server)).as_deref())
 }
 
-/// Notes that the template that it has become has everything up to this position. `None`: it lacks something.
+/// Notes that its template, which is this one now, has everything up to this position. `None`: it lacks something.
 pub(crate) fn set_promoted(home: &Home, name: &str, template: &DatabaseTemplate, position: Option<&str>) -> Result<()> {
     let (_turn, service) = take_turn(home, name, &CancelToken::default())?;
     let slot = service.slot.clone();
     if was_started(&slot) {
         note(&slot, position)?;
     }
-    let (template_identity, template) = (template.identity(), template.name.clone());
-    write(&slot, Service { donor: None, template, template_identity, is_promoted: true, ..service })
+    let template_identity = template.identity();
+    write(&slot, Service { donor: None, template_identity, is_promoted: true, ..service })
 }
 
 fn note(slot: &Path, position: Option<&str>) -> Result<()> {

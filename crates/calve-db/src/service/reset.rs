@@ -10,14 +10,20 @@ use crate::files::{private, trash};
 use crate::registry::{Home, unix_now};
 
 /// Replaces the data by a new clone of `template`. A server that runs ends first, and none is started. Its URL stays the same, unless the
-/// template is another one, of another engine.
-pub fn reset(home: &Home, name: &str, template: &str, cancel: &CancelToken) -> Result<Service> {
+/// template is of another engine, which has to be `other_engine`.
+pub fn reset(
+    home: &Home,
+    name: &str,
+    template: &str,
+    other_engine: Option<&str>,
+    cancel: &CancelToken,
+) -> Result<Service> {
     home.prepare()?;
     let staged = StagedData::make(home, name)?;
     let (_turn, former) = take_turn(home, name, cancel)?;
     let cloned = from_template(home, template, &staged.slot, cancel)?;
-    if cloned.program.engine != former.program.engine && template == former.template {
-        // Nobody has asked for that engine in this worktree.
+    if cloned.program.engine != former.program.engine && other_engine != Some(&cloned.program.engine) {
+        // Nobody has agreed to that engine in this worktree.
         let (service, was) = (former.service, former.program.engine);
         let (template, now) = (cloned.template, cloned.program.engine);
         let text = format!(

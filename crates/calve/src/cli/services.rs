@@ -23,9 +23,9 @@ pub(crate) struct DownArguments {
     pub(crate) common: ServicesArguments,
 }
 
-/// Reset the data of a service to its template
+/// Reset the data of a service to the template that .calve.toml names
 ///
-/// Loses what was written in this worktree, and asks first. Restarts the server; its URL stays the same.
+/// Loses what was written in this worktree, and asks first. Restarts the server; its URL changes only with the engine.
 #[derive(Debug, Args)]
 pub(crate) struct ResetServiceArguments {
     /// The service [default: the only one]

@@ -1,7 +1,7 @@
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_db::{Home, Service};
-use calve_env::promotable_data;
+use calve_env::services_of_named;
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
 use super::home::{home, supervisor};
@@ -14,10 +14,9 @@ use crate::{consent, output, real_path};
 pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let mut receipt = DbPromoteReceipt { templates: Vec::new() };
-    let (here, service) = (real_path::here()?, arguments.service.as_deref());
-    for (service, template) in promotable_data(&Program, &here, &arguments.worktree, service)? {
-        match promote(&home, &service, &template, arguments, cancel) {
-            Ok(promoted) => receipt.templates.push(DbPromotedTemplate { template, promoted }),
+    for service in services_of_named(&home, &real_path::here()?, &arguments.worktree, arguments.service.as_deref())? {
+        match promote(&home, &service, arguments, cancel) {
+            Ok(done) => receipt.templates.push(done),
             Err(failure) => {
                 // Those before it are promoted.
                 output::json_if(arguments.json && !receipt.templates.is_empty(), &receipt)?;
@@ -31,22 +30,21 @@ pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<
 fn promote(
     home: &Home,
     service: &Service,
-    template: &str,
     arguments: &PromoteArguments,
     cancel: &CancelToken,
-) -> Result<bool, Failure> {
+) -> Result<DbPromotedTemplate, Failure> {
+    let template = &service.template;
     let what = format!("the data of `{}` in `{}`", service.service.escape_default(), ShownPath(&arguments.worktree));
     if arguments.dry_run {
         output::note(&format!("would make {what} the template `{template}`"));
-        return Ok(false);
+        return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
     let question = format!("Replace the template `{template}` by {what}?");
     let replacing = format!("replacing the template `{template}`");
     if !arguments.yes && !consent::confirm(&replacing, &question, "`--yes` replaces it")? {
-        return Ok(false);
+        return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
-    let say = &mut |event| say_building(template, event);
-    calve_db::promote(home, &service.name, template, &supervisor()?, say, cancel)?;
+    calve_db::promote(home, &service.name, &supervisor()?, &mut |event| say_building(template, event), cancel)?;
     output::note(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
     // The template that it replaces. It may stay: the new one is made.
     if let Err(error) = calve_env::reap_trash(&Program, home) {
@@ -54,5 +52,5 @@ fn promote(
         output::failure(&error.into());
     }
     pool::refill(home, template);
-    Ok(true)
+    Ok(DbPromotedTemplate { template: template.clone(), promoted: true })
 }

@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &InitArguments) -> Result<(), Failure> {
     let answers = answers(arguments)?;
     check_ports(&answers[0]).map_err(|wrong| Failure::stated(USAGE, wrong, "name each as in `--port web=3000`"))?;
     let text = text(&answers);
+    Config::check(&text)?;
     let mut file = fs_err::File::create_new(&path)?;
     if let Err(error) = file.write_all(text.as_bytes()) {
         // A part of it would count as the configuration.

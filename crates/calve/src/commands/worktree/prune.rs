@@ -20,8 +20,10 @@ use crate::{consent, output, reaper};
 pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let start = here()?;
     let gone = worktree::plan_prune(&start)?;
-    // The repository may have been moved.
-    calve_env::database_home(&Program).iter().for_each(|home| calve_env::note_places(home, &gone.entries));
+    if !arguments.dry_run {
+        // The repository may have been moved.
+        calve_env::database_home(&Program).iter().for_each(|home| calve_env::note_places(home, &gone.entries));
+    }
     if !arguments.merged && !arguments.dry_run {
         return output::json_if(arguments.json, &forget(&start, arguments)?);
     }

@@ -1,5 +1,7 @@
 //! The words for the services of a worktree.
 
+use std::collections::BTreeSet;
+
 use calve_core::internal::ShownPath;
 use calve_db::Service;
 use calve_env::{DataOrigin, Services, last_root};
@@ -43,7 +45,8 @@ pub(crate) fn lacking_lines(services: &Services<'_>) -> Vec<String> {
 pub(crate) fn complete(services: &mut Services<'_>) -> Result<(), Failure> {
     let mut lacking = std::mem::take(&mut services.lacking);
     // That of a command which is not approved is the same for each.
-    lacking.dedup_by_key(|(_, error)| error.to_string());
+    let mut told = BTreeSet::new();
+    lacking.retain(|(_, error)| told.insert(error.to_string()));
     let last = lacking.pop();
     lacking.into_iter().for_each(|(_, error)| _ = output::failure(&error.into()));
     last.map_or(Ok(()), |(_, error)| Err(error.into()))

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_core::CancelToken;
-use calve_db::LossRule;
+use calve_db::{DatabaseTemplate, LossRule, Service};
 use calve_env::{Environment, Services, StartedServices};
 use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServiceState, ServicesReceipt, path};
@@ -50,18 +50,33 @@ pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<()
 
 pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let environment = here()?;
-    let may_lose = |name: &str| {
-        let question = format!("Lose what was written to `{name}` here?");
-        let refused = format!("the data of the service `{name}` may have been written to");
-        consent::require(arguments.yes, &question, &refused, "`--yes` puts it back to its template all the same")
+    let may_lose = |service: &Service, other: Option<&DatabaseTemplate>| {
+        let name = &service.service;
+        let (question, refused) = match other {
+            None => (
+                format!("Lose what was written to `{name}` here?"),
+                format!("the data of the service `{name}` may have been written to"),
+            ),
+            Some(DatabaseTemplate { name: template, program, .. }) => {
+                let (was, now) = (&service.program.engine, &program.engine);
+                (
+                    format!(
+                        "Replace the data of `{name}` here, which is of {was}, by the template `{template}` of {now}?"
+                    ),
+                    format!("the data of the service `{name}` is of {was}, and the template `{template}` of {now}"),
+                )
+            }
+        };
+        consent::require(arguments.yes, &question, &refused, "`--yes` resets it all the same")
     };
     let mut services = environment.services()?;
     let reset = services.reset(arguments.service.as_deref(), may_lose, cancel)?;
-    output::note(&format!("reset `{reset}`"));
-    if !services.origins.is_empty() {
+    output::note(&format!("reset `{}`", reset.service));
+    if reset.has_new_url {
         let variables = Environment::variables(&environment.ports()?, &services)?;
         env::say_rewritten(&environment.rewrite_files(&variables)?);
     }
+    services.finish_reset(&reset, cancel)?;
     finish(&environment.root, &services, arguments.json)
 }
 

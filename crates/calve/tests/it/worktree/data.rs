@@ -121,9 +121,9 @@ fn what_has_no_data_is_told() {
     assert_eq!(shop.rows(shop.repo.added("two")), [1, 2, 3]);
 }
 
-/// The file names another template, or another engine, since the data was made.
+/// The file names another template since the data was made. Data becomes none that it was not made of: it lacks what that has.
 #[test]
-fn the_template_and_the_engine_that_are_wanted_now_count() {
+fn a_reset_takes_the_template_that_is_wanted_now_and_promotion_that_of_the_data() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let main = &shop.repo.path;
     shop.template("other", "CREATE TABLE t (a int); INSERT INTO t VALUES (9)");
@@ -138,38 +138,53 @@ fn the_template_and_the_engine_that_are_wanted_now_count() {
     };
     let reset = || shop.within(main, &["reset", "--yes"]).succeeds();
     wants("template = 'other'");
-    assert_eq!((shop.rows(main), planned()), (vec![1, 2, 3, 4], "other".into()));
+    assert_eq!((shop.rows(main), planned()), (vec![1, 2, 3, 4], "shop".into()));
     reset();
-    assert_eq!(shop.rows(main), [9]);
-    wants("engine = 'postgres'");
-    assert!(planned().starts_with("db-"));
-    reset();
-    shop.sql(main, "CREATE TABLE t (a int); INSERT INTO t VALUES (7)");
-    wants("template = 'other'");
-    shop.within(main, &["db", "promote", "--yes", "main"]).succeeds().says(&["the template `other` has the data"]);
-    reset();
-    assert_eq!(shop.rows(main), [7]);
+    assert_eq!((shop.rows(main), planned()), (vec![9], "other".into()));
+    for inputs in ["['node_modules/**']", "['.calve.toml']"] {
+        let before = planned();
+        wants(&format!("engine = 'postgres'\ninputs = {inputs}"));
+        assert_eq!(planned(), before);
+        reset();
+        assert_ne!(planned(), before);
+    }
+}
+
+/// Its URL is another one then.
+#[test]
+fn a_reset_to_another_engine_asks_and_rewrites_files() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
     if !require_program("redis-server") {
         return;
     }
-    wants("engine = 'redis'\n[worktree]\nenv-file = '.env.local'");
-    shop.within(main, &["down", "-q"]).succeeds();
-    for words in [&["up"][..], &["db", "promote", "--yes", "main"]] {
-        shop.within(main, words).fails(3).says(&[
-            "the service `db` was made with postgres, and .calve.toml wants redis now",
-            "to go on with its data, name that engine again; `calve reset db` gives the data up",
-        ]);
-    }
-    // A new worktree cannot use that data either.
-    shop.repo.adding("one").args(["--data-from", "main"]).fails(1).says(&["has no data for the service `db`"]);
-    shop.repo.git(["checkout", "-q", "HEAD~1", "--", ".calve.toml"]);
-    shop.sql(main, "INSERT INTO t VALUES (8)");
-    shop.repo.git(["checkout", "-q", "HEAD", "--", ".calve.toml"]);
-    shop.within(main, &["reset"]).fails(3).says(&["may have been written to"]);
-    reset();
-    let url = shop.status(main)[0]["url"].as_str().unwrap().to_owned();
-    assert!(url.starts_with("unix://"), "{url}");
-    shop.within(main, &["exec", "--", "redis-cli", "-s", &url["unix://".len()..], "PING"]).succeeds();
+    let config =
+        |wanted: &str| format!("worktree.env-file = '.env.local'\n[services.db]\nenv = 'DATABASE_URL'\n{wanted}\n");
+    shop.repo.write(".calve.toml", &config("template = 'shop'"));
+    shop.repo.commit("a file of variables");
+    let one = shop.repo.added("one");
+    let has_url = |start: &str| {
+        let file = fs_err::read_to_string(one.join(".env.local")).unwrap();
+        assert!(file.contains(&format!("DATABASE_URL={start}")), "{file}");
+    };
+    has_url("postgres");
+    fs_err::write(one.join(".calve.toml"), config("engine = 'redis'\n[services.more]\ntemplate = 'shop'")).unwrap();
+    let before = shop.data();
+    shop.within(&one, &["up"]).fails(3).says(&[
+        "the service `db` was made with postgres, and .calve.toml wants redis now",
+        "to go on with its data, name that engine again; `calve reset db` gives the data up",
+    ]);
+    assert_eq!(shop.data(), before, "nothing is made before it is refused");
+    // Nothing was written to it.
+    let refused = shop.within(&one, &["reset"]).fails(3).hints();
+    refused.says(&["the data of the service `db` is of postgres, and the template `db-", "` of redis"]);
+    has_url("postgres");
+    shop.within(&one, &["reset", "--yes"]).succeeds().says(&["reset `db`"]);
+    has_url("unix://");
+    let url = shop.status(&one)[0]["url"].as_str().unwrap().to_owned();
+    shop.within(&one, &["exec", "--", "redis-cli", "-s", &url["unix://".len()..], "PING"]).succeeds();
+    // A worktree with the other engine cannot use that data.
+    let refused = shop.repo.adding("two").args(["--data-from", "one"]).fails(1).hints();
+    refused.says(&["for the service `db` is of redis, and not of postgres"]);
 }
 
 #[test]
@@ -252,6 +267,13 @@ fn data_that_was_kept_goes_to_a_new_worktree_and_its_siblings_are_made() {
     let moved = shop.repo.spot.join("moved");
     fs_err::rename(&shop.repo.path, &moved).unwrap();
     fs_err::remove_dir_all(&one).unwrap();
+    let record = || {
+        let kept = shop.data().into_iter().find(|name| name.starts_with("db-")).unwrap();
+        fs_err::read_to_string(shop.home().join("db/services").join(kept).join("service.json")).unwrap()
+    };
+    let before = record();
+    shop.within(&moved, &["worktree", "prune", "-n"]).succeeds();
+    assert_eq!(record(), before, "a dry run writes");
     shop.within(&moved, &["worktree", "prune"]).succeeds().says(&["kept the data of the service `db`"]);
     fs_err::rename(&moved, &shop.repo.path).unwrap();
     let kept = shop.data().into_iter().find(|name| name.starts_with("db-")).unwrap();

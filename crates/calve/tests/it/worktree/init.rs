@@ -14,6 +14,7 @@ fn a_configuration_is_written_once_and_new_worktrees_follow_it() {
     }
     init(&["--create", "x"]).fails(2);
     init(&["--engine", "oracle"]).fails(2).says(&["the engines are postgres"]);
+    init(&["--port", &port, "--engine", "postgres", "--create", "x\x7f"]).fails(1).says(&[".calve.toml"]).hints();
     assert!(!repo.join(".calve.toml").exists());
     let create = "psql \"$DATABASE_URL\" -f 'a\\b.sql'";
     let command = "git add :/.calve.toml && git commit -m 'calve init'";

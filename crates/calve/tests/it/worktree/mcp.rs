@@ -182,14 +182,18 @@ fn the_url_of_a_database_and_its_reset() {
     };
     let (files, data) = (alone(Path::new(&path)), alone(&data));
     assert!(data > 1 << 20 && usage >= files + data / 2, "{usage} for {files} + {data}");
-    // The template is that which the data was made from, whatever the configuration names now.
+    // The template is that which the configuration names now, and no other is taken in its place.
+    shop.template("other", "CREATE TABLE t (a int)");
     let config = Path::new(&path).join(".calve.toml");
     let before = fs_err::read_to_string(&config).unwrap();
     fs_err::write(&config, before.replace("shop", "other")).unwrap();
     let plan = session.call("reset_database", json!({"worktree": "topic"})).unwrap();
-    assert_eq!(plan["template"], "shop", "{plan}");
+    assert_eq!(plan["template"], "other", "{plan}");
     fs_err::write(&config, before).unwrap();
+    assert!(session.call("reset_database", json!({"worktree": "topic", "token": plan["token"]})).is_err());
     assert_eq!(shop.rows(&path), [9]);
+    let plan = session.call("reset_database", json!({"worktree": "topic"})).unwrap();
+    assert_eq!(plan["template"], "shop", "{plan}");
     let confirmed = json!({"worktree": "topic", "token": plan["token"]});
     let reset = session.call("reset_database", confirmed.clone()).unwrap();
     assert_eq!((&reset["reset"]["state"], &reset["reset"]["url"]), (&json!("running"), &db["url"]), "{reset}");
