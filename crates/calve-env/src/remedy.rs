@@ -66,7 +66,7 @@ pub enum Remedy {
     #[error("the worktree is still there; put right what the hook said, or use `--no-hooks`")]
     CorrectHook,
     #[error(
-        "take that out of the hook in .calve.toml; `calve worktree prune` forgets the worktree if git still lists it"
+        "take that out of the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`, otherwise `calve worktree prune` forgets it"
     )]
     LeaveWorktree,
     #[error("ask for another name: an agent gets a worktree of its own")]
