@@ -26,7 +26,7 @@ use self::gain::Gain;
 pub use self::options::{
     Directory, ExistingFile, Flush, OnError, Placement, WriteEntry, WriteFailure, WriteOptions, WriteReport,
 };
-use self::plan::{Item, Unit, WritePlan, plan};
+use self::plan::{Unit, WritePlan, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::{Error, IoContext};
 use crate::sys;

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use rustix::fs::FileType;
-
 use crate::error::Error;
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::remove::delete::Deletion;
@@ -29,6 +27,9 @@ pub(super) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Cl
     let destination = Location::of_destination(dst)?;
     let existing = destination.stat()?.map(|stat| (identity(&stat), sys::is_directory(stat)));
     check_apart(&source, &destination, existing)?;
+    if existing.is_some() && options.existing == ExistingDestination::Replace {
+        check_link(&source, &destination)?;
+    }
     check_existing(&destination, existing.is_some(), options)?;
     Ok(CloneRequest { source, destination, exclude })
 }
@@ -51,17 +52,33 @@ pub(super) fn check_apart(
     if source.single().is_none() && source.contains(destination)? {
         return Err(Error::DestinationInsideSource { src, dst });
     }
-    // A link is not to take the place of what it leads to.
-    let is_link = existing.is_some() && source.single().is_some_and(|(_, kind)| kind == FileType::Symlink);
-    let behind = if is_link { canonical(&src).and_then(|behind| Source::open(&behind)).ok() } else { None };
-    for source in [Some(source), behind.as_ref()].into_iter().flatten() {
-        match existing {
-            Some((existing, _)) if existing == source.identity() => return Err(Error::Same { src, dst }),
-            Some((existing, true)) if source.is_inside(destination, existing)? => {
-                return Err(Error::SourceInsideDestination { src, dst });
-            }
-            _ => {}
+    match existing {
+        Some((existing, _)) if existing == source.identity() => Err(Error::Same { src, dst }),
+        Some((existing, true)) if source.is_inside(destination, existing)? => {
+            Err(Error::SourceInsideDestination { src, dst })
         }
+        _ => Ok(()),
+    }
+}
+
+/// Fails if the source is a link that leads to the destination, into it, or through it: it would take the place of what it leads to.
+fn check_link(source: &Source, destination: &Location) -> Result<(), Error> {
+    let place = |path: &Path| Some(canonical(path.parent()?).ok()?.join(path.file_name()?));
+    let Some(dst) = place(destination.path()) else { return Ok(()) };
+    let mut at = source.path().to_path_buf();
+    // As many as the kernel follows.
+    for _ in 0..40 {
+        let Ok(target) = std::fs::read_link(&at) else { break };
+        let beside = at.parent().unwrap_or(Path::new("/")).join(target);
+        // A link to `..` has no name.
+        let Some(next) = place(&beside).or_else(|| canonical(&beside).ok()) else { break };
+        if next == dst {
+            return Err(Error::Same { src: source.path().to_path_buf(), dst });
+        }
+        if next.starts_with(&dst) {
+            return Err(Error::SourceInsideDestination { src: next, dst });
+        }
+        at = next;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use rustix::time::ClockId;
 use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
 use super::fill::metadata::same_version;
+use super::node::full_path;
 use super::pool::thread_count;
 use super::walk::{Descent, Folder, Walker, walk, whole_tree};
 use crate::error::{Error, IoContext, ShownPath, TemplateError};
@@ -268,7 +269,7 @@ pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Err
         walk(&[source.directory()], vec![whole_tree(0)], threads, cancel, worker)?
     {
         if let Some((path, errno)) = failure {
-            return Err(Error::io(Operation::Stat, source.path().join(path), errno));
+            return Err(Error::io(Operation::Stat, full_path(source.path(), &path), errno));
         }
         first = first.into_iter().chain(found).min();
     }

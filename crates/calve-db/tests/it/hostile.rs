@@ -282,6 +282,7 @@ fn nobody_else_reads_or_locks() {
         for name in ["", "servers", "logs", "templates"] {
             rustix::fs::chmod(world.home().join("db").join(name), 0o755.into()).unwrap();
         }
+        rustix::fs::chmod(world.home().join("db/servers/.lock"), 0o644.into()).unwrap();
         world.db(["list"]).succeeds();
         is_closed(&world);
         if is_root() {

@@ -41,10 +41,10 @@ pub(crate) fn listen(code: u8) -> io::Result<CancelToken> {
     listen_again()
 }
 
-/// Listens anew after a command has ended: earlier signals may have been meant for that. A second signal does no more than the first.
+/// Returns a token that each signal sets which the starter of this process has not ignored: `nohup` ignores hangups, and a shell those Ctrl-C
+/// that are not for its jobs. Called again after a command has ended, it forgets earlier signals, which may have been meant for that.
 pub(crate) fn listen_again() -> io::Result<CancelToken> {
     let thrown = Arc::new(AtomicBool::new(false));
-    // The process that started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
     for signal in STOPPING.into_iter().filter(|signal| !is_ignored(*signal)) {
         flag::register(signal, Arc::clone(&thrown))?;
     }

@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use super::check::{check_existing, sweep_leftovers};
 use super::finish::{check_made, give_metadata, reopen};
 use super::scrub::{scrub, scrub_own};
-use crate::claim::hand_over::{available, without_spare};
+use crate::claim::hand_over::{available, none_of_source, without_spare};
 use crate::claim::names::SpareNames;
 use crate::claim::store::places_below;
-use crate::error::{Error, IoContext};
+use crate::error::{Error, IoContext, StatedRequirement};
 use crate::options::{CloneOptions, Durability};
 use crate::remove::delete::{Deletion, delete};
 use crate::report::{CloneReport, TrashedTree, Warning};
@@ -38,7 +38,7 @@ use crate::tree::source::Source;
 use crate::tree::stable::{Since, watchable};
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
-use crate::vocabulary::strategy::{Refusal, Requirement, Strategy};
+use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
 
 pub use supersede::supersede;
 
@@ -188,6 +188,11 @@ impl<'p> StagedTree<'p> {
         let part = ClonePart { source: &source, exclude: &exclude, below: None, dst, notes, options };
         let mut run = match self.spare(&part)? {
             Ok(run) => run,
+            Err(without) if options.strategy == Choice::Only(Strategy::Spare) => {
+                let requirement = StatedRequirement::Strategy(Strategy::Spare);
+                let refused = vec![without.refused.unwrap_or_else(none_of_source).by(Strategy::Spare)];
+                return Err(Error::RequirementRefused { requirement, refused, detail: None });
+            }
             Err(without) => {
                 let made = self.clone_part(&part);
                 let mut run =

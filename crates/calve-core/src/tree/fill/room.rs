@@ -12,7 +12,7 @@ use crate::progress::CancelToken;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, full_path};
 use crate::tree::source::Source;
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
@@ -38,7 +38,7 @@ pub(crate) fn check(
         return Ok(());
     }
     let needed = needed(src, NewEntries::in_directory(dst), exclude, cancel)
-        .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, source.path().join(path), errno))?;
+        .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, full_path(source.path(), &path), errno))?;
     check_room(&needed, dst, dst_path)
 }
 

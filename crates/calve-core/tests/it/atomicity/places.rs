@@ -159,12 +159,17 @@ fn a_link_does_not_replace_what_it_leads_to() {
         .symlink("to", "src")
         .symlink("in", "src/sub")
         .symlink("at", "src/sub/file")
-        .symlink("gone", "no");
+        .symlink("gone", "no")
+        .symlink("via", "to")
+        .symlink("src/out", "../gone")
+        .symlink("through", "src/out");
     let before = fingerprint(volume.path());
-    for (link, dst) in [("to", "src"), ("in", "src"), ("at", "src"), ("at", "src/sub"), ("at", "src/sub/file")] {
+    let within = [("to", "src"), ("in", "src"), ("at", "src"), ("at", "src/sub"), ("at", "src/sub/file")];
+    for (link, dst) in
+        [("via", "to"), ("via", "src"), ("through", "src"), ("through", "gone")].into_iter().chain(within)
+    {
         let error = refused(&with(BOTH[1]), volume.path().join(link), volume.path().join(dst));
-        let is_apart = !matches!(error, Error::Same { .. } | Error::SourceInsideDestination { .. });
-        assert!(!is_apart, "{link} {dst}: {error}");
+        assert!(matches!(error, Error::Same { .. } | Error::SourceInsideDestination { .. }), "{link} {dst}: {error}");
     }
     before.assert_unchanged(volume.path());
     let replace = |link, dst| clone_tree(&volume.path().join(link), &volume.path().join(dst), &with(BOTH[1])).unwrap();

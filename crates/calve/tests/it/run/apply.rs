@@ -84,7 +84,7 @@ fn attributes_and_times_are_applied() {
         lines.sort_unstable();
         assert_eq!(lines, ["5", "7", "user.new=\"1\"", "user.top=\"1\"", "user.x=\"2\""]);
         assert_eq!(fs_err::metadata(spot.join("tree")).unwrap().mode() & 0o777, 0o711);
-        run(&spot, &["--apply"], "touch -d @9 b").succeeds().says(&["applied: only times differ\n"]);
+        run(&spot, &["--apply"], "touch -d @9 b").succeeds().says(&["applied: only times changed\n"]);
         assert_eq!(fs_err::metadata(spot.join("tree/b")).unwrap().mtime(), 9);
         assert_eq!(left(&spot), [""; 0]);
     }
@@ -105,7 +105,7 @@ fn directories_get_the_times_that_a_kept_copy_has() {
             lines
         };
         for (script, told) in [
-            ("touch -d @5 sub; touch -d @8 .", "only times differ"),
+            ("touch -d @5 sub; touch -d @8 .", "only times changed"),
             ("chmod 711 d; echo 1 > e/deep; mkdir n; touch -d @6 n e/deep; touch -d @4 .", "1 file changed"),
             ("rm e/deep; touch -d @3 e", "0 files changed, 0 new, 1 deleted"),
         ] {

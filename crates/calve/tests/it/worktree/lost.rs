@@ -269,7 +269,7 @@ fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
     nested.is_kept(&["target/lost", "is not there"]);
     fs_err::remove_dir_all(nested.path.join("target/lost")).unwrap();
     nested.is_kept(&[".worktrees/inner", "another worktree"]);
-    nested.repo.calve(["remove", "inner"]).succeeds();
+    nested.repo.calve(["remove", "-f", "inner"]).succeeds();
     nested.goes(&[]);
 }
 

@@ -29,7 +29,7 @@ pub(super) fn summary(changes: &Changes) -> String {
         } += 1;
     }
     if changes.is_empty() {
-        return if changes.are_of_times() { "only times differ" } else { "nothing changed" }.into();
+        return if changes.are_of_times() { "only times changed" } else { "nothing changed" }.into();
     }
     let mut text = format!("{} changed, {} new, {} deleted", counted(changed, "file"), count(new), count(deleted));
     if directories > 0 {

@@ -286,13 +286,14 @@ __metadata:
     #[test]
     fn build_scripts_run_after_a_later_yarn_has_noted_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
+        let modules = folder.path().join("node_modules");
         let (built, state) =
-            (folder.path().join("native"), "\"native@npm:1.0.0\":\n  locations:\n    - \"node_modules/native\"\n");
-        fs_err::create_dir(&built).unwrap();
-        fs_err::write(folder.path().join(BERRY), state).unwrap();
+            (modules.join("native"), "\"native@npm:1.0.0\":\n  locations:\n    - \"node_modules/native\"\n");
+        fs_err::create_dir_all(&built).unwrap();
+        fs_err::write(modules.join(BERRY), state).unwrap();
         let lockfile = "\n__metadata:\n  version: 8\n\n\"native@npm:1.0.0\":\n  resolution: \"native@npm:1.0.0\"\n\n\"x@workspace:.\":\n  \
             resolution: \"x@workspace:.\"\n  dependencies:\n    native: \"npm:1.0.0\"\n";
-        let fit = || read(&[lockfile])(&Directory::open(folder.path(), std::path::Path::new("")).unwrap());
+        let fit = || read(&[lockfile])(&Directory::open(&modules, std::path::Path::new("")).unwrap());
         assert_eq!(fit(), Fit::Yes);
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
         File::open(&built).unwrap().set_modified(later).unwrap();
