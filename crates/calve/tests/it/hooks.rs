@@ -222,7 +222,7 @@ fn a_hook_that_removes_its_own_worktree_fails_and_is_told() {
         let failed = project.calve(["worktree", "add", "--yes", "a"]).fails(1);
         let failed = failed.says(&["the post-add hook removed or moved its own worktree", "main.a`"]);
         failed.says(&[
-            "take that out of the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`",
+            "take that out of the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`, otherwise `calve worktree prune` forgets it",
         ]);
         project.calve(["worktree", "prune"]).succeeds();
         let agent = agent(&project, &["worktree-create", "--yes"], &create(&project.main(), "b"));
