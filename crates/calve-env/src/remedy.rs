@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::internal::{ShownPath, word};
+use calve_core::internal::word;
 use calve_git::hooks::Hook;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,9 +72,8 @@ pub enum Remedy {
     #[error("ask for another name: an agent gets a worktree of its own")]
     AskForAnotherName,
     #[error(
-        "ask for another name; if an earlier attempt left `{}`, check it, then run `calve worktree remove {}`",
-        ShownPath(.0),
-        word(.0)
+        "ask for another name; if an earlier attempt left `{it}`, check it, then run `calve worktree remove {it}`",
+        it = word(.0)
     )]
     AskForAnotherNameOrRemove(PathBuf),
     #[error("ask for another name, with that one as the base")]

@@ -385,7 +385,8 @@ fn an_agent_never_gets_the_users_own_worktrees() {
     assert!(said.contains(&format!("`{}`", project.main().display())), "{said}");
     assert!(said.contains("ask for another name: an agent gets a worktree of its own"), "{said}");
     project.calve(["worktree", "add", "mine"]).succeeds();
-    refused(&project, &project.main(), "mine");
+    let said = refused(&project, &project.main(), "mine");
+    assert!(said.contains("ask for another name; if an earlier attempt left `"), "{said}");
     let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "theirs"));
     assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("theirs").display())), "{stderr}");
     refused(&project, &project.worktree("theirs"), "main");
