@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::internal::{ShownPath, word};
+use calve_core::internal::word;
 use calve_git::hooks::Hook;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,15 +68,14 @@ pub enum Remedy {
     #[error("the worktree is still there; put right what the hook said, or use `--no-hooks`")]
     CorrectHook,
     #[error(
-        "take that out of the hook in .calve.toml; `calve worktree prune` forgets the worktree if git still lists it"
+        "take that out of the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`, otherwise `calve worktree prune` forgets it"
     )]
     LeaveWorktree,
     #[error("ask for another name: an agent gets a worktree of its own")]
     AskForAnotherName,
     #[error(
-        "ask for another name; if an earlier attempt left `{}`, check it, then run `calve worktree remove {}`",
-        ShownPath(.0),
-        word(.0)
+        "ask for another name; if an earlier attempt left `{it}`, check it, then run `calve worktree remove {it}`",
+        it = word(.0)
     )]
     AskForAnotherNameOrRemove(PathBuf),
     #[error("ask for another name, with that one as the base")]

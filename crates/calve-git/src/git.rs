@@ -156,14 +156,24 @@ impl Git {
         self.judged(arguments, output)
     }
 
-    /// Returns the contents of an object, as [`Git::blobs`] does.
-    pub(crate) fn blob(&self, oid: String, most: u64) -> Result<Option<Vec<u8>>> {
-        Ok(self.blobs(&[oid], most)?.pop().flatten())
+    /// Returns the contents of an object that is a file; `None` if it is not here, cannot be read, or has more than `most` bytes.
+    pub(crate) fn blob(&self, oid: &str, most: u64) -> Result<Option<Vec<u8>>> {
+        let start = Error::start(&self.directory);
+        let mut command = self.command();
+        // Git before 2.45 fetches it all the same.
+        command.args(["cat-file", "blob", oid]).env("GIT_NO_LAZY_FETCH", "1");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
+        let mut contents = Vec::new();
+        let read = child.stdout.take().map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut contents));
+        // Its output is closed, which ends a git that has more to say.
+        let status = child.wait().map_err(start)?;
+        read.map_err(start)?;
+        Ok(Some(contents).filter(|contents| status.success() && contents.len() as u64 <= most))
     }
 
-    /// Returns the contents of each of these objects, by two processes for all of them; `None` if one is not here, or has more than `most` bytes.
+    /// Returns the contents of each of these objects, as [`Git::blob`] does, by two processes for all of them. Fails where one cannot be read.
     pub(crate) fn blobs(&self, oids: &[String], most: u64) -> Result<Vec<Option<Vec<u8>>>> {
-        // Git before 2.45 fetches them all the same.
+        // Here, too, an older git fetches them.
         let git = self.clone().with("GIT_NO_LAZY_FETCH", "1");
         let mut found = vec![None; oids.len()];
         let sizes = git.sizes(oids)?.into_iter().enumerate();

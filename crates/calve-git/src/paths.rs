@@ -93,7 +93,7 @@ pub(crate) fn check_writable(directory: &Path) -> io::Result<()> {
 
 /// Returns the path that a `.git` file names (gitrepository-layout(5)).
 pub(crate) fn pointed_to(text: &[u8]) -> Option<PathBuf> {
-    let path = text.strip_prefix(b"gitdir:")?.trim_ascii();
+    let path = text.strip_prefix(b"gitdir: ")?.trim_ascii();
     (!path.is_empty()).then(|| path_of(path))
 }
 

@@ -119,6 +119,8 @@ pub enum Remedy {
     AddRemote,
     #[error("rename it (`git branch -m {} NEW`), then run this again", ShownPath(.0))]
     RenameBranch(String),
+    #[error("choose another name for the new branch")]
+    ChooseAnotherName,
     #[error("work there, or name another branch; `--detach` checks out the commit without the branch")]
     ChooseAnotherBranch,
     #[error("`calve up` in it makes its ports and data, unless `calve worktree add` is still at work")]

@@ -61,7 +61,8 @@ fn plain(character: char) -> String {
     match character {
         '\t' => " ".repeat(4),
         '"' | '\'' | '\\' => character.to_string(),
-        _ if character.escape_debug().len() > 1 => character.escape_unicode().to_string(),
+        // Behind a letter, a mark that belongs to it is not escaped.
+        _ if format!("a{character}").escape_debug().count() > 2 => character.escape_unicode().to_string(),
         _ => character.to_string(),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use strum::{EnumString, VariantNames};
 
 use super::file::read;
-use super::json_text;
+use super::{Direction, json_text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -41,7 +41,7 @@ const CODEX_SERVER: &str = "[mcp_servers.calve]\ncommand = \"calve\"\nargs = [\"
 const CODEX_ENVIRONMENT: &str =
     "version = 1\nname = \"calve\"\n\n[setup]\nscript = \"calve hook worktree-setup --maker codex\"\n";
 
-pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
+pub(super) fn parts(agent: Agent, root: &Path, direction: Direction) -> Vec<Part> {
     let json = |path: &str, members| Part { path: path.into(), content: Content::Json(members) };
     let toml = |path: &str, tables, text| Part { path: path.into(), content: Content::Toml { tables, text } };
     let command = |line: &str| json!([{"hooks": [{"type": "command", "command": line}]}]);
@@ -60,9 +60,11 @@ pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
             const WORKTREES: &str = ".cursor/worktrees.json";
             let set_up = json!(["calve hook worktree-setup --maker cursor --from \"$ROOT_WORKTREE_PATH\""]);
             let server = json!({"command": "calve", "args": ["mcp", "--repository", "${workspaceFolder}"]});
-            // Cursor runs only one of them.
-            let has = |name| json_at(root, Path::new(WORKTREES)).is_some_and(|found| found.get(name).is_some());
-            let is_taken = has("setup-worktree") && !has("setup-worktree-unix");
+            // Cursor runs only one of them. Nothing is taken out of the user's own.
+            let found = json_at(root, Path::new(WORKTREES)).unwrap_or_default();
+            let is_meant = |value: &Value| direction == Direction::Install || *value == set_up;
+            let is_taken =
+                found.get("setup-worktree").is_some_and(is_meant) && found.get("setup-worktree-unix").is_none();
             let name = if is_taken { "setup-worktree" } else { "setup-worktree-unix" };
             vec![
                 json(WORKTREES, vec![(vec![name], set_up)]),

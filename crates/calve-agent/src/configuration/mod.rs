@@ -30,7 +30,7 @@ pub enum Direction {
 
 /// Plans the changes of an agent's files, in the worktree with this root. Changes nothing.
 pub fn plan(agent: Agent, root: &Path, direction: Direction) -> io::Result<Vec<FileChange>> {
-    agents::parts(agent, root).into_iter().map(|part| planned(root, part, direction)).collect()
+    agents::parts(agent, root, direction).into_iter().map(|part| planned(root, part, direction)).collect()
 }
 
 fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<FileChange> {

@@ -364,9 +364,9 @@ mod tests {
         }
         config.take(SHARED, "worktree.env-file = './.env.local'").unwrap();
         assert_eq!(config.env_file.as_deref(), Some(Path::new(".env.local")));
-        config.take(SHARED, "db.shop.standby = 4\n[db.'a b']\nstandby = 0x2").unwrap();
+        config.take(SHARED, "db.shop.standby = 4\n[db.'a.b']\nstandby = 0x2").unwrap();
         config.take(LOCAL, "[db.shop]\nstandby = 0").unwrap();
-        assert_eq!(config.standbys, BTreeMap::from([("a b".into(), 2), ("shop".into(), 0)]));
+        assert_eq!(config.standbys, BTreeMap::from([("a.b".into(), 2), ("shop".into(), 0)]));
         config.take(SHARED, "[ports]\nweb = 3000\nadmin-2 = 8_000").unwrap();
         config.take(LOCAL, "ports.web = 4000").unwrap();
         assert_eq!(config.ports, BTreeMap::from([("admin-2".into(), 8000), ("web".into(), 4000)]));

@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use crate::dependency_names::DEPENDENCIES;
 use crate::error::{Error, Result};
 use crate::paths::plain;
 use crate::place::Place;
@@ -13,6 +12,8 @@ use crate::repository::Repository;
 const TEMPLATE: &str = "../{repo}.{branch}";
 /// In a project's directory with the repository in `.bare`, next to the other worktrees.
 const BESIDE: &str = "../{branch}";
+/// Directories in which programs look for packages by their names.
+const PACKAGES: [&str; 6] = ["node_modules", "vendor", ".venv", "venv", "site-packages", ".tox"];
 
 /// The path of new worktrees, with `{repo}` and `{branch}` in it; relative to the main worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,12 +39,22 @@ impl PathTemplate {
         let base = main.map_or(repository.common.as_path(), |main| main.path.as_path());
         let Some(position) = &self.said_by_repository else { return Ok(Place::Anywhere(plain(&base.join(text)))) };
         let is_in_git = main.is_none_or(|main| main.is_bare);
-        nearby(base, &text, is_in_git).map_err(|fault| {
+        let place = match self.has_packages() {
+            true => Err("is where programs look for packages"),
+            false => nearby(base, &text, is_in_git),
+        };
+        place.map_err(|fault| {
             let text = calve_core::internal::ShownPath(&text);
             let reason =
                 format!("{position}: `{text}` {fault}, and a file of the repository may not name such a place");
             Error::refused(reason, Remedy::NamePlaceInLocalConfig)
         })
+    }
+
+    /// Returns whether it leads to packages, whatever the branch is called.
+    fn has_packages(&self) -> bool {
+        let is_one = |name: &OsStr| PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known));
+        Path::new(&self.text).iter().any(is_one)
     }
 }
 
@@ -66,19 +77,16 @@ fn nearby(base: &Path, text: &OsStr, is_in_git: bool) -> std::result::Result<Pla
     match is_beside {
         _ if below.as_os_str().is_empty() => Err("names no directory"),
         true if has(|name| name.as_encoded_bytes().starts_with(b".")) => Err("has a hidden name"),
-        _ if has(|name| DEPENDENCIES.iter().any(|known| may_be(name, known))) => {
-            Err("is where programs look for packages")
-        }
-        false if is_in_git || has(|name| may_be(name, ".git")) => Err("is among git's own files"),
+        false if is_in_git || has(may_be_git) => Err("is among git's own files"),
         true => Ok(Place::Below { root: base.parent().ok_or("is outside of `/`")?.to_path_buf(), below }),
         false => Ok(Place::Below { root: base.to_path_buf(), below }),
     }
 }
 
-/// Returns whether a file system may take the name for a known one: some ignore case, and invisible characters (git's core.protectHFS).
-fn may_be(name: &OsStr, known: &str) -> bool {
+/// Returns whether a file system may take the name for `.git`: some ignore case, and invisible characters (git's core.protectHFS).
+fn may_be_git(name: &OsStr) -> bool {
     let seen: String = name.to_string_lossy().chars().filter(char::is_ascii).collect();
-    seen.eq_ignore_ascii_case(known)
+    seen.eq_ignore_ascii_case(".git")
 }
 
 /// Fails for anything but `{repo}` and `{branch}` in braces, and without `{branch}`: every worktree would get the same place.
@@ -123,11 +131,6 @@ mod tests {
             ("../.x", "hidden"),
             ("../other/.git/hooks", "hidden"),
             ("../...", "hidden"),
-            ("../node_modules/x", "package"),
-            ("../venv/lib/x", "package"),
-            ("node_modules/x", "package"),
-            ("sub/Node_Modules/x", "package"),
-            (".venv/lib/x", "package"),
             (".git/hooks", "git's own"),
             (".GIT/x", "git's own"),
             (".g\u{200c}it/x", "git's own"),
@@ -138,5 +141,15 @@ mod tests {
         // Relative to a bare repository, that is among its references and hooks.
         assert!(place("hooks", true).unwrap_err().contains("git's own"));
         assert!(place("../x", true).is_ok());
+        for (text, expected) in [
+            ("../node_modules/{branch}", true),
+            ("sub/Node_Modules/{branch}", true),
+            (".venv/lib/{branch}", true),
+            (".worktrees/{branch}", false),
+            ("target/worktrees/{branch}", false),
+        ] {
+            let template = PathTemplate { text: text.to_owned(), said_by_repository: None };
+            assert_eq!(template.has_packages(), expected, "{text}");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! The trees concerned, the ways in which their paths are written, and texts that name them.
 
-use std::cmp::Reverse;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -147,27 +146,34 @@ impl Trees {
 
     /// Returns where other trees are named, from the front, each with what stands for the new tree there.
     fn matches<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, usize, &'t [u8])> {
-        let mut found: Vec<_> = self.spellings.iter().flat_map(|spelling| spelling.matches(text)).collect();
-        // The longest first, where several begin: a worktree may be inside another one.
-        found.sort_by_key(|&(begin, end, _)| (begin, Reverse(end)));
-        let mut last = 0;
-        found.retain(|&(begin, end, _)| {
-            let is_next = begin >= last;
-            last = if is_next { end } else { last };
-            is_next
-        });
-        found.into_iter().filter_map(|(begin, end, becomes)| Some((begin, end, becomes?)))
+        let mut next: Vec<Option<usize>> = self.spellings.iter().map(|spelling| spelling.finder.find(text)).collect();
+        std::iter::from_fn(move || {
+            loop {
+                let found = next.iter().enumerate().filter_map(|(index, at)| Some(((*at)?, index)));
+                // The longest, where several begin: a worktree may be inside another one.
+                let (at, index) = found
+                    .min_by_key(|&(at, index)| (at, std::cmp::Reverse(self.spellings[index].finder.needle().len())))?;
+                let spelling = &self.spellings[index];
+                let end = at + spelling.finder.needle().len();
+                if !begins_path(text, at) || text.get(end).is_some_and(|&byte| in_name(byte)) {
+                    next[index] = find_from(spelling, text, at + 1);
+                    continue;
+                }
+                for (spelling, position) in self.spellings.iter().zip(&mut next) {
+                    if position.is_some_and(|position| position < end) {
+                        *position = find_from(spelling, text, end);
+                    }
+                }
+                if let Some(becomes) = &spelling.becomes {
+                    return Some((at, end, becomes.as_slice()));
+                }
+            }
+        })
     }
 }
 
-impl Spelling {
-    /// Returns where a text names this tree, with what the new one is called there.
-    fn matches<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, usize, Option<&'t [u8]>)> {
-        let from = |from: usize| self.finder.find(text.get(from..)?).map(|at| at + from);
-        let all = std::iter::successors(from(0), move |at| from(at + 1));
-        let all = all.map(|begin| (begin, begin + self.finder.needle().len(), self.becomes.as_deref()));
-        all.filter(|&(begin, end, _)| begins_path(text, begin) && !text.get(end).is_some_and(|&byte| in_name(byte)))
-    }
+fn find_from(spelling: &Spelling, text: &[u8], from: usize) -> Option<usize> {
+    spelling.finder.find(text.get(from..)?).map(|at| at + from)
 }
 
 /// Returns whether the byte may stand in a name, so that a name goes on there.

@@ -27,8 +27,9 @@ pub(crate) fn by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
 /// Returns the root of the worktree that an entry names; `None` if it names none.
 pub(crate) fn worktree_of(entry: &Path) -> Option<PathBuf> {
     let text = fs_err::read(entry.join(GITDIR)).ok()?;
+    let text = Some(text.trim_ascii_end()).filter(|text| !text.is_empty())?;
     // Relative to the entry, if git is configured so.
-    let pointer = plain(&entry.join(path_of(text.trim_ascii_end())));
+    let pointer = plain(&entry.join(path_of(text)));
     pointer.parent().map(Path::to_path_buf)
 }
 

@@ -1,6 +1,7 @@
 //! Removes a worktree.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -138,6 +139,9 @@ pub fn remove<E: From<Error>>(
         let data: Vec<UnsavedItem> = data.collect();
         unsaved = going.checked_unless_removed(steps)?;
         unsaved.extend(data);
+        if !options.is_forced {
+            going.check_none_inside(&Repository::open_again(&repository.common)?.worktrees)?;
+        }
     }
     Ok(going.take_away(unsaved, started)?)
 }
@@ -167,10 +171,12 @@ pub(super) fn plan_in<E: From<Error>>(
     Ok(RemovalPlan { worktree: going.worktree, unsaved, branch })
 }
 
-/// Returns the paths of the worktrees that `names` mean, and the directory to remove them from.
+/// Returns the paths of the worktrees that `names` mean, and the directory to remove them from. One inside another comes before it.
 pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<PathBuf>>)> {
     let repository = Repository::open(start)?;
-    let found = names.iter().map(|name| repository.find(name).map(|worktree| worktree.path.clone())).collect();
+    let found = names.iter().map(|name| repository.find(name).map(|worktree| worktree.path.clone()));
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|path| Reverse(path.as_ref().map_or(0, |path| path.iter().count())));
     Ok((repository.common, found))
 }
 
@@ -241,7 +247,7 @@ impl<'r> Going<'r> {
             let may_go = |item: &&UnsavedItem| options.loses_data && matches!(item, UnsavedItem::Service(_));
             let staying: Vec<UnsavedItem> = items.iter().filter(|item| !may_go(item)).cloned().collect();
             unsaved::check_none_lost(&worktree.path, self.linked.is_none(), &staying)?;
-            self.check_none_inside()?;
+            self.check_none_inside(&repository.worktrees)?;
             if !ignored(&items).is_empty() {
                 unsaved::check_place(&repository.common)?;
             }
@@ -251,12 +257,11 @@ impl<'r> Going<'r> {
     }
 
     /// Refuses to take along another worktree, whose hook would not run, and whose ports and data would stay.
-    fn check_none_inside(&self) -> Result<()> {
+    fn check_none_inside(&self, worktrees: &[Worktree]) -> Result<()> {
         let outer = real(&self.worktree.path);
-        let is_inside = |other: &&Worktree| {
-            other.is_usable() && other.path != self.worktree.path && real(&other.path).starts_with(&outer)
-        };
-        let Some(inner) = self.repository.worktrees.iter().find(is_inside) else { return Ok(()) };
+        let is_another = |other: &Worktree| !other.is_main && other.is_usable() && other.path != self.worktree.path;
+        let is_inside = |other: &&Worktree| is_another(other) && real(&other.path).starts_with(&outer);
+        let Some(inner) = worktrees.iter().find(is_inside) else { return Ok(()) };
         let text = format!("another worktree, `{}`, is inside `{}`", ShownPath(&inner.path), ShownPath(&outer));
         Err(Error::refused(text, Remedy::RemoveInnerOrForce))
     }

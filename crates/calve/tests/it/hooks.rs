@@ -145,9 +145,10 @@ fn an_approval_is_for_exactly_that_text() {
 
 #[test]
 fn a_text_that_hides_a_part_of_itself_is_shown_or_refused() {
-    let project = Project::with("hooks.post-add = \"true \\u2028 \\u202e \\u00ad \\U000e0041 'it\\\\s' # \u{e4}\"\n");
+    let project =
+        Project::with("hooks.post-add = \"true \\u2028 \\u202e \\u00ad \\U000e0041 'it\\\\s' # \u{e4}e\u{301}\"\n");
     let ran = project.calve(["hook", "approve"]).fails(3);
-    ran.says(&["true \\u{2028} \\u{202e} \\u{ad} \\u{e0041} 'it\\s' # \u{e4}"]);
+    ran.says(&["true \\u{2028} \\u{202e} \\u{ad} \\u{e0041} 'it\\s' # \u{e4}e\u{301}"]);
     Tree::new(project.main()).file(".calve.toml", b"hooks.post-add = \"a\\u0000b\"\n");
     for words in [["hook", "approve", "--yes"], ["worktree", "add", "a"]] {
         project.calve(words).fails(1).says(&["line 1, column 18: `post-add` has a NUL character in it"]).hints();
@@ -220,7 +221,9 @@ fn a_hook_that_removes_its_own_worktree_fails_and_is_told() {
         let project = Project::with(&format!("hooks.post-add = '''{text}'''\n"));
         let failed = project.calve(["worktree", "add", "--yes", "a"]).fails(1);
         let failed = failed.says(&["the post-add hook removed or moved its own worktree", "main.a`"]);
-        failed.says(&["take that out of the hook in .calve.toml; `calve worktree prune` forgets the worktree if git still lists it"]);
+        failed.says(&[
+            "take that out of the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`, otherwise `calve worktree prune` forgets it",
+        ]);
         project.calve(["worktree", "prune"]).succeeds();
         let agent = agent(&project, &["worktree-create", "--yes"], &create(&project.main(), "b"));
         assert_eq!((agent.0, &*agent.1), (Some(1), ""), "{}", agent.2);
@@ -382,7 +385,8 @@ fn an_agent_never_gets_the_users_own_worktrees() {
     assert!(said.contains(&format!("`{}`", project.main().display())), "{said}");
     assert!(said.contains("ask for another name: an agent gets a worktree of its own"), "{said}");
     project.calve(["worktree", "add", "mine"]).succeeds();
-    refused(&project, &project.main(), "mine");
+    let said = refused(&project, &project.main(), "mine");
+    assert!(said.contains("ask for another name; if an earlier attempt left `"), "{said}");
     let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "theirs"));
     assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("theirs").display())), "{stderr}");
     refused(&project, &project.worktree("theirs"), "main");

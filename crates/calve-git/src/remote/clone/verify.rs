@@ -38,10 +38,10 @@ pub struct MissingObjects {
 pub(crate) fn verify(property: Property, recipe: &Recipe, tree: &Path) -> Result<Verdict, RemoteError> {
     let git = Git::at(tree);
     match (property, recipe.depth, recipe.filter) {
+        (Property::Depth, None, _) | (Property::Filter, _, None) => Ok(Verdict::Untold),
         _ if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? => Ok(Verdict::Untold),
         (Property::Depth, Some(depth), _) => depth_of(&git, depth),
-        (Property::Filter, _, Some(_)) => filter_of(&git),
-        _ => Ok(Verdict::Untold),
+        (Property::Filter, ..) => filter_of(&git),
     }
 }
 

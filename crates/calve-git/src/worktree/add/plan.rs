@@ -73,7 +73,7 @@ fn services(request: &AddRequest, survey: &Survey) -> Result<BTreeMap<String, Se
         return Ok(request.config.services.clone());
     }
     let entry = index.entries.iter().find(|entry| entry.path == SHARED.as_bytes());
-    let text = entry.map_or(Ok(None), |entry| request.repository.git().blob(entry.hex(), LARGEST_BYTES))?;
+    let text = entry.map_or(Ok(None), |entry| request.repository.git().blob(&entry.hex(), LARGEST_BYTES))?;
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Ok(Config::of_commit(text.as_deref(), &request.donor)?.services)
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use calve_core::Selection;
 use calve_core::options::{Decision, EntryDecider, EntrySelector};
 
+use crate::paths::path_of;
 use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::status::{GitPath, UntrackedEntry, split};
@@ -72,7 +73,9 @@ impl Selector {
             let (above, name) = split(path);
             let parent = self.open(above);
             parent.names.entry(name.to_vec()).or_insert(NameDecision::Inside);
-            let rest = parent.rest || self.whole.contains(path);
+            let is_in_whole = parent.rest;
+            // The rules judge a directory once, when it is entered: of one that they leave, only what is listed is taken.
+            let rest = self.whole.contains(path) || is_in_whole && self.rules.leave(&path_of(path), true).is_none();
             self.directories.insert(path.to_vec(), Directory { names: HashMap::new(), rest });
         }
         self.directories.entry(path.to_vec()).or_default()
@@ -184,5 +187,16 @@ mod tests {
         ] {
             assert_eq!(taken(path, is_directory), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn beside_a_tracked_file_in_a_directory_of_secrets_nothing_is_taken() {
+        let rules = Rules { secrets: crate::config::Secrets::Leave, ..Rules::default() };
+        let mut plan = Selector::new(rules, HashSet::new(), HashSet::new());
+        plan.root(&UntrackedEntry { path: "ign".into(), is_directory: true });
+        plan.file(b"ign/.env.d/tracked");
+        let taken = ["ign/.env.d/tracked", "ign/.env.d/prod", "ign/x"]
+            .map(|path| plan.choose(Path::new(path), false) == Decision::Take);
+        assert_eq!(taken, [true, false, true]);
     }
 }

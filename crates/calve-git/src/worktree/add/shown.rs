@@ -156,7 +156,7 @@ fn ignores_itself(directory: &Path) -> bool {
 
 /// Returns whether a `.git` file points to a worktree's entry, rather than a submodule's.
 pub(super) fn is_worktree(pointer: &Path) -> bool {
-    pointer_in(pointer).is_some_and(|entry| entry.iter().any(|name| name == "worktrees"))
+    pointer_in(pointer).is_some_and(|entry| entry.parent().is_some_and(|all| all.ends_with("worktrees")))
 }
 
 fn is_directory(path: &Path) -> bool {
@@ -168,4 +168,24 @@ fn write(path: &Path, text: &[u8]) -> Result<()> {
         fs_err::create_dir_all(above)?;
     }
     Ok(fs_err::write(path, text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worktree_is_told_from_a_submodule_by_its_pointer() {
+        let folder = tempfile::tempdir().unwrap();
+        let pointer = folder.path().join(".git");
+        for (text, expected) in [
+            ("gitdir: /a/.git/worktrees/x\n", true),
+            ("gitdir: ../.git/modules/sub/worktrees/x\n", true),
+            ("gitdir: ../.git/modules/worktrees\n", false),
+            ("gitdir:/a/.git/worktrees/x\n", false),
+        ] {
+            fs_err::write(&pointer, text).unwrap();
+            assert_eq!(is_worktree(&pointer), expected, "{text}");
+        }
+    }
 }

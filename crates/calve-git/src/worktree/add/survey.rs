@@ -94,6 +94,7 @@ pub(crate) fn survey(
     let collides = |path: &Path| collides(&tracked, &changed, path);
     let mut entries = CarriedEntries {
         donor,
+        status: &status,
         rules: Rules::new(&request.config, request.secrets())?,
         include: ignored::included(request.listed_in.as_deref(), &request.config.include)?,
         nested: nested(request),

@@ -118,7 +118,7 @@ pub(crate) fn check_place(repository: &Repository, name: &str) -> Result<()> {
     let mut others = repository.references.all().filter_map(|one| one.name.strip_prefix("refs/heads/"));
     let Some(other) = others.find(|other| is_below(name, other) || is_below(other, name)) else { return Ok(()) };
     let text = format!("git can have no branch `{}` beside `{}`", ShownPath(name), ShownPath(other));
-    Err(Error::refused(text, Remedy::RenameBranch(other.to_owned())))
+    Err(Error::refused(text, Remedy::ChooseAnotherName))
 }
 
 fn no_commit(revision: &str) -> Error {

@@ -33,6 +33,13 @@ pub(super) const CASES: &[Case] = &[
         "cd ../c; git branch -m pr/1 NEW; calve worktree add pr/1",
     ),
     case(
+        "ChooseAnotherName",
+        "",
+        "calve worktree add main/new",
+        "choose another name for the new branch",
+        "calve worktree add new",
+    ),
+    case(
         "FinishElsewhere",
         "git switch -qc side; echo more >>file; git commit -qam more; git switch -q main; echo 2 >file; git commit -qam 2; git switch -q side; git rebase -q main || true",
         "calve worktree add --from . side",

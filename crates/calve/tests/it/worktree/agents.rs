@@ -190,11 +190,11 @@ fn a_setup_for_all_systems_is_not_hidden_by_one_for_unix() {
     let repo = Repo::anywhere();
     let text = "{\"setup-worktree\": [\"npm ci\"]}\n";
     repo.write(".cursor/worktrees.json", text);
-    for word in ["install", "uninstall"] {
-        let refused = hook(&repo, &[word, "cursor", "--yes"]).fails(1).hints();
-        refused.says(&["worktrees.json", "`setup-worktree` has another value already"]);
-        assert_eq!(fs_err::read_to_string(repo.join(".cursor/worktrees.json")).unwrap(), text);
-    }
+    let refused = hook(&repo, &["install", "cursor", "--yes"]).fails(1).hints();
+    refused.says(&["worktrees.json", "`setup-worktree` has another value already"]);
+    // Nothing of Calve's is there.
+    hook(&repo, &["uninstall", "cursor", "--yes"]).succeeds();
+    assert_eq!(fs_err::read_to_string(repo.join(".cursor/worktrees.json")).unwrap(), text);
 }
 
 /// Asks for a worktree as an agent does. Returns the exit code and the output.

@@ -154,8 +154,9 @@ fn a_worktree_with_another_one_inside_stays() {
     repo.git(["merge", "-q", "--no-ff", "--no-edit", "outer"]);
     repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&[&inside]);
     assert!(outer.exists() && inner.exists() && other.exists());
-    repo.calve(["remove", "inner"]).succeeds();
-    repo.calve(["remove", "outer"]).succeeds();
+    // The one inside goes first.
+    repo.calve(["remove", "outer", "inner"]).succeeds();
+    assert!(!outer.exists());
 }
 
 #[test]

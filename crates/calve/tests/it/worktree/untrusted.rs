@@ -334,6 +334,26 @@ fn a_secret_is_known_by_any_name_on_its_way_in_any_case() {
 }
 
 #[test]
+fn a_directory_that_git_tracks_is_no_secret_by_its_name() {
+    let hostile = Hostile::new();
+    let repo = &hostile.repo;
+    repo.write("secrets/mod.rs", "1\n");
+    repo.commit("code");
+    repo.write(".calve.local.toml", "[worktree]\nsecrets = \"leave\"\n");
+    write(&repo.join(".git/info/exclude"), "node_modules\n*.local\n.calve.local.toml\n");
+    let taken = ["secrets/node_modules/dep/x", "secrets/x.local"];
+    // Not ignored itself, and not tracked.
+    let left = ["new/.ssh/seen", "new/.ssh/x.local"];
+    taken.iter().chain(&left).for_each(|path| repo.write(path, "x\n"));
+    repo.write("secrets/mod.rs", "2\n");
+    hostile.calve(["add", "--no-hooks", "--dirty", "own"]).succeeds();
+    let own = repo.spot.join("proj.own");
+    assert_eq!(taken.map(|path| own.join(path).exists()), [true; 2]);
+    assert_eq!(left.map(|path| own.join(path).exists()), [false; 2]);
+    assert_eq!(fs_err::read_to_string(own.join("secrets/mod.rs")).unwrap(), "2\n");
+}
+
+#[test]
 fn nothing_is_trusted_with_a_configuration_that_cannot_be_read() {
     let hostile = Hostile::new();
     hostile.calve(["add", "pr/7"]).succeeds();

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use calve_core::Patterns;
 use calve_core::report::{SkipReason, SkippedEntry};
 
-use crate::config::{Author, read_bytes};
+use crate::config::{Author, Secrets, read_bytes};
 use crate::environment::is_own_env_file;
 use crate::error::Result;
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::status::UntrackedEntry;
+use crate::worktree::add::ignored::secrets::is_secret;
+use crate::worktree::status::{Status, UntrackedEntry};
 
 /// The file by which a project says which ignored files a new worktree needs.
 pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
@@ -23,6 +24,7 @@ pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
 /// The untracked entries of a donor, sorted into those that are carried and those that stay.
 pub(crate) struct CarriedEntries<'a> {
     pub(crate) donor: &'a Path,
+    pub(crate) status: &'a Status,
     pub(crate) rules: Rules,
     /// `None`: everything.
     pub(crate) include: Option<Patterns>,
@@ -64,14 +66,21 @@ impl CarriedEntries<'_> {
             Some(left_behind::COLLIDES)
         } else {
             // One that Calve made is written anew.
-            let is_secret = |reason: &SkipReason| *reason == left_behind::SECRET;
-            let reason = self.rules.leave(&root.path, root.is_directory);
-            reason.filter(|reason| !is_secret(reason) || !is_own_env_file(self.donor, &root.path))
+            let reason = self.rules.leave(&root.path, root.is_directory).or_else(|| self.secret_around(&root.path));
+            reason.filter(|reason| *reason != left_behind::SECRET || !is_own_env_file(self.donor, &root.path))
         };
         match reason {
             None => self.roots.push(root),
             Some(reason) => self.left.push(SkippedEntry { path: root.path, reason }),
         }
+    }
+
+    /// Returns why an entry stays in a directory of secrets. A directory that git tracks in the donor is none.
+    fn secret_around(&self, path: &Path) -> Option<SkipReason> {
+        let Status { ignored, untracked, .. } = self.status;
+        let is_untracked = |above: &Path| ignored.iter().chain(untracked).any(|one| above.starts_with(&one.path));
+        let is_one = |above: &Path| is_secret(above) && is_untracked(above);
+        (self.rules.secrets == Secrets::Leave && path.ancestors().any(is_one)).then_some(left_behind::SECRET)
     }
 
     /// Looks for included entries inside a directory that is not, if patterns with a slash lead into it.

@@ -119,13 +119,14 @@ mod tests {
             ("sub/.env.local", false, Some(left_behind::SECRET)),
             (".env.example", false, None),
             (".ssh", true, Some(left_behind::SECRET)),
-            // A secret is known by any name on the way, however it is spelled, in a file's place and a directory's.
+            // A secret is known however it is spelled, in a file's place and a directory's. Below such a directory nothing is asked.
             (".env.d", true, Some(left_behind::SECRET)),
-            ("ign/.env/file", false, Some(left_behind::SECRET)),
-            ("ign/.Env/node_modules/x", false, Some(left_behind::SECRET)),
+            ("ign/.Env", true, Some(left_behind::SECRET)),
             ("a.KEY", false, Some(left_behind::SECRET)),
             ("prod.env", false, Some(left_behind::SECRET)),
-            ("Secrets/deep/x", false, Some(left_behind::SECRET)),
+            ("Secrets", true, Some(left_behind::SECRET)),
+            ("secrets/node_modules", true, None),
+            ("a/.git/refs/heads/secrets", false, None),
             (".ENV.Example", false, None),
             ("secrets.rs.d", true, Some(left_behind::SECRET)),
             ("tmp/server.pid", false, Some(left_behind::RUNTIME)),

@@ -9,11 +9,14 @@
 //! docs/worktrees.md has the same table. A carried `.env` that gives variables of the new worktree other values is named.
 //! [`secrets_rule`] decides between the columns, [`is_secret`] tells the names, `environment` writes the files of variables.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::config::Secrets;
 use crate::dependency_names::is_dependency;
 use crate::trust::Provenance;
+use crate::worktree::status::split;
 
 /// Names of files and directories with secrets, in small letters, and of what looks like one but is meant to be read.
 const SECRET_NAMES: &str = ".aws .envrc .git-credentials .gnupg .htpasswd .kube .netrc .npmrc .pgpass .pypirc .secrets .ssh \
@@ -27,14 +30,14 @@ pub(crate) fn secrets_rule(provenance: Provenance, configured: Option<Secrets>) 
     if provenance.is_untrusted() { Secrets::Leave } else { configured.unwrap_or_default() }
 }
 
-/// Returns whether people keep secrets under a name of this path. Not in directories that package managers fill.
+/// Returns whether people keep secrets under the last name of this path. Not in directories that package managers or git fill.
 pub(crate) fn is_secret(path: &Path) -> bool {
-    path.iter().take_while(|name| !is_dependency(name)).any(|name| {
-        let name = name.to_string_lossy().to_ascii_lowercase();
-        let ends_as_one_of = |table: &str| table.split(' ').any(|ending| name.ends_with(ending));
-        let is_one = SECRET_NAMES.split(' ').any(|known| known == name)
-            || ends_as_one_of(SECRET_ENDINGS)
-            || SECRET_BEGINNINGS.split(' ').any(|beginning| name.starts_with(beginning));
-        is_one && !ends_as_one_of(EXAMPLES)
-    })
+    let (above, name) = split(path.as_os_str().as_bytes());
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    let ends_as_one_of = |table: &str| table.split(' ').any(|ending| name.ends_with(ending));
+    let is_one = SECRET_NAMES.split(' ').any(|known| known == name)
+        || ends_as_one_of(SECRET_ENDINGS)
+        || SECRET_BEGINNINGS.split(' ').any(|beginning| name.starts_with(beginning));
+    let mut above = Path::new(OsStr::from_bytes(above)).iter();
+    is_one && !ends_as_one_of(EXAMPLES) && !above.any(|name| is_dependency(name) || name == ".git")
 }

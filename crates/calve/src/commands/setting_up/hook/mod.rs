@@ -126,10 +126,9 @@ fn finished(command: &mut Command) -> Result<(), Failure> {
 fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let repository = repository_of(&arguments.path)?;
     let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
-    let mut config = None;
     if arguments.trust {
         // A mistake in it comes before anything is trusted.
-        config = Some(Config::load(&root)?);
+        Config::load(&root)?;
         if trust_commit(&root)? {
             output::note(&format!("the commit in `{}` is trusted from now on", ShownPath(&root)));
         }
@@ -141,7 +140,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
         let hint = "run it in a worktree of your own; if you have read the pull request, `--trust` trusts its commit from now on";
         return Err(Failure::stated(REFUSED, text, hint));
     }
-    let Config { hooks, services, .. } = config.map_or_else(|| Config::of_worktree(&root), Ok)?;
+    let Config { hooks, services, .. } = Config::of_worktree(&root)?;
     let creations =
         services.into_values().map(|service| (Hook::Create, service.recipe.and_then(|recipe| recipe.command)));
     let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)].into_iter().chain(creations);

@@ -12,9 +12,10 @@ fn packages_that_only_one_of_a_workspace_needs_are_looked_for() {
         "node_modules/q": { "resolved": "packages/q", "link": true },
         "node_modules/a": { "version": "1.0.0" },
         "packages/q/node_modules/a": { "version": "2.0.0" },
+        "../lib/node_modules/a": { "version": "2.0.0" },
     } });
     let yarn = "#\n\n__metadata:\n  version: 8\n\n\"a@npm:1\":\n  resolution: \"a@npm:1\"\n\n\"x@workspace:.\":\n  resolution: \"x@workspace:.\"\n  dependencies:\n    a: \"npm:1\"\n";
-    let state = "\"a@npm:1\":\n  locations:\n    - \"node_modules/a\"\n    - \"packages/q/node_modules/a\"\n";
+    let state = "\"a@npm:1\":\n  locations:\n    - \"node_modules/a\"\n    - \"packages/q/node_modules/a\"\n    - \"../lib/node_modules/a\"\n";
     for (lockfile, text, witness, installed) in [
         ("package-lock.json", npm.to_string(), ".package-lock.json", npm.to_string()),
         ("yarn.lock", yarn.to_owned(), ".yarn-state.yml", state.to_owned()),

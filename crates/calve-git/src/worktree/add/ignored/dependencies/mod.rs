@@ -271,7 +271,7 @@ impl<'a> Choice<'a> {
         let text = lockfile.text.get_or_init(|| match self.is_donors(lockfile) {
             true => read(self.entries.donor, &lockfile.path),
             false => {
-                let bytes = Git::at(self.entries.donor).blob(lockfile.entry.hex(), LARGEST_BYTES).ok()??;
+                let bytes = Git::at(self.entries.donor).blob(&lockfile.entry.hex(), LARGEST_BYTES).ok()??;
                 String::from_utf8(bytes).ok()
             }
         });

@@ -49,9 +49,10 @@ fn packages(text: &str) -> Option<Packages<'_>> {
     Some(packages)
 }
 
-/// Returns whether an installer fills this path: in the directory at the top, or that of a package of a workspace.
+/// Returns whether an installer fills this path: in the directory at the top, or that of a package of a workspace. It may list others above
+/// the project, too.
 pub(super) fn is_installed_at(path: &str) -> bool {
-    path.starts_with("node_modules/") || path.contains("/node_modules/")
+    !path.starts_with("../") && (path.starts_with("node_modules/") || path.contains("/node_modules/"))
 }
 
 pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
