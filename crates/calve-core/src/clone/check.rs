@@ -1,5 +1,7 @@
 //! Refuses what makes no sense before anything is made, and sweeps what earlier runs have left.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::Error;
@@ -68,7 +70,8 @@ fn check_link(source: &Source, destination: &Location) -> Result<(), Error> {
     let mut at = source.path().to_path_buf();
     // As many as the kernel follows.
     for _ in 0..40 {
-        let Ok(target) = std::fs::read_link(&at) else { break };
+        let Ok(target) = rustix::fs::readlink(&at, Vec::new()) else { break };
+        let target = OsStr::from_bytes(target.to_bytes());
         let beside = at.parent().unwrap_or(Path::new("/")).join(target);
         // A link to `..` has no name.
         let Some(next) = place(&beside).or_else(|| canonical(&beside).ok()) else { break };

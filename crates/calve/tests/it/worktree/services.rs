@@ -437,7 +437,7 @@ fn a_template_from_an_image_is_refused() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let file = shop.home().join("db/templates/shop/template.json");
     let mut template: Value = serde_json::from_slice(&fs_err::read(&file).unwrap()).unwrap();
-    template["image"] = json!({ "runtime": "/usr/bin/podman", "name": "postgres", "id": "1" });
+    template["image"] = json!({ "runtime": "/usr/bin/podman", "volumes": [], "name": "postgres", "id": "1" });
     let directory = file.parent().unwrap();
     fs_err::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     fs_err::write(&file, template.to_string()).unwrap();
