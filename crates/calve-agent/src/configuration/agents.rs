@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use strum::{EnumString, VariantNames};
 
 use super::file::read;
-use super::{Direction, json_text};
+use super::json_text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -20,6 +20,13 @@ pub enum Agent {
 impl Agent {
     /// Their names, in commands and as makers of worktrees.
     pub const NAMES: &[&str] = Self::VARIANTS;
+}
+
+/// Whether something is put into the files or taken out of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Install,
+    Uninstall,
 }
 
 /// One file, and what of it is Calve's.

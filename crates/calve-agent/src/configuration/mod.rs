@@ -9,7 +9,7 @@ mod file;
 mod json_text;
 mod toml_text;
 
-pub use agents::Agent;
+pub use agents::{Agent, Direction};
 pub use edit::{Edit, FileChange, FileLeftReason};
 pub use file::apply;
 
@@ -20,13 +20,6 @@ use std::path::Path;
 use calve_git::Git;
 
 use agents::{Content, Part};
-
-/// Whether something is put into the files or taken out of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    Install,
-    Uninstall,
-}
 
 /// Plans the changes of an agent's files, in the worktree with this root. Changes nothing.
 pub fn plan(agent: Agent, root: &Path, direction: Direction) -> io::Result<Vec<FileChange>> {
