@@ -181,7 +181,8 @@ fn a_reset_to_another_engine_asks_and_rewrites_files() {
     shop.within(&one, &["exec", "--", "redis-cli", "-s", &url["unix://".len()..], "PING"]).succeeds();
     // A worktree with the other engine cannot use that data.
     let refused = shop.repo.adding("two").args(["--data-from", "one"]).fails(1).hints();
-    refused.says(&["for the service `db` is of redis, and not of postgres"]);
+    let hint = "leave `--data-from` out, or name another source";
+    refused.says(&["for the service `db` is of redis, and not of postgres", hint]);
 }
 
 #[test]
