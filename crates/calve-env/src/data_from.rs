@@ -63,20 +63,10 @@ impl DataFrom {
         };
         if let Self::Worktree(source) = self
             && !wanted.is_empty()
-            && wanted.iter().all(|one| donor(one).is_none())
+            && donated.iter().all(|data| !wanted.contains_key(&data.service))
         {
-            let source = ShownPath(source);
-            let of_other_engine = wanted.iter().find_map(|(name, config)| {
-                let data = donated.iter().find(|data| data.service == *name)?;
-                Some((name, &data.program.engine, template::other_engine(home, config, data)?))
-            });
-            if let Some((name, engine, wanted)) = of_other_engine {
-                let text =
-                    format!("the data of `{source}` for the service `{name}` is of {engine}, and not of {wanted}");
-                return Err(Error::failed(text, Remedy::NameNoSource));
-            }
             let names: Vec<&str> = wanted.keys().map(String::as_str).collect();
-            let text = format!("`{source}` has no data for the service `{}`", names.join("` or `"));
+            let text = format!("`{}` has no data for the service `{}`", ShownPath(source), names.join("` or `"));
             return Err(Error::failed(text, Remedy::StartServicesThereOrNameNoSource));
         }
         for (name, config) in wanted {

@@ -89,15 +89,15 @@ pub fn gone_services(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Ve
     let Ok(common) = fs_err::canonicalize(common) else { return Ok(Vec::new()) };
     // git removes the directory with the last one.
     let entries = common.join("worktrees");
+    // Of a repository that was moved, the data has the former place.
+    let owners: Vec<_> = going.iter().filter_map(|entry| WorktreeId::of_entry(entry).ok()?).collect();
     let is_going = |service: &Service| {
-        going
-            .iter()
-            .any(|entry| entries.join(entry.file_name().unwrap_or_default()) == Path::new(&service.worktree.entry))
+        let own = owners.iter().find(|owner| owner.id == service.worktree.id);
+        own.is_some_and(|owner| matches!(own_of(owner, vec![service.clone()]), Ok(Some(_))))
     };
+    let is_here = |service: &Service| Path::new(&service.worktree.entry).starts_with(&entries);
     let mut gone = calve_db::services(home)?;
-    gone.retain(|service| {
-        Path::new(&service.worktree.entry).starts_with(&entries) && (has_no_worktree(service) || is_going(service))
-    });
+    gone.retain(|service| is_going(service) || is_here(service) && has_no_worktree(service));
     Ok(gone)
 }
 

@@ -25,14 +25,12 @@ pub enum Remedy {
         "install that version again, and the data is as it was; or make the template `{template}` anew, and give the data up for it: calve reset {service}"
     )]
     RestoreVersion { service: String, template: String },
-    #[error("to go on with its data, name that engine again; `calve reset {0}` gives the data up")]
+    #[error("to go on with its data, name its template or engine again; `calve reset {0}` gives the data up")]
     GiveUpForEngine(String),
     #[error("`calve up` in that worktree clones the data of its services")]
     StartServicesThere,
     #[error("run `calve up` there, or leave `--data-from` out")]
     StartServicesThereOrNameNoSource,
-    #[error("leave `--data-from` out, or name another source")]
-    NameNoSource,
     #[error("name a file in a directory that it gets: one that git tracks, or that is carried along")]
     NamePresentDirectory,
     #[error("`calve worktree list` shows what there is")]

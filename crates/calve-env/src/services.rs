@@ -246,7 +246,7 @@ impl<'h> Services<'h> {
         let was_running = former.server(&home).map_err(Error::from)?.is_some();
         let template = self.template_now(&home, &former, cancel)?;
         let wanted = calve_db::template_with_program(&home, &template).map_err(Error::from)?;
-        // One that has replaced the template of the data is refused without a question: the file names no other.
+        // One that has replaced the template of the data is refused, whatever the answer: the file names no other.
         let other =
             Some(wanted).filter(|wanted| template != former.template && wanted.program.engine != former.program.engine);
         // Only now: a command that makes the template may take its time, while clients go on.

@@ -119,7 +119,7 @@ pub enum Remedy {
     AddRemote,
     #[error("rename it (`git branch -m {} NEW`), then run this again", ShownPath(.0))]
     RenameBranch(String),
-    #[error("choose another name for the new branch")]
+    #[error("choose another name (`--base` says where it begins), or pass `--detach`")]
     ChooseAnotherName,
     #[error("work there, or name another branch; `--detach` checks out the commit without the branch")]
     ChooseAnotherBranch,

@@ -65,14 +65,18 @@ pub(super) fn check_apart(
 
 /// Fails if the source is a link that leads to the destination, into it, or through it: it would take the place of what it leads to.
 fn check_link(source: &Source, destination: &Location) -> Result<(), Error> {
-    let place = |path: &Path| Some(canonical(path.parent()?).ok()?.join(path.file_name()?));
+    let place = |path: &Path| {
+        let above = path.parent()?;
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        Some(canonical(above).ok()?.join(path.file_name()?))
+    };
     let Some(dst) = place(destination.path()) else { return Ok(()) };
     let mut at = source.path().to_path_buf();
     // As many as the kernel follows.
     for _ in 0..40 {
         let Ok(target) = rustix::fs::readlink(&at, Vec::new()) else { break };
         let target = OsStr::from_bytes(target.to_bytes());
-        let beside = at.parent().unwrap_or(Path::new("/")).join(target);
+        let beside = at.parent().unwrap_or(Path::new("")).join(target);
         // A link to `..` has no name.
         let Some(next) = place(&beside).or_else(|| canonical(&beside).ok()) else { break };
         if next == dst {

@@ -13,7 +13,9 @@ const TEMPLATE: &str = "../{repo}.{branch}";
 /// In a project's directory with the repository in `.bare`, next to the other worktrees.
 const BESIDE: &str = "../{branch}";
 /// Directories in which programs look for packages by their names.
-const PACKAGES: [&str; 6] = ["node_modules", "vendor", ".venv", "venv", "site-packages", ".tox"];
+const PACKAGES: [&str; 7] = ["node_modules", "bower_components", "vendor", ".venv", "venv", "site-packages", ".tox"];
+
+const PACKAGES_FAULT: &str = "is where programs look for packages";
 
 /// The path of new worktrees, with `{repo}` and `{branch}` in it; relative to the main worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +41,9 @@ impl PathTemplate {
         let base = main.map_or(repository.common.as_path(), |main| main.path.as_path());
         let Some(position) = &self.said_by_repository else { return Ok(Place::Anywhere(plain(&base.join(text)))) };
         let is_in_git = main.is_none_or(|main| main.is_bare);
-        let place = match self.has_packages() {
-            true => Err("is where programs look for packages"),
+        // In the main worktree, a branch may be called as it likes.
+        let place = match Path::new(&self.text).iter().any(has_packages) {
+            true => Err(PACKAGES_FAULT),
             false => nearby(base, &text, is_in_git),
         };
         place.map_err(|fault| {
@@ -50,12 +53,10 @@ impl PathTemplate {
             Error::refused(reason, Remedy::NamePlaceInLocalConfig)
         })
     }
+}
 
-    /// Returns whether it leads to packages, whatever the branch is called.
-    fn has_packages(&self) -> bool {
-        let is_one = |name: &OsStr| PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known));
-        Path::new(&self.text).iter().any(is_one)
-    }
+fn has_packages(name: &OsStr) -> bool {
+    PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Returns a place in the main worktree or below the directory that it is in. Otherwise returns why it is refused.
@@ -77,6 +78,7 @@ fn nearby(base: &Path, text: &OsStr, is_in_git: bool) -> std::result::Result<Pla
     match is_beside {
         _ if below.as_os_str().is_empty() => Err("names no directory"),
         true if has(|name| name.as_encoded_bytes().starts_with(b".")) => Err("has a hidden name"),
+        true if has(has_packages) => Err(PACKAGES_FAULT),
         false if is_in_git || has(may_be_git) => Err("is among git's own files"),
         true => Ok(Place::Below { root: base.parent().ok_or("is outside of `/`")?.to_path_buf(), below }),
         false => Ok(Place::Below { root: base.to_path_buf(), below }),
@@ -128,6 +130,8 @@ mod tests {
             ("..", "names no"),
             ("./", "names no"),
             ("../.config/x", "hidden"),
+            ("../node_modules", "look for packages"),
+            ("../venv/x", "look for packages"),
             ("../.x", "hidden"),
             ("../other/.git/hooks", "hidden"),
             ("../...", "hidden"),

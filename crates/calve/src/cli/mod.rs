@@ -112,7 +112,7 @@ pub(crate) enum Command {
     /// Start this worktree's services: databases with durable data
     ///
     /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept over reboots, and removed
-    /// with the worktree. `calve env` prints its URL, which stays the same, and `calve exec` starts it too.
+    /// with the worktree. `calve env` prints its URL, and `calve exec` starts it too.
     #[command(after_help = "\
 Example:
   calve hook approve                 once: shows `create`, and asks

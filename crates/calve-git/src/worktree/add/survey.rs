@@ -96,6 +96,7 @@ pub(crate) fn survey(
         donor,
         status: &status,
         rules: Rules::new(&request.config, request.secrets())?,
+        is_untrusted: request.provenance.is_untrusted(),
         include: ignored::included(request.listed_in.as_deref(), &request.config.include)?,
         nested: nested(request),
         collides: &collides,

@@ -72,11 +72,15 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
     let mut services = environment.services()?;
     let reset = services.reset(arguments.service.as_deref(), may_lose, cancel)?;
     output::note(&format!("reset `{}`", reset.service));
-    if reset.has_new_url {
+    let rewrite = || -> Result<(), Failure> {
         let variables = Environment::variables(&environment.ports()?, &services)?;
         env::say_rewritten(&environment.rewrite_files(&variables)?);
-    }
+        Ok(())
+    };
+    // The server that ran is to run again whatever becomes of the files.
+    let rewritten = if reset.has_new_url { rewrite() } else { Ok(()) };
     services.finish_reset(&reset, cancel)?;
+    rewritten?;
     finish(&environment.root, &services, arguments.json)
 }
 

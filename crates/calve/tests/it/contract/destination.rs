@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use calve_testkit::{Aspect, assert_same, assert_same_except, fingerprint};
+use calve_testkit::{Aspect, Tree, assert_same, assert_same_except, fingerprint};
 
 use super::folder;
 use crate::program::{cp, keys};
@@ -162,6 +162,22 @@ fn two_sources_of_one_name_do_not_meet() {
         cp().args(options).args(["src/.", "file", "there"]).within(&spot).fails(2).says(&["`src/.` has no name"]);
         before.assert_unchanged(&spot);
     }
+}
+
+#[test]
+fn a_link_does_not_take_the_place_of_what_it_leads_to() {
+    let spot = Spot::anywhere();
+    Tree::new(&spot)
+        .file("data.json", b"data")
+        .dir("src")
+        .file("src/x", b"x")
+        .symlink("link", "data.json")
+        .symlink("to", "src");
+    for words in [["link", "data.json"], ["to", "src"], ["./to", "src"], ["to", "./src"]] {
+        cp().args(["--replace", "-T"]).args(words).within(&spot).fails(1);
+    }
+    assert_eq!(fs_err::read_to_string(spot.join("data.json")).unwrap(), "data");
+    assert_eq!(names(spot.join("src")), ["x"]);
 }
 
 #[test]

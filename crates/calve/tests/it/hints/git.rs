@@ -36,7 +36,7 @@ pub(super) const CASES: &[Case] = &[
         "ChooseAnotherName",
         "",
         "calve worktree add main/new",
-        "choose another name for the new branch",
+        "choose another name (`--base` says where it begins), or pass `--detach`",
         "calve worktree add new",
     ),
     case(

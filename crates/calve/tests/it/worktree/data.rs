@@ -5,6 +5,7 @@ use std::path::Path;
 use calve_testkit::require_program;
 use serde_json::json;
 
+use super::repo::git;
 use super::services::{MARIADB, POSTGRES, Shop};
 use crate::terminal::Terminal;
 
@@ -168,7 +169,7 @@ fn a_reset_to_another_engine_asks_and_rewrites_files() {
     let before = shop.data();
     shop.within(&one, &["up"]).fails(3).says(&[
         "the service `db` was made with postgres, and .calve.toml wants redis now",
-        "to go on with its data, name that engine again; `calve reset db` gives the data up",
+        "to go on with its data, name its template or engine again; `calve reset db` gives the data up",
     ]);
     assert_eq!(shop.data(), before, "nothing is made before it is refused");
     // Nothing was written to it.
@@ -180,9 +181,12 @@ fn a_reset_to_another_engine_asks_and_rewrites_files() {
     let url = shop.status(&one)[0]["url"].as_str().unwrap().to_owned();
     shop.within(&one, &["exec", "--", "redis-cli", "-s", &url["unix://".len()..], "PING"]).succeeds();
     // A worktree with the other engine cannot use that data.
-    let refused = shop.repo.adding("two").args(["--data-from", "one"]).fails(1).hints();
-    let hint = "leave `--data-from` out, or name another source";
-    refused.says(&["for the service `db` is of redis, and not of postgres", hint]);
+    let from =
+        |branch: &str, base: &str| shop.repo.adding(branch).args(["--data-from", "one", "--base", base]).succeeds();
+    from("two", "main").says(&["data: `db` from the template `shop`"]);
+    // The file of the new worktree's own commit counts.
+    git(&one, ["commit", "-qam", "redis"]);
+    from("three", "one").says(&["proj.one`, whose server runs", "DATABASE_URL=unix:"]);
 }
 
 #[test]
@@ -271,6 +275,8 @@ fn data_that_was_kept_goes_to_a_new_worktree_and_its_siblings_are_made() {
     };
     let before = record();
     shop.within(&moved, &["worktree", "prune", "-n"]).succeeds();
+    let words = ["worktree", "prune", "-n", "--lose-data"];
+    shop.within(&moved, &words).succeeds().says(&["its data goes too: service `db`"]);
     assert_eq!(record(), before, "a dry run writes");
     shop.within(&moved, &["worktree", "prune"]).succeeds().says(&["kept the data of the service `db`"]);
     fs_err::rename(&moved, &shop.repo.path).unwrap();

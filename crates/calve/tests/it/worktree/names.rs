@@ -144,7 +144,7 @@ fn a_branch_that_git_has_no_place_for_is_refused() {
     for (name, other) in [("feature-x/sub", "feature-x"), ("deep", "deep/er/one"), ("deep/er", "deep/er/one")] {
         for arguments in [&["add", name][..], &["add", "-n", name], &["add", "--base", "HEAD", name]] {
             let told = format!("git can have no branch `{name}` beside `{other}`");
-            repo.calve(arguments).fails(1).says(&[&told, "choose another name for the new branch"]);
+            repo.calve(arguments).fails(1).says(&[&told, "choose another name (`--base` says where it begins)"]);
         }
     }
     assert_eq!(crate::spot::names(&repo.spot), before);

@@ -351,6 +351,9 @@ fn a_directory_that_git_tracks_is_no_secret_by_its_name() {
     assert_eq!(taken.map(|path| own.join(path).exists()), [true; 2]);
     assert_eq!(left.map(|path| own.join(path).exists()), [false; 2]);
     assert_eq!(fs_err::read_to_string(own.join("secrets/mod.rs")).unwrap(), "2\n");
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let theirs = repo.spot.join("proj.pr-7");
+    assert_eq!(taken.map(|path| theirs.join(path).exists()), [true, false]);
 }
 
 #[test]

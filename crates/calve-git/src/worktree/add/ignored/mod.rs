@@ -12,6 +12,7 @@ use calve_core::Patterns;
 use calve_core::report::{SkipReason, SkippedEntry};
 
 use crate::config::{Author, Secrets, read_bytes};
+use crate::dependency_names::dependency;
 use crate::environment::is_own_env_file;
 use crate::error::Result;
 use crate::worktree::add::ignored::rules::Rules;
@@ -26,6 +27,7 @@ pub(crate) struct CarriedEntries<'a> {
     pub(crate) donor: &'a Path,
     pub(crate) status: &'a Status,
     pub(crate) rules: Rules,
+    pub(crate) is_untrusted: bool,
     /// `None`: everything.
     pub(crate) include: Option<Patterns>,
     /// Roots of worktrees, relative to the donor.
@@ -75,11 +77,13 @@ impl CarriedEntries<'_> {
         }
     }
 
-    /// Returns why an entry stays in a directory of secrets. A directory that git tracks in the donor is none.
+    /// Returns why an entry stays in a directory of secrets. A directory that git tracks in the donor is none for one's own worktree. Others'
+    /// get nothing of it but dependencies: often only a `.gitignore` is tracked in it.
     fn secret_around(&self, path: &Path) -> Option<SkipReason> {
         let Status { ignored, untracked, .. } = self.status;
         let is_untracked = |above: &Path| ignored.iter().chain(untracked).any(|one| above.starts_with(&one.path));
-        let is_one = |above: &Path| is_secret(above) && is_untracked(above);
+        let is_kept = self.is_untrusted && dependency(path).is_none();
+        let is_one = |above: &Path| is_secret(above) && (is_kept || is_untracked(above));
         (self.rules.secrets == Secrets::Leave && path.ancestors().any(is_one)).then_some(left_behind::SECRET)
     }
 
