@@ -139,9 +139,6 @@ pub fn remove<E: From<Error>>(
         let data: Vec<UnsavedItem> = data.collect();
         unsaved = going.checked_unless_removed(steps)?;
         unsaved.extend(data);
-        if !options.is_forced {
-            going.check_none_inside(&Repository::open_again(&repository.common)?.worktrees)?;
-        }
     }
     Ok(going.take_away(unsaved, started)?)
 }

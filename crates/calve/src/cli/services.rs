@@ -23,7 +23,7 @@ pub(crate) struct DownArguments {
     pub(crate) common: ServicesArguments,
 }
 
-/// Reset the data of a service to the template that .calve.toml names
+/// Reset the data of a service to the template in .calve.toml
 ///
 /// Loses what was written in this worktree, and asks first. Restarts the server; its URL changes only with the engine.
 #[derive(Debug, Args)]
