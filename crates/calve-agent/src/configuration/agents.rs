@@ -22,7 +22,7 @@ impl Agent {
     pub const NAMES: &[&str] = Self::VARIANTS;
 }
 
-/// Whether something is put into the files or taken out of them.
+/// The direction of an edit: into the files, or out of them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Install,
