@@ -1,45 +1,44 @@
 //! File extents, on platforms that expose them.
 
-/// A run of a file's bytes on the disk.
+/// A run of a file's bytes on disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
-    /// Where in the file.
+    /// Offset in the file.
     pub(crate) logical: u64,
-    /// Where on the disk; of no meaning unless `has_address`.
+    /// Address on disk; meaningless unless `has_address`.
     pub(crate) physical: u64,
-    /// Bytes of the file, which for compressed ones is more than on the disk.
+    /// Bytes of the file: more than on disk if compressed.
     pub(crate) length: u64,
-    /// Another file, or another part of this one, uses it too.
+    /// Used by another file too, or by another part of this one.
     pub(crate) shared: bool,
     /// Kept in the metadata.
     pub(crate) inline: bool,
-    /// It has an address of its own on the disk.
     pub(crate) has_address: bool,
     /// Compressed.
     pub(crate) encoded: bool,
-    /// Reserved, and read as zeros.
+    /// Reserved, reads as zeros.
     pub(crate) unwritten: bool,
 }
 
-/// The blocks that clones of a file use too, where nothing tells which blocks these are (APFS).
+/// A file's sharing with its clones, where nothing tells which blocks are shared (APFS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has it")]
 pub(crate) struct CloneFamily {
     /// Bytes that deleting the file frees at once.
     pub(crate) private: u64,
-    /// Clones of each other that nothing was written to since have the same one.
+    /// Equal for clones of each other that were not written to since.
     pub(crate) number: u64,
-    /// How many these are, on the whole volume, with this file; 0 where that is not told.
+    /// Number of such clones on the whole volume, with this file; 0 if unknown.
     pub(crate) members: u32,
 }
 
-/// A piece of a disk, and the files that use parts of it.
+/// A run of bytes on disk, and the files that use parts of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiskExtent {
     pub(crate) start: u64,
     pub(crate) bytes: u64,
     pub(crate) users: Vec<ExtentUser>,
-    /// False when there may be users that are not named.
+    /// False if `users` may be incomplete.
     pub(crate) all_known: bool,
 }
 
@@ -55,16 +54,16 @@ pub(crate) struct ExtentUser {
     pub(crate) inode: u64,
 }
 
-/// How a file system keeps its inodes: in chunks of 64, which an index of each allocation group names.
+/// A file system's inode storage: chunks of 64, indexed in each allocation group.
 #[derive(Debug, Clone, Copy)]
 #[allow(dead_code, reason = "not every system has it")]
 pub(crate) struct InodeSpace {
     pub(crate) inode_bytes: u64,
     pub(crate) block_bytes: u64,
     pub(crate) groups: u64,
-    /// Inodes that there is room for, used or not.
+    /// Inodes with room on disk, used or not.
     pub(crate) allocated: u64,
-    /// The first number of each chunk is a multiple of 64.
+    /// Each chunk's first number is a multiple of 64.
     pub(crate) aligned: bool,
 }
 
@@ -72,15 +71,15 @@ pub(crate) struct InodeSpace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has all of them")]
 pub(crate) enum SpaceRules {
-    /// Nothing is shared: what a file has allocated is what deleting it frees.
+    /// Nothing is shared: deleting a file frees all that it has allocated.
     Exact,
-    /// The same, but for the block that holds the extended attributes of a file: others with equal ones may use it too.
+    /// As `Exact`, but files with equal extended attributes may share the block that holds them.
     Ext,
-    /// Extents can be shared, small files lie in the metadata, an extent stays while any part of it is used.
+    /// Extents can be shared, small files lie in the metadata, and an extent stays while any part of it is used.
     Btrfs,
     /// Blocks can be shared; inodes are allocated in chunks of 64.
     Xfs,
-    /// Files tell which other files are clones of them, but not what they share with those that were written to since.
+    /// A file's clones are known, but not how much it still shares with those written to since.
     Apfs,
     Unknown,
 }

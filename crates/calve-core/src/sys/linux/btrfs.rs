@@ -76,7 +76,6 @@ const _: () = {
     assert!(size_of::<InodeLookup>() == 4096);
 };
 
-/// Returns whether an open directory is the root of a btrfs subvolume.
 pub(crate) fn is_subvolume(directory: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
     Ok(stat.st_ino == SUBVOLUME_INODE && magic(directory)? == BTRFS_MAGIC)
 }
@@ -86,7 +85,7 @@ pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     matches!((fs_info(a), fs_info(b)), (Ok(a), Ok(b)) if a.fsid == b.fsid)
 }
 
-/// Returns the size of a leaf or node of a btrfs's trees.
+/// Returns the size of a node or leaf of a btrfs's trees.
 pub(crate) fn btrfs_node_bytes(directory: BorrowedFd<'_>) -> Result<u64> {
     fs_info(directory).map(|info| info.node_bytes.into())
 }
@@ -111,7 +110,7 @@ pub(crate) fn create_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()
     call::<SUBVOL_CREATE_V2>(parent, 0, name)
 }
 
-/// Deletes the subvolume `name` in `parent`: one call, whatever the size.
+/// Deletes the subvolume `name` in `parent` in one call, whatever its size.
 pub(crate) fn delete_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     call::<SNAP_DESTROY_V2>(parent, 0, name)
 }
@@ -128,7 +127,7 @@ fn call<const CALL: Opcode>(parent: BorrowedFd<'_>, fd: i64, name: &CStr) -> Res
     unsafe { ioctl(parent, Setter::<CALL, VolumeArgs>::new(args)) }
 }
 
-/// Takes the read-only property from a subvolume that has it. Its owner may do so, and root.
+/// Makes a read-only subvolume writable. Its owner may do so, and root.
 pub(crate) fn make_subvolume_writable(subvolume: BorrowedFd<'_>) -> Result<()> {
     /// BTRFS_SUBVOL_RDONLY.
     const READ_ONLY: u64 = 1 << 1;
@@ -142,9 +141,8 @@ pub(crate) fn make_subvolume_writable(subvolume: BorrowedFd<'_>) -> Result<()> {
     unsafe { ioctl(subvolume, Setter::<SUBVOL_SETFLAGS, u64>::new(flags & !READ_ONLY)) }
 }
 
-/// Returns the paths, relative to the subvolume `root`, of the subvolumes directly below it.
-///
-/// Needs no privilege (Linux 4.18). Fails if a child is in a directory that the caller may not search: it must not be overlooked.
+/// Returns the paths of the subvolumes directly below `root`, relative to it. Needs no privilege (Linux 4.18).
+/// Fails if one is in a directory that the caller may not search: it must not be overlooked.
 pub(crate) fn nested_subvolumes(root: BorrowedFd<'_>) -> Result<Vec<CString>> {
     let mut paths = Vec::new();
     let mut from = 0;
@@ -154,7 +152,7 @@ pub(crate) fn nested_subvolumes(root: BorrowedFd<'_>) -> Result<Vec<CString>> {
         // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_get_subvol_rootref_args`, whose layout `RootRefs` has
         // (size checked above); the kernel reads and writes it.
         let result = unsafe { ioctl(root, Updater::<GET_SUBVOL_ROOTREF, RootRefs>::new(&mut refs)) };
-        // EOVERFLOW: there are more; `min_treeid` then says where to go on.
+        // EOVERFLOW: there are more, from `min_treeid` on.
         let more = match result {
             Ok(()) => false,
             Err(Errno::OVERFLOW) => true,

@@ -1,5 +1,5 @@
-//! Looking into the trees of a btrfs (BTRFS_IOC_TREE_SEARCH_V2, which needs CAP_SYS_ADMIN): which extents there are and who uses
-//! them. The item layouts are those of linux/btrfs_tree.h.
+//! Extents of a btrfs and their users (BTRFS_IOC_TREE_SEARCH_V2, which needs CAP_SYS_ADMIN).
+//! The item layouts are those of linux/btrfs_tree.h.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -50,16 +50,16 @@ const EXTENT_DATA_REF: u32 = 178;
 const SHARED_DATA_REF: u32 = 184;
 const OWNER_REF: u32 = 188;
 const DATA: u64 = 1;
-/// An extent is never longer (BTRFS_MAX_EXTENT_SIZE).
+/// Longest possible extent (BTRFS_MAX_EXTENT_SIZE).
 const LONGEST_EXTENT: u64 = 128 << 20;
 
-/// Reads eight bytes of an item, whatever their alignment. Returns zero beyond the item's end.
+/// Reads eight bytes at any alignment. Returns zero beyond the item's end.
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..at + 8).and_then(|part| part.try_into().ok());
     u64::from_le_bytes(found.unwrap_or_default())
 }
 
-/// Runs one search, and shows every item found: object, kind, offset, contents. The number of them.
+/// Runs one search, passes each item found (object, kind, offset, contents) to `each`, and returns their number.
 fn search(directory: BorrowedFd<'_>, search: &mut Search, mut each: impl FnMut(u64, u32, u64, &[u8])) -> Result<usize> {
     search.key.items = u32::MAX;
     search.buffer_bytes = BUFFER_BYTES as u64;
@@ -104,7 +104,7 @@ struct RootOf {
     name: [u8; 4080],
 }
 
-/// Returns the number of the subvolume that an open directory is in.
+/// Returns the number of the subvolume that contains an open directory.
 pub(crate) fn btrfs_subvolume(directory: BorrowedFd<'_>) -> Result<u64> {
     const INO_LOOKUP: Opcode = opcode::read_write::<RootOf>(MAGIC, 18);
     const _: () = assert!(size_of::<RootOf>() == 4096);
@@ -115,9 +115,9 @@ pub(crate) fn btrfs_subvolume(directory: BorrowedFd<'_>) -> Result<u64> {
     Ok(lookup.tree)
 }
 
-/// Returns whether a subvolume may share parts of its tree with a snapshot: then an extent has users that its own item does not name.
+/// Returns whether a subvolume may share parts of its tree with a snapshot: extent items then do not name all users.
 pub(crate) fn btrfs_was_snapshotted(directory: BorrowedFd<'_>, subvolume: u64) -> Result<bool> {
-    /// The place of `last_snapshot` in `struct btrfs_root_item`.
+    /// Offset of `last_snapshot` in `struct btrfs_root_item`.
     const LAST_SNAPSHOT: usize = 200;
     let mut query = new_search(ROOT_TREE);
     (query.key.min_object, query.key.max_object) = (subvolume, subvolume);
@@ -131,12 +131,12 @@ pub(crate) fn btrfs_was_snapshotted(directory: BorrowedFd<'_>, subvolume: u64) -
     answer.ok_or(Errno::NOENT)
 }
 
-/// The data extents of a btrfs in the order of their addresses, from wherever they are asked for.
+/// The data extents of a btrfs in the order of their addresses, from any address on.
 pub(crate) struct DiskExtents<'a> {
     directory: BorrowedFd<'a>,
     query: Box<Search>,
     read: VecDeque<DiskExtent>,
-    /// The next object to read from; `None` before the first question.
+    /// The key to read from; `None` before the first call.
     next: Option<(u64, u32, u64)>,
     ended: bool,
 }
@@ -146,7 +146,7 @@ impl<'a> DiskExtents<'a> {
         Self { directory, query: new_search(EXTENT_TREE), read: VecDeque::new(), next: None, ended: false }
     }
 
-    /// Returns the first extent that ends after `address`. Addresses must be asked for in ascending order.
+    /// Returns the first extent that ends after `address`. Calls must have ascending addresses.
     pub(crate) fn at(&mut self, address: u64) -> Result<Option<&DiskExtent>> {
         let far = self.next.is_none_or(|(object, ..)| address.saturating_sub(object) > 2 * LONGEST_EXTENT);
         if far && !self.ended {
@@ -161,7 +161,7 @@ impl<'a> DiskExtents<'a> {
                 }
                 self.read.pop_front();
             }
-            // One that is followed by another is complete.
+            // An extent with a successor is complete.
             if self.ended || self.read.len() > 1 {
                 return Ok(self.read.front());
             }
@@ -191,7 +191,6 @@ impl<'a> DiskExtents<'a> {
         })?;
         match last {
             Some((object, kind, offset)) if found > 0 => {
-                // The key after the last one.
                 self.next = Some(match offset.checked_add(1) {
                     Some(offset) => (object, kind, offset),
                     None => (object, kind + 1, 0),
@@ -226,7 +225,7 @@ fn parse(start: u64, bytes: u64, item: &[u8]) -> DiskExtent {
     extent
 }
 
-/// Returns how many times a btrfs writes its metadata: its profile. BTRFS_IOC_SPACE_INFO needs no privilege.
+/// Returns how many copies of its metadata a btrfs writes: its profile. BTRFS_IOC_SPACE_INFO needs no privilege.
 pub(crate) fn btrfs_metadata_copies(directory: BorrowedFd<'_>) -> Result<u64> {
     const SLOTS: usize = 64;
     #[repr(C)]

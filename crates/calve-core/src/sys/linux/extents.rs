@@ -1,4 +1,4 @@
-//! Where a file's bytes lie (FS_IOC_FIEMAP), and sharing them after the fact (FIDEDUPERANGE).
+//! Extents of a file (FS_IOC_FIEMAP), and sharing them after the fact (FIDEDUPERANGE).
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -49,14 +49,12 @@ const INLINE: u32 = 0x200;
 const UNWRITTEN: u32 = 0x800;
 const SHARED: u32 = 0x2000;
 
-/// Shows every extent of an open file to `each`, in order, until it returns false.
-///
-/// EOPNOTSUPP where the file system has no such map.
+/// Passes every extent of an open file to `each`, in order, until it returns false. EOPNOTSUPP without such a map.
 pub(crate) fn extents(file: BorrowedFd<'_>, each: impl FnMut(&Extent) -> bool) -> Result<()> {
     mapped(file, 0, each)
 }
 
-/// Shows extents as [`extents`] does, after all that was written to the file has its place on the disk.
+/// Passes extents as [`extents`] does, once everything written to the file has its place on disk.
 pub(crate) fn settled_extents(file: BorrowedFd<'_>, each: impl FnMut(&Extent) -> bool) -> Result<()> {
     const SYNC: u32 = 0x1;
     mapped(file, SYNC, each)
@@ -114,8 +112,8 @@ struct DedupeRange {
     reserved: u32,
 }
 
-/// Asks the kernel to compare two ranges and, when they are equal, to let `dst` use the extents of `src` (ioctl_fideduperange(2)).
-/// False when they differ. Neither content nor times change; `dst` need not be open for writing where the caller owns it.
+/// Has the kernel compare two ranges and, if equal, let `dst` use the extents of `src` (ioctl_fideduperange(2)).
+/// Returns false if they differ. Keeps contents and times; an owner of `dst` need not have it open for writing.
 pub(crate) fn dedupe_range(
     src: BorrowedFd<'_>,
     src_offset: u64,
@@ -147,23 +145,21 @@ pub(crate) fn dedupe_range(
     }
 }
 
-/// Returns whether an entry may not be removed or renamed by anybody: immutable, or append-only.
+/// Returns whether an entry cannot be removed or renamed, even by root: immutable, or append-only.
 pub(crate) fn is_unchangeable(file: BorrowedFd<'_>) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
 }
 
-/// Returns whether a file may not share its blocks: an append-only one may.
+/// Returns whether a file may not share its blocks. An append-only one may.
 pub(crate) fn is_immutable(file: BorrowedFd<'_>) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::IMMUTABLE))
 }
 
-/// Returns whether only one of two files has copy-on-write turned off.
 pub(crate) fn differ_in_nocow(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     let nocow = |file| rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW));
     nocow(a) != nocow(b)
 }
 
-/// Returns the meaning of the numbers on the file system of an open directory, by its magic number.
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     const RAMFS: u64 = 0x8584_58f6;
     match magic(directory).unwrap_or(0) {
@@ -175,10 +171,10 @@ pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     }
 }
 
-/// Returns the most bytes that one request for sharing may cover there. `None` where nothing can be shared.
+/// Returns the most bytes that one dedupe request may cover. `None` where nothing can be shared.
 pub(crate) fn most_bytes_per_dedupe(directory: BorrowedFd<'_>) -> Option<u64> {
     match magic(directory).ok()? {
-        // Longer ones are cut by the kernel (BTRFS_MAX_DEDUPE_LEN).
+        // The kernel cuts longer ones (BTRFS_MAX_DEDUPE_LEN).
         BTRFS_MAGIC => Some(16 << 20),
         XFS_MAGIC if xfs_can_reflink(directory) => Some(1 << 30),
         _ => None,

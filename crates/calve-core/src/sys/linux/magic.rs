@@ -1,4 +1,4 @@
-//! File systems, told apart by their magic numbers (linux/magic.h).
+//! File systems by magic number (linux/magic.h).
 
 use std::os::fd::BorrowedFd;
 
@@ -6,11 +6,10 @@ use rustix::io::Result;
 
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
 pub(super) const XFS_MAGIC: u64 = 0x5846_5342;
-/// The number of ext2 and ext3, too.
+/// Also of ext2 and ext3.
 pub(super) const EXT4_MAGIC: u64 = 0xef53;
 pub(super) const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// Returns the magic number of the file system of an open file (statfs(2)).
 pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
     // The field's type differs between architectures; the numbers are 32 bits wide.
     Ok(rustix::fs::fstatfs(fd)?.f_type as u64 & 0xffff_ffff)
@@ -21,7 +20,7 @@ pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
     magic(directory).map(copies_on_the_server)
 }
 
-/// Returns whether this is a file system whose server copies for us when asked with copy_file_range(2): the bytes do not travel.
+/// Returns whether copy_file_range(2) copies on the file system's server, so that the bytes do not travel.
 pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     const NFS: u64 = 0x6969;
     const CIFS: u64 = 0xff53_4d42;
@@ -30,13 +29,14 @@ pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     matches!(magic, NFS | CIFS | SMB2 | CEPH)
 }
 
-/// Returns whether a store to a clean page of a shared mapping changes the file's times, and writing a page back makes it clean, as tests have
-/// shown for these. tmpfs never cleans a page; an overlay depends on its upper layer; with FUSE and networks a server keeps the times.
+/// Returns whether a store to a clean page of a shared mapping changes the file's times, and write-back cleans the
+/// page, as tests showed for these. tmpfs never cleans a page, overlays depend on the upper, servers keep times for
+/// FUSE and networks.
 pub(crate) fn shows_stores(file: BorrowedFd<'_>) -> Result<bool> {
     Ok(matches!(magic(file)?, EXT4_MAGIC | XFS_MAGIC | BTRFS_MAGIC))
 }
 
-/// Returns whether every change there is made through this kernel's own names, and reaches watches: not with networks, FUSE and overlays.
+/// Returns whether all changes go through this kernel's own names and reach watches: not on networks, FUSE, overlays.
 pub(crate) fn tells_watches(directory: BorrowedFd<'_>) -> bool {
     const F2FS: u64 = 0xf2f5_2010;
     const BCACHEFS: u64 = 0xca45_1a4e;

@@ -1,4 +1,4 @@
-//! Linux: system calls that have no portable shape.
+//! Linux system calls without a portable shape.
 
 mod btrfs;
 mod btrfs_tree;
@@ -44,23 +44,22 @@ pub(crate) use watches::{Watches, lease, most_watches};
 pub(crate) use xattr::{drop_acl, drop_inherited_acls, list_xattrs};
 pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};
 
-/// Writes back every dirty page of the file system, and waits. In one call: file by file, a store to one could slip in between.
+/// Writes back all dirty pages of the file system, and waits. File by file, a store to one could slip in between.
 pub(crate) use rustix::fs::syncfs as write_back_stores;
 pub(crate) use rustix::fs::{fremovexattr as remove_xattr, fsync as sync_file, syncfs as sync_file_system};
 
-/// Opens a directory as a place to name things in: no read permission needed.
+/// Opens a directory only to name entries in it, without read permission.
 pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
 
 /// Leaves access times alone, where the caller is permitted to.
 pub(crate) const NO_ATIME: OFlags = OFlags::NOATIME;
 
-/// The error of reading an extended attribute that does not exist.
 pub(crate) const NO_ATTRIBUTE: Errno = Errno::NODATA;
 
-/// The clock that file systems take times from (clock_gettime(2)).
+/// The clock of file timestamps (clock_gettime(2)).
 pub(crate) const FILE_CLOCK: ClockId = ClockId::RealtimeCoarse;
 
-/// A clock that cannot be set, and that goes on while the machine sleeps (clock_gettime(2)).
+/// A clock that cannot be set, and runs on while the machine sleeps (clock_gettime(2)).
 pub(crate) const BOOT_CLOCK: ClockId = ClockId::Boottime;
 
 /// Shares all of `src`'s extents with the empty file `dst` (`FICLONE`, ioctl_ficlone(2)).
@@ -77,7 +76,7 @@ struct CloneRange {
     dest_offset: u64,
 }
 
-/// Shares `bytes` of `src`, from `offset` on, with the same place of `dst` (`FICLONERANGE`). Both are whole blocks, unless the file ends there.
+/// Shares `bytes` of `src` from `offset` on with the same range of `dst` (`FICLONERANGE`): whole blocks, or to the end.
 pub(crate) fn reflink_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
     const FICLONERANGE: Opcode = opcode::write::<CloneRange>(0x94, 13);
     let src_fd = i64::from(src.as_raw_fd());
@@ -97,25 +96,20 @@ absent! {
     fn has_acls_inside(_directory: BorrowedFd<'_>) -> Result<bool> = Ok(false);
     /// Fails: extents tell more.
     fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> = Err(Errno::OPNOTSUPP);
-    /// Returns whether the system gives a file this attribute by itself, so that a copy need not have it.
     fn is_of_the_system(_xattr: &CStr) -> bool = false;
-    /// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
     fn clone_directory_refusal(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>) -> Option<String> = Some("only macOS has clonefile".into());
 }
 
-/// Whether the system has a call that clones a file or directory to a new name.
 pub(crate) const HAS_CLONEFILE: bool = false;
 
-/// Gives the empty file or directory `dst` the no-copy-on-write attribute of `src`, or takes it away. Says whether that changed
-/// anything.
-///
-/// On btrfs extents can only be shared between files that agree in it, and it can only be set on an empty file.
+/// Copies the no-copy-on-write attribute of `src`, set or not, to the empty `dst`. Returns whether that changed it.
+/// On btrfs, only files that agree in it can share extents, and only an empty file can change it.
 pub(crate) fn copy_nocow(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<bool> {
     let wanted = rustix::fs::ioctl_getflags(src)? & IFlags::NOCOW;
     set_nocow(dst, wanted)
 }
 
-/// Takes the no-copy-on-write attribute away from a directory, which passes it on to new entries.
+/// Clears the no-copy-on-write attribute of a directory, which new entries inherit.
 pub(crate) fn clear_nocow(directory: BorrowedFd<'_>) -> Result<bool> {
     set_nocow(directory, IFlags::empty())
 }
@@ -129,7 +123,7 @@ fn set_nocow(fd: BorrowedFd<'_>, wanted: IFlags) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns those flags of a directory that users can set (chattr(1)), without NOCOW. None where the file system has no flags.
+/// Returns the flags of a directory that users can set (chattr(1)), without NOCOW. Zero where there are no flags.
 pub(crate) fn chosen_flags(directory: BorrowedFd<'_>) -> u32 {
     let can_be_chosen = IFlags::APPEND
         | IFlags::COMPRESSED
@@ -144,10 +138,9 @@ pub(crate) fn chosen_flags(directory: BorrowedFd<'_>) -> u32 {
     rustix::fs::ioctl_getflags(directory).map_or(0, |flags| (flags & can_be_chosen).bits())
 }
 
-/// Gives the calling thread a descriptor table of its own, with only the standard streams and `keep` in it.
-///
-/// System calls then need no atomic reference count per descriptor, and opening needs no shared lock. Must be called on a
-/// thread that this library started, before it opens anything; descriptors must not be handed to or from it afterwards.
+/// Gives the calling thread a descriptor table of its own, with only the standard streams and `keep`. System calls then
+/// need no atomic reference count per descriptor, and opening no shared lock. Only for a thread that this library
+/// started, before it opens anything; descriptors must not be handed to or from it afterwards.
 pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
     let mut kept: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd().cast_unsigned()).collect();
     kept.sort_unstable();
@@ -155,7 +148,7 @@ pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
     for stop in kept.into_iter().chain([u32::MAX]) {
         if stop > first {
             let last = if stop == u32::MAX { stop } else { stop - 1 };
-            // By its number: older libcs have no close_range(2) (Linux 5.9, glibc 2.34, musl 1.2.4).
+            // By number: older libcs have no close_range(2) (Linux 5.9, glibc 2.34, musl 1.2.4).
             // SAFETY: the call takes three integers. It closes descriptors in a table that it first makes private to this thread
             // (CLOSE_RANGE_UNSHARE); this thread owns none of them but `keep`, which the ranges leave out, and the
             // table that every other thread uses is not touched. On a failure nothing has changed.
@@ -167,7 +160,7 @@ pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
     }
 }
 
-/// Room for directory entries: about 1,000 of them per system call. The default has none, and stands in while another is lent out.
+/// Room for about 1,000 directory entries per system call. The default has none, and stands in for a lent one.
 #[derive(Default)]
 pub(crate) struct ListingBuffer(Vec<u8>);
 
@@ -181,7 +174,7 @@ impl ListingBuffer {
 pub(crate) struct Listing<'a>(RawDir<'a, BorrowedFd<'a>>);
 
 impl<'a> Listing<'a> {
-    /// Starts at the beginning. Without the seek, btrfs leaves out what was added since the directory was opened.
+    /// Starts at the beginning. Without the seek, btrfs omits entries added since the directory was opened.
     pub(crate) fn new(directory: BorrowedFd<'a>, buffer: &'a mut ListingBuffer) -> Result<Self> {
         rustix::fs::seek(directory, SeekFrom::Start(0))?;
         Ok(Self(RawDir::new(directory, buffer.0.spare_capacity_mut())))
@@ -189,9 +182,9 @@ impl<'a> Listing<'a> {
 
     pub(crate) fn next(&mut self) -> Option<Result<ListedEntry<'_>>> {
         loop {
-            // A second borrow for the dots: the loan of a returned entry must not outlive the iteration.
+            // Passing over the dots borrows again: the loan of a returned entry must not outlive the iteration.
             match self.0.next()? {
-                // The directory has been removed, so it has no entries.
+                // The directory was removed: it has no entries.
                 Err(Errno::NOENT) => return None,
                 Err(error) => return Some(Err(error)),
                 Ok(entry) => {
@@ -199,7 +192,6 @@ impl<'a> Listing<'a> {
                     if matches!(name.to_bytes(), b"." | b"..") {
                         continue;
                     }
-                    // The name lives in the caller's buffer, which is not refilled before the next call.
                     let kind = entry.file_type();
                     let name: *const CStr = name;
                     // SAFETY: `name` points into the buffer borrowed for 'a; it is only overwritten by the next call
@@ -211,44 +203,41 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// Returns whether the next call asks the kernel for more: a good moment to share work.
+    /// Returns whether the next call asks the kernel: a good moment to share work.
     pub(crate) fn at_refill(&self) -> bool {
         self.0.is_buffer_empty()
     }
 }
 
-/// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV).
-///
-/// `RESOLVE_NO_XDEV` (openat2(2), Linux 5.6) also sees bind mounts, which share the device number of the tree around them.
+/// Opens the directory `name` in `parent`, refusing links and mounts (EXDEV). `RESOLVE_NO_XDEV` (openat2(2), Linux 5.6)
+/// also sees bind mounts, which have the device number of the tree around them.
 pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     match super::retry(|| rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve)) {
         Err(Errno::NOSYS | Errno::PERM) => {
-            // A kernel before 5.6, or a container that filters the call: compare mount ids instead.
+            // A kernel before 5.6, or a container that filters the call: compare mount ids.
             let fd = crate::sys::open_at(parent, name, flags)?;
             if mounts::mount_id(fd.as_fd())? != mounts::mount_id(parent)? {
                 return Err(Errno::XDEV);
             }
             Ok(fd)
         }
-        // A rename ran at the same time; the name itself is a single component, so trying again is enough.
+        // A concurrent rename: `name` is a single component, so trying again is enough.
         Err(Errno::AGAIN) => open_directory_same_mount(parent, name),
         other => other,
     }
 }
 
-/// Opens what `path` names below `root` in one call; no link is followed and nothing outside is reached (openat2(2), Linux 5.6).
-///
-/// Any error may also mean that this cannot be done here: going there name by name is the other way.
+/// Opens `path` below `root` in one call, following no link and never leaving `root` (openat2(2), Linux 5.6).
+/// Any error may also mean that the call is unavailable: go name by name instead.
 pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &std::path::Path, flags: OFlags) -> Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     super::retry(|| rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve))
 }
 
-/// Returns whether btrfs keeps the contents of a written-out file inside its metadata, where they cannot be shared.
-///
-/// Only the extent itself tells (FS_IOC_FIEMAP): st_blocks is rounded up to whole blocks, at least since Linux 6.18.
+/// Returns whether btrfs keeps a written-out file's contents inside its metadata, where they cannot be shared.
+/// Only the extent tells (FS_IOC_FIEMAP): st_blocks is rounded up to whole blocks, at least since Linux 6.18.
 pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
     const SECTOR: u64 = 4096;
     let mut inline = false;
@@ -259,23 +248,23 @@ pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
     (1..=SECTOR).contains(&size) && extents(file, &mut first).is_ok() && inline
 }
 
-/// Returns whether the file system makes one file at a time, whatever directory it is in, so that threads that wait for that cost more than
-/// they do. It was measured (docs/node-and-python.md).
+/// Returns whether the file system creates one file at a time across directories, so that waiting threads cost more
+/// than they gain (measured: docs/node-and-python.md).
 pub(crate) fn makes_one_at_a_time(directory: BorrowedFd<'_>) -> bool {
     magic(directory) == Ok(BTRFS_MAGIC)
 }
 
-/// Copies up to `bytes` bytes with copy_file_range(2), from the one file offset to the other.
+/// Copies up to `bytes` bytes with copy_file_range(2), from one file offset to the other.
 pub(crate) fn copy_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: usize) -> Result<usize> {
     rustix::fs::copy_file_range(src, None, dst, None, bytes)
 }
 
-/// Returns where data begins, at or after `position`. ENXIO at the end, EINVAL where the file system cannot tell.
+/// Returns the start of data at or after `position`. ENXIO at the end, EINVAL where the file system cannot tell.
 pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Data(position))
 }
 
-/// Renames, unless something has the new name (EEXIST). EINVAL on file systems that cannot.
+/// Renames unless the new name exists (EEXIST). EINVAL on file systems that cannot.
 pub(crate) fn rename_no_replace(
     from: BorrowedFd<'_>,
     name: &CStr,
@@ -290,12 +279,12 @@ pub(crate) fn rename_exchange(from: BorrowedFd<'_>, name: &CStr, parent: Borrowe
     rustix::fs::renameat_with(from, name, parent, other, RenameFlags::EXCHANGE)
 }
 
-/// Makes a FIFO, or a device node with the number that `like` has.
+/// Makes a FIFO, or a device node with `like`'s number.
 pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mode: Mode, like: &Stat) -> Result<()> {
     rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
 }
 
-/// Makes the calling thread, and those that it starts, run when nothing else does (SCHED_IDLE), and get the disk when no other wants it.
+/// Makes the calling thread and those it starts run (SCHED_IDLE) and use the disk only when no other wants to.
 pub(crate) fn lower_priority() {
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_IDLE: libc::c_int = 3 << 13;
@@ -308,21 +297,21 @@ pub(crate) fn lower_priority() {
     }
 }
 
-/// Returns how long some task has waited for processor, memory and disk since the system was started, in microseconds (/proc/pressure, Linux 4.20).
+/// Returns the microseconds since boot that some task waited for processor, memory, disk (/proc/pressure, Linux 4.20).
 pub(crate) fn stalled() -> Option<[u64; 3]> {
     Some([pressure("cpu")?, pressure("memory")?, pressure("io")?])
 }
 
 fn pressure(what: &str) -> Option<u64> {
-    // The first line is of the time in which some task waited.
+    // The first line counts the time in which some task waited.
     let text = beginning_of(&format!("/proc/pressure/{what}"))?;
     text.split_once("total=")?.1.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Returns the ticks that all processors worked, without low priorities, and could have worked since the system's start (proc_stat(5)).
+/// Returns the ticks since boot that all processors worked, without low priorities, and could work (proc_stat(5)).
 pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     let text = beginning_of("/proc/stat")?;
-    // User, nice, system, idle, waiting for a disk, interrupts, soft interrupts, and what a hypervisor took.
+    // User, nice, system, idle, waiting for a disk, interrupts, soft interrupts, taken by a hypervisor.
     let mut ticks = [0; 8];
     let mut numbers = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().map(str::parse);
     for tick in &mut ticks {
@@ -332,17 +321,15 @@ pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     Some([all - ticks[1] - ticks[3] - ticks[4], all])
 }
 
-/// Returns a value that is another one after each start of the system, the same for all containers on it.
+/// Returns a value that changes with every boot, and is the same in all containers.
 pub(super) fn boot() -> Option<String> {
     beginning_of("/proc/sys/kernel/random/boot_id")
 }
 
-/// Returns the identity of the machine (machine-id(5)).
 pub(super) fn host() -> Option<String> {
     beginning_of("/etc/machine-id").filter(|id| id.len() >= 32)
 }
 
-/// Reads the first bytes of a file of text.
 fn beginning_of(path: &str) -> Option<String> {
     let file = crate::sys::open_at(rustix::fs::CWD, path, OFlags::RDONLY).ok()?;
     let text = crate::sys::read(file, 256).ok()?;

@@ -1,4 +1,4 @@
-//! Modes of entries by name. chmod(2) follows links, and fchmod(2) needs an open file, which a FIFO or a device is better not to be.
+//! Modes of entries by name: chmod(2) follows links, and fchmod(2) needs an open file: bad for FIFOs and devices.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -6,7 +6,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, Result};
 
-/// Sets the mode of the entry `name`, not following links.
 pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {
     /// fchmodat2(2), Linux 6.6. The number is the same on every architecture that Rust's standard library runs on.
     const FCHMODAT2: std::ffi::c_long = 452;
@@ -22,7 +21,7 @@ pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) 
     }
 }
 
-/// Gives the owner every permission on the directory `name`, not following links.
+/// Gives the owner every permission on the directory `name`, without following a link.
 pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     set_mode_by_proc(parent, name, Mode::RWXU, OFlags::DIRECTORY)
 }

@@ -11,7 +11,7 @@ use rustix::io::{Errno, Result};
 use super::magic::magic;
 use crate::sys::unescape;
 
-/// Returns the id of the mount that an open file was reached through (statx(2), Linux 5.8); the device number on older kernels.
+/// Returns the id of an open file's mount (statx(2), Linux 5.8), or the device number on older kernels.
 pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
     let flags = StatxFlags::MNT_ID;
     match rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, flags) {
@@ -21,7 +21,7 @@ pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
     }
 }
 
-/// Returns a number that no other mount since the start of the system has had (statx(2), Linux 6.8); on older kernels the mount's id.
+/// Returns a mount number never reused before a restart (statx(2), Linux 6.8), or the mount's id on older kernels.
 pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
     /// STATX_MNT_ID_UNIQUE of linux/stat.h.
     const UNIQUE: u32 = 0x4000;
@@ -31,7 +31,6 @@ pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
     }
 }
 
-/// Returns whether something is mounted exactly here.
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     let stat = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
     if stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
@@ -48,15 +47,14 @@ pub(crate) fn real_path(directory: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
 }
 
-/// Returns where the file system of an open directory is mounted. `None` where the mount table does not tell.
 pub(crate) fn mount_point(directory: BorrowedFd<'_>) -> Option<PathBuf> {
     line_of(directory).map(|line| line.point)
 }
 
-/// Returns whether `inner` is in `outer` by another mount (a bind mount of a part of it): going up from `inner` never meets `outer`. Goes by the
-/// paths on the file system itself, which the mount table tells.
+/// Returns whether `inner` is in `outer` by another mount (a bind mount of a part), so that going up never meets
+/// `outer`. Compares paths on the file system itself, from the mount table.
 pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedFd<'_>) -> bool {
-    // Nearly always one mount, and then nothing has to be read.
+    // Nearly always one mount: nothing to read then.
     let same_mount = matches!((mount_id(inner), mount_id(outer)), (Ok(a), Ok(b)) if a == b);
     if same_mount {
         return false;
@@ -67,14 +65,14 @@ pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedF
     }
 }
 
-/// Returns the file system's device and the directory's path on it. `None` where the mount table does not tell.
+/// Returns the file system's device and the directory's path on it.
 fn path_on_device(directory: BorrowedFd<'_>) -> Option<(Vec<u8>, PathBuf)> {
     let line = own_line(directory)?;
     let path = real_path(directory).ok()?;
     Some((line.device, line.root.join(path.strip_prefix(&line.point).ok()?)))
 }
 
-/// Returns the mount points below an open directory, not counting itself. From /proc/self/mountinfo (proc(5)).
+/// Returns the mount points below an open directory, without itself (/proc/self/mountinfo, proc(5)).
 pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     let root = real_path(directory)?;
     let mut below: Vec<PathBuf> = mount_lines()?
@@ -86,7 +84,7 @@ pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     Ok(below)
 }
 
-/// Returns the name of the file system that an open directory is on, as in /proc/self/mountinfo ("ext4"), else its magic number.
+/// Returns the file system's name as in /proc/self/mountinfo ("ext4"), else its magic number.
 pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
     line_of(directory).map(|line| line.file_system).unwrap_or_else(|| match magic(directory) {
         Ok(magic) => format!("magic {magic:#x}"),
@@ -94,7 +92,7 @@ pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
     })
 }
 
-/// Returns the line of the mount that an open directory is on, else of that with the longest prefix of its path.
+/// Returns the line of an open directory's mount, else the line with the longest prefix of its path.
 fn line_of(directory: BorrowedFd<'_>) -> Option<MountLine> {
     mount_id(directory).ok()?;
     own_line(directory).or_else(|| {
@@ -104,13 +102,11 @@ fn line_of(directory: BorrowedFd<'_>) -> Option<MountLine> {
     })
 }
 
-/// Returns the line of the mount that an open directory is on.
 fn own_line(directory: BorrowedFd<'_>) -> Option<MountLine> {
     let id = mount_id(directory).ok()?;
     mount_lines().ok()?.into_iter().find(|line| line.id == id)
 }
 
-/// Returns the options of a directory's mount and of its file system. Empty where the mount table does not tell.
 pub(crate) fn mount_options(directory: BorrowedFd<'_>) -> String {
     line_of(directory).map(|line| line.options).unwrap_or_default()
 }
@@ -119,7 +115,7 @@ struct MountLine {
     id: u64,
     /// Major and minor number.
     device: Vec<u8>,
-    /// The part of the file system that is mounted.
+    /// The mounted part of the file system.
     root: PathBuf,
     point: PathBuf,
     file_system: String,

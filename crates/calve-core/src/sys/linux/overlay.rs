@@ -1,4 +1,4 @@
-//! Mounting OverlayFS through the file-descriptor-based mount interface (fsopen(2), Linux 5.2).
+//! Mounting OverlayFS through descriptors (fsopen(2), Linux 5.2).
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -11,7 +11,7 @@ use rustix::mount::{
 
 use super::xattr::proc_path;
 
-/// Mounts `lower` with a writable `upper` over `target`, in this mount namespace and those that share it. Nothing is ever synced to the upper.
+/// Mounts `lower` with a writable `upper` over `target`, in this mount namespace and its peers. Never syncs the upper.
 pub(crate) fn mount_overlay(
     lower: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
@@ -25,10 +25,10 @@ pub(crate) fn mount_overlay(
     layer(context, c"workdir", c"workdir", work)?;
     fsconfig_set_flag(context, c"volatile")?;
     if !in_initial_user_namespace() {
-        // trusted.* attributes cannot be written there; without this option the mount would work, but not whiteouts.
+        // trusted.* attributes cannot be written there; without this option the mount works, but not whiteouts.
         fsconfig_set_flag(context, c"userxattr")?;
     } else {
-        // Some kernels are built with other defaults: then the upper directory alone does not show its contents. `userxattr` implies them.
+        // Some kernels enable these by default: then the upper alone lacks contents. `userxattr` disables them too.
         fsconfig_set_string(context, c"redirect_dir", c"off")?;
         fsconfig_set_string(context, c"metacopy", c"off")?;
     }
@@ -38,7 +38,7 @@ pub(crate) fn mount_overlay(
     move_mount(mount.as_fd(), c"", target, c"", flags)
 }
 
-/// Adds a layer by its descriptor (Linux 6.13). Older kernels get it by a path without characters that the option parser would interpret.
+/// Adds a layer by descriptor (Linux 6.13), on older kernels by a path without characters special to the option parser.
 fn layer(context: BorrowedFd<'_>, key: &CStr, old_key: &CStr, directory: BorrowedFd<'_>) -> Result<()> {
     match fsconfig_set_fd(context, key, directory) {
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::BADF) => {
@@ -49,18 +49,17 @@ fn layer(context: BorrowedFd<'_>, key: &CStr, old_key: &CStr, directory: Borrowe
     }
 }
 
-/// Takes the mount at `name` in `parent` away; what still uses it keeps it until done.
+/// Detaches the mount at `name` in `parent`; its users keep it until done.
 pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     unmount(proc_path(parent, name)?, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
 }
 
-/// Returns the attribute by which a directory of this user's upper layer hides the one below it (overlayfs.rst, "opaque directories").
+/// Returns the attribute by which a directory of this user's upper hides the one below (overlayfs.rst, "opaque").
 pub(crate) fn opaque_attribute() -> &'static CStr {
     let is_privileged = rustix::process::geteuid().is_root() && in_initial_user_namespace();
     if is_privileged { c"trusted.overlay.opaque" } else { c"user.overlay.opaque" }
 }
 
-/// Returns whether a directory has that attribute, and hides the one below it.
 pub(crate) fn is_opaque(directory: BorrowedFd<'_>, attribute: &CStr) -> Result<bool> {
     let mut value = [0; 1];
     match rustix::fs::fgetxattr(directory, attribute, &mut value) {

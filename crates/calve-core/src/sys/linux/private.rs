@@ -1,4 +1,4 @@
-//! Mounts that one command alone sees.
+//! Mounts that only one command sees.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,7 @@ use rustix::thread::UnshareFlags;
 use super::overlay::mount_overlay;
 use crate::sys::Denial;
 
-/// Tells, when a command could not be started, at which step it failed.
+/// Tells at which step the start of a command failed.
 pub(crate) struct Steps(OwnedFd);
 
 const NAMESPACES: u8 = 1;
@@ -26,7 +26,7 @@ const STARTED: u8 = 3;
 const ENTERED: u8 = 4;
 
 impl Steps {
-    /// Returns the step that was refused. `None`: it was the command itself.
+    /// Returns the refused step. `None`: the command itself failed.
     pub(crate) fn refused(&self) -> Option<Denial> {
         let mut steps = [0; 256];
         let length = rustix::io::read(&self.0, &mut steps).unwrap_or(0);
@@ -39,8 +39,8 @@ impl Steps {
     }
 }
 
-/// Has `command` run in mounts of its own, where an overlay is mounted over a tree: `paths` are the tree, its upper and its work directory. The
-/// command's processes inherit the lock.
+/// Prepares `command` to run with mounts of its own, with an overlay over a tree: `paths` are the tree, its upper and
+/// its work directory. The command's processes inherit the lock.
 pub(crate) fn contain(
     command: &mut Command,
     paths: [&Path; 3],
@@ -49,7 +49,7 @@ pub(crate) fn contain(
 ) -> Result<Steps> {
     let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-    // Elsewhere it is where it was, even if no path leads there any more.
+    // Outside the tree it stays the same, even if no path leads there any more.
     let here = working_directory.starts_with(paths[0]).then(|| text(working_directory));
     let [tree, upper, work] = paths.map(text);
     let lock = lock.as_raw_fd();
@@ -57,7 +57,7 @@ pub(crate) fn contain(
         rustix::io::write(&tell, &[NAMESPACES])?;
         enter_namespaces()?;
         rustix::io::write(&tell, &[MOUNT])?;
-        // Opened in the new namespace: the kernel takes no directory of another one.
+        // Opened in the new namespace: the kernel rejects directories of another one.
         let target = directory(&tree)?;
         mount_overlay(target.as_fd(), directory(&upper)?.as_fd(), directory(&work)?.as_fd(), target.as_fd())?;
         if let Some(here) = &here {

@@ -1,4 +1,4 @@
-//! Watching directories for changes (inotify(7)), and making sure that a file is not open for writing (leases, fcntl(2)).
+//! Directory watches (inotify(7)), and leases against open writers (fcntl(2)).
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -9,7 +9,7 @@ use rustix::io::{Errno, Result};
 
 use crate::sys::{WatchEvent, WatchEventKind};
 
-/// The watches of one tree. Their queue has everything that happened before a call of [`Watches::drain`] began.
+/// The watches of one tree. Their queue has everything that happened before a call of [`Watches::drain`].
 pub(crate) struct Watches {
     queue: OwnedFd,
     buffer: Vec<MaybeUninit<u8>>,
@@ -21,7 +21,7 @@ impl Watches {
         Ok(Self { queue, buffer: vec![MaybeUninit::uninit(); 64 * 1024] })
     }
 
-    /// Watches an open directory, and returns the watch's number. A directory that is watched already has one, and keeps it.
+    /// Watches an open directory and returns the watch's number: the old one if it is watched already.
     pub(crate) fn add(&self, directory: BorrowedFd<'_>) -> Result<i32> {
         let flags = WatchFlags::ONLYDIR
             | WatchFlags::OPEN
@@ -33,20 +33,19 @@ impl Watches {
             | WatchFlags::MOVE
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF;
-        // There is no call that takes a descriptor. The name leads to the directory itself, wherever it is by now.
+        // No call takes a descriptor. This name leads to the directory itself, wherever it is by now.
         inotify::add_watch(&self.queue, format!("/proc/self/fd/{}", directory.as_raw_fd()), flags)
     }
 
-    /// Ends a watch, if it still exists.
     pub(crate) fn remove(&self, watch: i32) {
         let _ = inotify::remove_watch(&self.queue, watch);
     }
 
-    /// Takes what has happened so far off the queue.
+    /// Takes everything so far off the queue.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(WatchEvent)) -> Result<()> {
-        /// An event takes as much in the queue, and more if it has a name.
+        /// Least size of an event in the queue; a name adds to it.
         const LEAST_BYTES: u64 = 16;
-        // At most 17 times as many as there are now, where all names are the longest: a busy tree must not keep it here.
+        // At most 17 times the events queued now, if all names are longest: a busy tree must not hold up the caller.
         let most = rustix::io::ioctl_fionread(&self.queue)? / LEAST_BYTES;
         let mut reader = inotify::Reader::new(&self.queue, &mut self.buffer);
         for _ in 0..most {
@@ -57,7 +56,7 @@ impl Watches {
                 Err(errno) => return Err(errno),
             }
         }
-        // The reader may hold more than was asked for.
+        // The reader may have fetched more.
         while !reader.is_buffer_empty() {
             match reader.next() {
                 Ok(event) => each(translated(&event)),
@@ -95,17 +94,17 @@ fn translated(event: &inotify::Event<'_>) -> WatchEvent {
     }
 }
 
-/// Returns how many watches one program may have: a quarter of what the user has.
+/// Returns the most watches of one program: a quarter of the user's limit.
 pub(crate) fn most_watches() -> usize {
     const LIMITS: [&str; 2] = ["/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"];
     let limits = LIMITS.into_iter().filter_map(|limit| super::beginning_of(limit)?.parse::<usize>().ok());
     limits.min().unwrap_or(8192) / 4
 }
 
-/// Takes a read lease, until the file is closed: opening it to write waits meanwhile. EAGAIN: a process has it open or mapped for writing. Only for
-/// the file's owner, and the privileged.
+/// Takes a read lease until the file is closed; opening it to write waits meanwhile. EAGAIN: it is open or mapped for
+/// writing. Only for the file's owner and the privileged.
 pub(crate) fn lease(file: BorrowedFd<'_>) -> Result<()> {
-    /// The signal of a waiting writer is one which does nothing; the usual one ends the process.
+    /// Sent when a writer waits. It does nothing; the default signal ends the process.
     const SIGNAL: libc::c_int = libc::SIGURG;
     /// From asm-generic/fcntl.h.
     const F_SETSIG: libc::c_int = 10;

@@ -8,15 +8,15 @@ use rustix::io::{Errno, Result};
 
 use crate::sys::{XattrTarget, grown, xattr_names};
 
-/// Returns a path to a name in an open directory, as there is no `*at` call for attributes before Linux 6.13.
+/// Returns a path to a name in an open directory: Linux has `*at` calls for attributes only since 6.13.
 pub(super) fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
-    // A thread with a descriptor table of its own is not `self` to /proc.
+    // To /proc, a thread with a descriptor table of its own is not `self`.
     let mut path = format!("/proc/thread-self/fd/{}/", directory.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.to_bytes());
     CString::new(path).map_err(|_| Errno::INVAL)
 }
 
-/// Lists the attributes' names, one after the other, each with a NUL. Empty where the file system has none.
+/// Lists the attributes' names, each with a NUL. Empty where the file system has none.
 pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     let listed = grown(buffer, 256, |buffer| match target {
         XattrTarget::Open(fd) => rustix::fs::flistxattr(fd, buffer),
@@ -26,7 +26,7 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => 0,
         listed => listed?,
     });
-    // XFS shows root its access control lists once more under names that mean nothing elsewhere.
+    // XFS shows root its access control lists again, under names that mean nothing elsewhere.
     let is_second = |name: &CStr| name.to_bytes().starts_with(b"trusted.SGI_ACL_");
     if xattr_names(buffer).any(is_second) {
         let names = xattr_names(buffer).filter(|name| !is_second(name));
@@ -35,7 +35,7 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
     Ok(buffer)
 }
 
-/// Takes the access control lists away that a new directory has from its parent, and with them what its entries would get.
+/// Removes the access control lists that a new directory inherited, and so what its entries would inherit.
 pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     for inherited in [c"system.posix_acl_default", c"system.posix_acl_access"] {
         // Fails where it does not exist.
@@ -43,7 +43,7 @@ pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     }
 }
 
-/// Takes the access control list away that a new file has from its directory.
+/// Removes the access control list that a new file inherited.
 pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
     match rustix::fs::fremovexattr(file, c"system.posix_acl_access") {
         Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
@@ -52,7 +52,7 @@ pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
 }
 
 impl XattrTarget<'_> {
-    /// Reads the value of one attribute into `buffer`, which grows as needed, and returns its length.
+    /// Reads one attribute into `buffer`, which grows as needed, and returns the value's length.
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
         grown(buffer, 1024, |buffer| match self {
             Self::Open(fd) => rustix::fs::fgetxattr(fd, name, buffer),

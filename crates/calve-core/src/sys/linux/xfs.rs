@@ -1,4 +1,4 @@
-//! Facts that XFS tells of itself (ioctl_xfs_fsgeometry(2), ioctl_xfs_fscounts(2)).
+//! Facts about an XFS (ioctl_xfs_fsgeometry(2), ioctl_xfs_fscounts(2)).
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -8,7 +8,7 @@ use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 use super::magic::{XFS_MAGIC, magic};
 use crate::sys::InodeSpace;
 
-/// The fields of `struct xfs_fsop_geom_v1` that are needed (xfs_fs.h; ioctl_xfs_fsgeometry(2)).
+/// `struct xfs_fsop_geom_v1`, the needed fields named (xfs_fs.h; ioctl_xfs_fsgeometry(2)).
 #[repr(C)]
 struct XfsGeometry {
     block_bytes: u32,
@@ -23,14 +23,14 @@ struct XfsGeometry {
     _rest: [u64; 2],
 }
 
-/// Returns how many low bits of an inode number tell where in its allocation group the inode is. `None` where there are no such groups.
+/// Returns how many low bits of an inode number are its place in its allocation group. `None` without such groups.
 pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
     let geometry = xfs_geometry(directory)?;
     let inodes_per_block = geometry.block_bytes.checked_div(geometry.inode_bytes)?;
     Some(bits(geometry.group_blocks) + bits(inodes_per_block))
 }
 
-/// Creates a file without a name in `directory`, if that is on XFS.
+/// Creates an unnamed file in `directory`, if that is on XFS.
 pub(crate) fn unnamed_file_on_xfs(directory: BorrowedFd<'_>) -> Option<OwnedFd> {
     if magic(directory) != Ok(XFS_MAGIC) {
         return None;
@@ -50,7 +50,6 @@ fn xfs_geometry(directory: BorrowedFd<'_>) -> Option<XfsGeometry> {
     unsafe { ioctl(directory, Getter::<FSGEOMETRY_V1, XfsGeometry>::new()) }.ok()
 }
 
-/// Returns how an XFS keeps its inodes.
 pub(crate) fn xfs_inodes(directory: BorrowedFd<'_>) -> Option<InodeSpace> {
     const SPARSE_INODES: u32 = 1 << 18;
     const FSCOUNTS: Opcode = opcode::read::<XfsCounts>(b'X', 113);
@@ -74,13 +73,12 @@ struct XfsCounts {
     allocated_inodes: u64,
 }
 
-/// Returns whether an XFS was made with blocks that can be shared.
 pub(super) fn xfs_can_reflink(directory: BorrowedFd<'_>) -> bool {
     const REFLINK: u32 = 1 << 20;
     xfs_geometry(directory).is_some_and(|geometry| geometry.flags & REFLINK != 0)
 }
 
-/// Returns the number of bits that it takes to count to `count`: its logarithm, rounded up.
+/// Returns the bits needed to count to `count`: its logarithm, rounded up.
 fn bits(count: u32) -> u32 {
     u32::BITS - count.saturating_sub(1).leading_zeros()
 }

@@ -1,8 +1,8 @@
-//! A stand-in for macOS's kernel that runs on Linux, for tests. Each rule names its source; calls that are not named here
-//! behave as on Linux.
+//! A stand-in for macOS's kernel on Linux, for tests. Each rule names its source; other calls behave as on Linux.
 //!
-//! XFS and btrfs stand for APFS, everything else for HFS+, which has no clones. An access control list is the extended attribute
-//! `user.like.acl`: lines such as `deny delete`, `inherit` for one that new entries below get. The flag `uchg` is `chattr +i`.
+//! XFS and btrfs stand for APFS, everything else for HFS+, which has no clones. An access control list is the attribute
+//! `user.like.acl`: lines such as `deny delete`, or `inherit`, which new entries below get. The flag `uchg` is `chattr
+//! +i`.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,7 +19,7 @@ pub(super) use rustix::fs::{fsync as full_sync, syncfs as sync_volume};
 
 /// O_SEARCH.
 pub(super) const SEARCH: OFlags = OFlags::PATH;
-/// For more than its name nothing on Linux opens a link: see [`by_number`].
+/// Linux opens a link only for its name: see [`by_number`].
 pub(super) const SYMLINK: OFlags = OFlags::NOFOLLOW.union(OFlags::PATH);
 pub(super) const NO_ATTRIBUTE: Errno = Errno::NODATA;
 
@@ -28,9 +28,10 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXE
 const NAME: OFlags = OFlags::PATH.union(READ);
 const NOT_FOLLOWED: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
-/// Behaves as clonefile(2): EEXIST for a name that is there, EXDEV between volumes, ENOTSUP without VOL_CAP_INT_CLONE, EINVAL for the root
-/// of a volume; all or nothing; set-user-ID and set-group-ID bits are dropped, each hard link becomes a file. The lists of a directory's
-/// entries are lost even with CLONE_ACL, and a root that has none of its own gets what its parent bequeaths (reports).
+/// Behaves as clonefile(2), all or nothing: EEXIST for an existing name, EXDEV between volumes, ENOTSUP without
+/// VOL_CAP_INT_CLONE, EINVAL for a volume's root. Drops set-user-ID and set-group-ID bits; each hard link becomes a
+/// file. Entries of a directory lose their lists even with CLONE_ACL, and a root without a list inherits its parent's
+/// (reports).
 pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {
     let (volume, kind) = mounted(src)?;
     if path_of(src)? == volume {
@@ -48,7 +49,7 @@ pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, ke
     let own = if keep_acl { read_acl(src)? } else { None };
     let acl = own.map_or_else(|| inherited(parent), |own| Ok(Some(own)))?;
     let stat = rustix::fs::fstat(src)?;
-    // The kernel has no limit of depth, and a test's thread a small stack.
+    // The kernel has no depth limit, but a test's thread has a small stack.
     let cloned = std::thread::scope(|scope| {
         let copying = || copy(src, &stat, parent, name, acl.as_deref());
         let thread = std::thread::Builder::new().stack_size(1 << 29).spawn_scoped(scope, copying);
@@ -66,7 +67,7 @@ fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, a
         FileType::Directory => {
             rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
             let new = rustix::fs::openat(parent, name, READ, Mode::empty())?;
-            // Opened anew, since `src` may be open for names only.
+            // Opened anew: `src` may be open for its name only.
             let src = rustix::fs::openat(src, c".", READ, Mode::empty())?;
             for entry in Dir::read_from(&src)? {
                 let entry = entry?;
@@ -98,7 +99,7 @@ fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, a
         rustix::fs::chmod(by_number(new.as_fd()), mode)?;
     }
     rustix::fs::utimensat(parent, name, &times(stat), NOT_FOLLOWED)?;
-    // What is open for its name only has no flags.
+    // An entry open for its name only has no flags.
     if let Ok(flags) = rustix::fs::ioctl_getflags(src)
         && flags.bits() & KEPT != 0
     {
@@ -107,7 +108,7 @@ fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, a
     Ok(())
 }
 
-/// Returns the flags for opening an entry for everything that may be asked of it. FIFOs and devices are not opened for more than the name.
+/// Returns the flags to open an entry for any use, but FIFOs and devices for their name only.
 fn for_all_of(stat: &Stat) -> OFlags {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory | FileType::RegularFile => READ,
@@ -132,8 +133,8 @@ fn remove(parent: BorrowedFd<'_>, name: &CStr) {
     let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
 }
 
-/// Behaves as renameatx_np(2). A directory that gets another parent is written to, for its `..`: without permission that is EACCES (XNU,
-/// bsd/vfs/vfs_subr.c, vn_authorize_renamex). So is what a list denies the deletion of.
+/// Behaves as renameatx_np(2). A directory that gets a new parent is written to, for its `..`: EACCES without
+/// permission (XNU, bsd/vfs/vfs_subr.c, vn_authorize_renamex), and when a list denies deleting it.
 pub(super) fn rename(
     from: BorrowedFd<'_>,
     name: &CStr,
@@ -148,14 +149,14 @@ pub(super) fn rename(
     rustix::fs::renameat_with(from, name, parent, new_name, flags)
 }
 
-/// The clock of Linux's file systems, on which the tests run.
+/// The clock of Linux's file systems, which the tests use.
 pub(crate) const FILE_CLOCK: ClockId = ClockId::RealtimeCoarse;
 pub(crate) const BOOT_CLOCK: ClockId = ClockId::Boottime;
 
-/// readdir(3): of a directory that is written to meanwhile one in so many entries is passed over (reports of APFS).
+/// readdir(3) of a directory that is written to meanwhile passes over one in so many entries (reports of APFS).
 pub(crate) const PASSED_OVER: usize = 4;
 
-/// The last write to a directory.
+/// Time of the last write to a directory.
 pub(crate) type Version = (i64, u64);
 
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between machines")]
@@ -174,7 +175,7 @@ fn may_move(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     if denied { Err(Errno::ACCESS) } else { Ok(()) }
 }
 
-/// `uchg`: such a file refuses changes, also of its name (chflags(2), UF_IMMUTABLE).
+/// `uchg`: such a file refuses changes, also to its name (chflags(2), UF_IMMUTABLE).
 pub(super) const LOCKED: u32 = IFlags::IMMUTABLE.bits();
 
 /// `nodump` is `chattr +d`.
@@ -206,7 +207,7 @@ pub(crate) fn host() -> Option<[u8; 16]> {
     None
 }
 
-/// Returns a mount's place and the kind of its file system, as statfs(2).
+/// Returns a mount point and its file system's name, as statfs(2).
 pub(super) fn mounted(fd: BorrowedFd<'_>) -> Result<(PathBuf, String)> {
     let text = |path: &str| std::fs::read_to_string(path).map_err(|_| Errno::NOSYS);
     let info = text(&format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
@@ -220,7 +221,6 @@ pub(super) fn mounted(fd: BorrowedFd<'_>) -> Result<(PathBuf, String)> {
     Ok((mount_point(line), kind.into()))
 }
 
-/// Returns whether the volume has clones (VOL_CAP_INT_CLONE).
 pub(super) fn has_clones(fd: BorrowedFd<'_>) -> Result<bool> {
     Ok(mounted(fd)?.1 == "apfs")
 }
@@ -229,13 +229,12 @@ pub(super) fn is_local(_fd: BorrowedFd<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns all mount points, as getfsstat(2).
 pub(super) fn mount_points() -> Result<Vec<PathBuf>> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(|_| Errno::NOSYS)?;
     Ok(table.lines().map(mount_point).collect())
 }
 
-/// Parses the mount point of a line of the mount table, in which a space is `\040` (proc(5)).
+/// Parses the mount point in a line of the mount table, where a space is `\040` (proc(5)).
 fn mount_point(line: &str) -> PathBuf {
     line.split(' ').nth(4).unwrap_or_default().replace("\\040", " ").into()
 }
@@ -245,7 +244,7 @@ pub(super) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(std::ffi::OsString::from_vec(path.into_bytes()).into())
 }
 
-/// Sets a mode as fchmodat(2) does, which on Linux cannot leave links alone. FIFOs and devices are not opened for it.
+/// Sets a mode as fchmodat(2), which on Linux follows links. Does not open FIFOs and devices.
 pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {
     let file = rustix::fs::openat(parent, name, NAME, Mode::empty())?;
     rustix::fs::chmod(by_number(file.as_fd()), mode)
@@ -262,8 +261,7 @@ fn attribute(fd: impl AsFd, name: &CStr) -> Result<Vec<u8>> {
     Ok(value)
 }
 
-/// Behaves as fgetxattr(2). A buffer that is too short is filled, and the call succeeds (reports; the manual says ERANGE). An empty one
-/// asks for the length.
+/// As fgetxattr(2): fills a short buffer without error (reports; the manual says ERANGE). Empty: asks the length.
 pub(super) fn fgetxattr(fd: impl AsFd, name: &CStr, value: &mut [u8]) -> Result<usize> {
     if name == ACL {
         return Err(NO_ATTRIBUTE);
@@ -280,7 +278,7 @@ pub(super) fn fsetxattr(fd: impl AsFd, name: &CStr, value: &[u8], flags: XattrFl
 
 pub(super) const FORK: &CStr = c"user.like.fork";
 
-/// Reads a resource fork as fgetxattr(2) does: as much as one call gives, from a position. It may be less than was asked for.
+/// Reads a piece of a resource fork as fgetxattr(2), perhaps less than asked for.
 pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8]) -> Result<usize> {
     const MOST_IN_ONE_CALL: usize = 1000;
     let all = attribute(file, FORK)?;
@@ -290,7 +288,7 @@ pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8])
     Ok(read)
 }
 
-/// Writes a resource fork as fsetxattr(2) does: the bytes behind the piece stay.
+/// Writes a piece of a resource fork as fsetxattr(2): the bytes behind it stay.
 pub(super) fn write_fork(file: BorrowedFd<'_>, position: usize, piece: &[u8]) -> Result<()> {
     let mut all = attribute(file, FORK).unwrap_or_default();
     all.resize(all.len().max(position + piece.len()), 0);
@@ -326,7 +324,6 @@ pub(super) fn write_acl(fd: BorrowedFd<'_>, acl: &[u8]) -> Result<()> {
     rustix::fs::fsetxattr(fd, ACL, acl, XattrFlags::empty())
 }
 
-/// Returns whether an entry of a directory has a list, as getattrlistbulk(2) tells.
 pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
     let directory = rustix::fs::openat(directory, c".", READ, Mode::empty())?;
     for entry in Dir::read_from(&directory)? {
@@ -346,7 +343,7 @@ pub(super) fn drop_acl(fd: BorrowedFd<'_>) {
     let _ = rustix::fs::fremovexattr(fd, ACL);
 }
 
-/// Returns a path to an open entry, which may be open for its name only.
+/// Returns a path to an open entry, even if open for its name only.
 fn by_number(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

@@ -1,4 +1,4 @@
-//! macOS: system calls that have no portable shape.
+//! macOS system calls without a portable shape.
 
 #[cfg(not(like_macos))]
 mod kernel;
@@ -36,13 +36,13 @@ pub(crate) use xattr::list_xattrs;
 
 pub(crate) const PATH_ONLY: OFlags = kernel::SEARCH;
 
-/// macOS has no flag that leaves access times alone; APFS keeps them relative to the modification time (relatime).
+/// macOS has no such flag; APFS keeps access times relative to the modification time (relatime).
 pub(crate) const NO_ATIME: OFlags = OFlags::empty();
 
 pub(crate) const NO_ATTRIBUTE: Errno = kernel::NO_ATTRIBUTE;
 
-/// Clones the open directory `src` with everything in it to `name` in `parent`, which must not exist (fclonefileat(2)). All
-/// or nothing. EXDEV when something is mounted below `src`, which the clone would show as an empty directory.
+/// Clones the open directory `src` to the new name `name` in `parent`, all or nothing (fclonefileat(2)).
+/// EXDEV if something is mounted below `src`: the clone would show it as an empty directory.
 pub(crate) fn clone_directory(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     if !mounts_below(src)?.is_empty() {
         return Err(Errno::XDEV);
@@ -50,16 +50,16 @@ pub(crate) fn clone_directory(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name:
     clone_file(src, parent, name)
 }
 
-/// Clones the open file `src`, below which nothing can be mounted. All or nothing too.
+/// Clones an open file, below which nothing can be mounted, all or nothing.
 pub(crate) fn clone_file(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     match kernel::clone(src, parent, name, true) {
-        // A file system that has no such lists: none is lost.
+        // The file system has no lists: none is lost.
         Err(Errno::INVAL) => kernel::clone(src, parent, name, false),
         other => other,
     }
 }
 
-/// Takes away the flags that forbid any change (`uchg`), which a clone has from its source. Returns them.
+/// Clears the flags that forbid changes (`uchg`), which a clone has from its source. Returns them.
 pub(crate) fn unlock(file: BorrowedFd<'_>) -> Result<u32> {
     let flags = kernel::flags(file)?;
     match flags & kernel::LOCKED {
@@ -75,12 +75,11 @@ pub(crate) fn lock(file: BorrowedFd<'_>, locks: u32) -> Result<()> {
     kernel::set_flags(file, kernel::flags(file)? | locks)
 }
 
-/// Returns the flags of a file that a copy is to have too.
 pub(crate) fn flags_to_keep(src: BorrowedFd<'_>) -> u32 {
     kernel::flags(src).unwrap_or(0) & (kernel::KEPT | kernel::OF_ROOT)
 }
 
-/// Adds flags to a copy's own. EMLINK or EPERM when it may not have all of them: a locked file could not get a second name.
+/// Adds flags to a copy's own. EMLINK or EPERM if it may not have all: a locked file could not get a second name.
 pub(crate) fn add_flags(file: BorrowedFd<'_>, flags: u32, src: &Stat) -> Result<()> {
     let is_linked = FileType::from_raw_mode(src.st_mode) == FileType::RegularFile && src.st_nlink > 1;
     let permitted = if is_linked { kernel::KEPT & !kernel::LOCKED } else { kernel::KEPT };
@@ -92,20 +91,20 @@ pub(crate) fn add_flags(file: BorrowedFd<'_>, flags: u32, src: &Stat) -> Result<
     }
 }
 
-/// Returns whether the system sets this attribute by itself: since macOS 13 every file has a note of the program that made it.
+/// Returns whether the system sets this attribute itself: since macOS 13 a file notes the program that made it.
 pub(crate) fn is_of_the_system(xattr: &CStr) -> bool {
     xattr == c"com.apple.provenance"
 }
 
 pub(crate) const HAS_CLONEFILE: bool = true;
 
-/// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
+/// Returns why [`clone_directory`] cannot work between these two; `None` if it may be tried.
 pub(crate) fn clone_directory_refusal(src: BorrowedFd<'_>, parent: BorrowedFd<'_>) -> Option<String> {
     let device = |fd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);
     if device(src) != device(parent) {
         return Some("source and destination are on different volumes".into());
     }
-    // Where nothing is said of it, the call itself tells.
+    // Without an answer, the call itself tells.
     (kernel::has_clones(src) == Ok(false)).then(|| format!("{} has no clonefile", file_system_name(src)))
 }
 
@@ -115,7 +114,7 @@ pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
 
 pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     match rustix::fs::seek(fd, SeekFrom::Data(position)) {
-        // The request is an ioctl, of which most file systems have never heard.
+        // The request is an ioctl that most file systems do not know.
         Err(Errno::NOTTY | Errno::NOTSUP) => Err(Errno::INVAL),
         other => other,
     }
@@ -123,7 +122,7 @@ pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
 
 pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
     match kernel::sync_volume(fd) {
-        // Not that file system. sync(2) hands everything to the drive, and F_FULLFSYNC makes that write its cache.
+        // Not on this file system. sync(2) hands everything to the drive, and F_FULLFSYNC makes that write its cache.
         Err(Errno::NOTSUP | Errno::NOTTY | Errno::INVAL | Errno::PERM) => {
             rustix::fs::sync();
             sync_file(fd)
@@ -132,7 +131,7 @@ pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// Writes a file or directory to its disk. fsync(2) alone leaves it in the drive's cache, in no particular order.
+/// Syncs down to the disk: fsync(2) alone leaves the data in the drive's cache, in no particular order.
 pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
     match kernel::full_sync(fd) {
         // A network file system, or a drive that has no such command.
@@ -141,7 +140,6 @@ pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// Takes the list away that a new directory has from its parent, and with it what its own entries would get.
 pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     if !matches!(kernel::read_acl(directory), Ok(None)) {
         kernel::drop_acl(directory);
@@ -153,7 +151,7 @@ pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Gives a clone the source's list, or none if it has none: the root of a clone was seen to get what its parent bequeaths.
+/// Gives a clone the source's list, or none: the root of a clone was seen to inherit its parent's.
 pub(crate) fn keep_acl(src: BorrowedFd<'_>, clone: BorrowedFd<'_>) -> Result<()> {
     let wanted = kernel::read_acl(src)?;
     if kernel::read_acl(clone)? == wanted {
@@ -171,7 +169,7 @@ pub(crate) fn keep_acl(src: BorrowedFd<'_>, clone: BorrowedFd<'_>) -> Result<()>
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     match file_system_name(directory).as_str() {
         "apfs" => SpaceRules::Apfs,
-        // Has no clones, nor snapshots.
+        // No clones, no snapshots.
         "hfs" => SpaceRules::Exact,
         _ => SpaceRules::Unknown,
     }

@@ -1,5 +1,3 @@
-//! The mounts.
-
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
@@ -8,14 +6,14 @@ use rustix::io::{Errno, Result};
 
 use super::{PATH_ONLY, kernel};
 
-/// Returns whether something is mounted exactly here, or the system makes it look so (`/Users` is on another volume than `/`).
+/// Returns whether something is mounted here, or the system makes it look so (`/Users` is on another volume than `/`).
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     if path_of(directory)? == seen(&kernel::mounted(directory)?.0) {
         return Ok(true);
     }
     match rustix::fs::openat(directory, c"..", PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(parent) => Ok(rustix::fs::fstat(parent)?.st_dev != rustix::fs::fstat(directory)?.st_dev),
-        // Its path has already told.
+        // The path has already told.
         Err(Errno::ACCESS) => Ok(false),
         Err(error) => Err(error),
     }
@@ -44,7 +42,7 @@ fn path_of(directory: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(seen(&kernel::path_of(directory)?))
 }
 
-/// Returns a path as users see it: the data volume's directories appear both at the root and where the volume is mounted.
+/// Returns a path as users see it: the data volume's directories also appear at the root.
 fn seen(path: &Path) -> PathBuf {
     match path.strip_prefix("/System/Volumes/Data") {
         Ok(rest) if !rest.as_os_str().is_empty() => Path::new("/").join(rest),

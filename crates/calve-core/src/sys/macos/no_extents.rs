@@ -1,4 +1,4 @@
-//! macOS tells neither where the bytes of a file lie, nor shares them after the fact.
+//! macOS neither tells a file's extents nor shares them after the fact.
 
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
@@ -22,7 +22,6 @@ absent! {
     fn xfs_inodes(_directory: BorrowedFd<'_>) -> Option<InodeSpace> = None;
 }
 
-/// None can be asked for.
 pub(crate) struct DiskExtents<'a>(PhantomData<BorrowedFd<'a>>);
 
 impl<'a> DiskExtents<'a> {

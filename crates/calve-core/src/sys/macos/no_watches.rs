@@ -1,4 +1,4 @@
-//! The watches of macOS, which Calve does not use.
+//! Calve uses no watches on macOS.
 
 use std::os::fd::BorrowedFd;
 
@@ -6,7 +6,6 @@ use rustix::io::{Errno, Result};
 
 use crate::sys::WatchEvent;
 
-/// There are none.
 pub(crate) enum Watches {}
 
 impl Watches {

@@ -1,4 +1,4 @@
-//! Portable calls, and the answer "there is no such thing here", where macOS has no calls of its own.
+//! Portable calls, and constant answers for calls that macOS lacks.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -12,8 +12,8 @@ use rustix::path::Arg;
 use crate::sys::{Denial, ListedEntry};
 
 absent! {
-    /// Fails: a file can only be cloned to a name that does not exist yet (fclonefileat(2)), never into an open file, and copyfile(3) unlinks
-    /// and makes anew. So nothing is shared file by file here: the `clonefile` strategy takes the whole tree.
+    /// Fails: fclonefileat(2) clones only to a new name, never into an open file, and copyfile(3) unlinks and makes
+    /// anew. So nothing is shared file by file here: the `clonefile` strategy takes the whole tree.
     fn reflink(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<()> = Err(Errno::OPNOTSUPP);
     fn reflink_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _offset: u64, _bytes: u64) -> Result<()> = Err(Errno::OPNOTSUPP);
     fn copy_nocow(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<bool> = Ok(false);
@@ -37,9 +37,9 @@ absent! {
     fn copies_on_the_server(_magic: u64) -> bool = false;
     fn same_btrfs(_a: BorrowedFd<'_>, _b: BorrowedFd<'_>) -> bool = false;
     fn is_inside_by_another_mount(_inner: BorrowedFd<'_>, _outer: BorrowedFd<'_>) -> bool = false;
-    /// Only Linux was measured.
+    /// Measured on Linux only.
     fn makes_one_at_a_time(_directory: BorrowedFd<'_>) -> bool = false;
-    /// File systems are told apart by name: their numbers are handed out when they are loaded, and none of them means anything.
+    /// File systems are told apart by name: their numbers are assigned when they are loaded, and mean nothing.
     fn magic(_fd: BorrowedFd<'_>) -> Result<u64> = Ok(0);
     fn snapshot(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> = Err(Errno::NOTSUP);
     fn delete_subvolume(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> = Err(Errno::NOTSUP);
@@ -47,7 +47,7 @@ absent! {
     fn nested_subvolumes(_root: BorrowedFd<'_>) -> Result<Vec<CString>> = Ok(Vec::new());
     fn opaque_attribute() -> &'static CStr = c"";
     fn mount_options(_directory: BorrowedFd<'_>) -> String = String::new();
-    /// Returns true without a look: a store through a mapping may go unnoticed.
+    /// Assumed: a store through a mapping may go unnoticed.
     fn shows_stores(_file: BorrowedFd<'_>) -> Result<bool> = Ok(true);
     fn write_back_stores(_directory: BorrowedFd<'_>) -> Result<()> = Ok(());
 }
@@ -79,12 +79,12 @@ pub(crate) struct Listing<'a> {
     _buffer: &'a mut ListingBuffer,
 }
 
-/// How many entries make a piece of work that is worth sharing.
+/// Entries worth sharing as a piece of work.
 const BATCH: usize = 1024;
 
 impl<'a> Listing<'a> {
     pub(crate) fn new(directory: BorrowedFd<'a>, buffer: &'a mut ListingBuffer) -> Result<Self> {
-        // A descriptor of its own, as closing the stream closes it. Not opened anew, which takes permission to search the directory.
+        // Duplicated, because closing the stream closes it. Reopening would need permission to search the directory.
         let mut directory = Dir::new(rustix::io::fcntl_dupfd_cloexec(directory, 0)?)?;
         directory.rewind();
         Ok(Self {
@@ -116,14 +116,12 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// Here, every so often.
     pub(crate) fn at_refill(&self) -> bool {
         self.read.is_multiple_of(BATCH)
     }
 }
 
-/// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV). There are no bind mounts, so
-/// the device tells.
+/// Opens the directory `name` in `parent`, refusing links and mounts (EXDEV). Without bind mounts, the device tells.
 pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
@@ -133,7 +131,7 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: impl Arg +
     Ok(fd)
 }
 
-/// The number that tells btrfs on Linux. No file system here has it.
+/// btrfs's number on Linux. No file system here has it.
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
 
 #[cfg_attr(like_macos, allow(dead_code, reason = "fchmodat(2) of Linux follows links"))]

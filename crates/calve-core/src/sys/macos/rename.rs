@@ -1,4 +1,4 @@
-//! Renames of directories, which on macOS may be denied by the directory itself: by its mode, its access control list or its flags.
+//! Renames, which macOS may deny because of a directory's own mode, access control list or flags.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use rustix::io::{Errno, Result};
 use super::kernel;
 use crate::vocabulary::hidden_name::is_calves_own;
 
-/// Renames, unless something has the new name (EEXIST). ENOTSUP on file systems that cannot.
+/// Renames unless the new name exists (EEXIST). ENOTSUP on file systems that cannot.
 pub(crate) fn rename_no_replace(
     from: BorrowedFd<'_>,
     name: &CStr,
@@ -25,7 +25,7 @@ pub(crate) fn rename_exchange(from: BorrowedFd<'_>, name: &CStr, parent: Borrowe
     opened_up(&names, || kernel::rename(from, name, parent, other, RenameFlags::EXCHANGE))
 }
 
-/// Renames. If these deny it, takes away what does, renames, and puts it back, by open descriptors. Fails as before if only another user may.
+/// Renames. If denied, lifts the entries' restraints, renames, and restores them by descriptor. May fail as before.
 fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], rename: impl Fn() -> Result<()>) -> Result<()> {
     let first = rename();
     if !matches!(first, Err(Errno::ACCESS | Errno::PERM)) {
@@ -40,16 +40,15 @@ fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], rename: impl Fn() -> Result<()>)
         Ok(()) => rename(),
         Err(_) => first,
     };
-    // The opposite order, should the two be one.
+    // In reverse, in case both are one.
     restraints.iter().rev().for_each(Restraints::impose);
     renamed
 }
 
-/// The denials of a file or directory.
 struct Restraints {
     file: OwnedFd,
     mode: Mode,
-    /// The denials of a staged entry. A list or a flag on an entry of the user's says that it is to stay.
+    /// Only of Calve's own entries: a list or a flag on a user's entry means that it is to stay.
     acl: Option<Vec<u8>>,
     flags: u32,
 }

@@ -1,4 +1,4 @@
-//! Extended attributes of open files, and of names that are not open; access control lists as one more of them.
+//! Extended attributes of open and of named entries, with the access control list as one of them.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,16 +9,16 @@ use rustix::io::{Errno, Result};
 use super::kernel;
 use crate::sys::{XattrTarget, grown};
 
-/// The name for a file's access control list: the kernel's own, which programs can neither list nor read nor write.
+/// The kernel's own name for the access control list, which programs can neither list nor read nor write.
 const ACL: &CStr = c"com.apple.system.Security";
 
-/// The answer of a file that cannot have any, by its file system or (EPERM) by its kind.
+/// Errors of an entry that cannot have attributes, because of its file system or (EPERM) its kind.
 const NO_ATTRIBUTES: [Errno; 4] = [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM];
 
-/// A value that is another one each time it is read is given up.
+/// Reads of a value that keeps changing.
 const MOST_READS: usize = 64;
 
-/// A resource fork can be as long as a file: it is moved in pieces (getxattr(2), setxattr(2), `position`).
+/// A resource fork can be as long as a file, and moves in pieces (getxattr(2), setxattr(2), `position`).
 const PIECE_BYTES: usize = 1 << 20;
 
 fn read_fork(file: BorrowedFd<'_>, value: &mut [u8]) -> Result<usize> {
@@ -49,7 +49,7 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
         listed => listed?,
     };
     buffer.truncate(length);
-    // Last, as it may deny its owner the steps before.
+    // Last: it may deny its owner the steps before.
     if kernel::read_acl(fd)?.is_some() {
         buffer.extend_from_slice(ACL.to_bytes_with_nul());
     }
@@ -66,7 +66,7 @@ impl<'a> XattrTarget<'a> {
             buffer.extend_from_slice(&value);
             return Ok(value.len());
         }
-        // A buffer that is too short may be filled without an error. So it is one longer than the value, as long as that changes.
+        // A short buffer may be filled without an error: it gets a byte more than the value, until both agree.
         for _ in 0..MOST_READS {
             let length = kernel::fgetxattr(fd, name, &mut [0; 0][..])?;
             if buffer.len() <= length {
@@ -97,8 +97,7 @@ impl<'a> XattrTarget<'a> {
         kernel::fsetxattr(fd, name, value, XattrFlags::empty())
     }
 
-    /// Opens an entry for its attributes, into `own`, unless it is open. Returns `None` for what has no attributes and should not be opened:
-    /// FIFOs, sockets, devices.
+    /// Opens an unopened entry into `own`. `None` for FIFOs, sockets and devices: no attributes, and they stay closed.
     fn open<'o>(self, own: &'o mut Option<OwnedFd>) -> Result<Option<BorrowedFd<'o>>>
     where
         'a: 'o,
@@ -112,7 +111,7 @@ impl<'a> XattrTarget<'a> {
         if !matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink) {
             return Ok(None);
         }
-        // NONBLOCK: should it have become a FIFO, opening must not wait for a writer.
+        // NONBLOCK: if it has become a FIFO, opening must not wait for a writer.
         let flags = OFlags::RDONLY | kernel::SYMLINK | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened: &OwnedFd = own.insert(rustix::fs::openat(directory, name, flags, Mode::empty())?);
         Ok(Some(opened.as_fd()))

@@ -1,4 +1,4 @@
-//! The common part of Linux and macOS.
+//! Code common to Linux and macOS.
 
 mod remedy;
 
@@ -18,20 +18,20 @@ use rustix::path::Arg;
 
 pub(crate) use remedy::remedy;
 
-/// The flags for opening a file to read it, through no link, and without waiting for the writer of a FIFO.
+/// Flags to open a file for reading, without following a link or waiting for a FIFO's writer.
 pub(crate) const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
-/// Opens an existing entry. No program that is started gets the descriptor.
+/// Opens an existing entry. Started programs do not inherit the descriptor.
 pub(crate) fn open_at(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags) -> Result<OwnedFd> {
     open_with(directory, name, flags, Mode::empty())
 }
 
-/// Creates a file. Fails if anything has the name.
+/// Creates a file. Fails if the name exists.
 pub(crate) fn create_at(directory: impl AsFd, name: impl Arg + Copy, access: OFlags, mode: Mode) -> Result<OwnedFd> {
     open_with(directory, name, access | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode)
 }
 
-/// Opens with openat(2), again when a signal interrupts it: FUSE and network file systems let that happen.
+/// Opens with openat(2), and again if a signal interrupts it, as can happen on FUSE and network file systems.
 pub(crate) fn open_with(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     while_table_is_full(|| retry_on_intr(|| rustix::fs::openat(directory.as_fd(), name, flags, mode)))
@@ -39,14 +39,14 @@ pub(crate) fn open_with(directory: impl AsFd, name: impl Arg + Copy, flags: OFla
 
 /// Reads an open file to its end, or its first `most` bytes.
 pub(crate) fn read(file: OwnedFd, most: u64) -> Result<Vec<u8>> {
-    // Tables of the kernel are of one moment only if they are read at once.
+    // A table of the kernel is consistent only if one call reads it.
     let mut contents = Vec::with_capacity(most.min(64 << 10) as usize);
     let read = File::from(file).take(most).read_to_end(&mut contents);
     read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     Ok(contents)
 }
 
-/// Reads until the buffer is full or the file ends, and returns how much. `read` gets the rest of the buffer, and the number of bytes before it.
+/// Reads until the buffer is full or the file ends. `read` gets the rest of the buffer and the bytes before it.
 pub(crate) fn read_full(buffer: &mut [u8], read: impl Fn(&mut [u8], usize) -> Result<usize>) -> Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -58,17 +58,15 @@ pub(crate) fn read_full(buffer: &mut [u8], read: impl Fn(&mut [u8], usize) -> Re
     Ok(filled)
 }
 
-/// Looks at an entry, through no link.
+/// Returns an entry's metadata, without following a link.
 pub(crate) fn stat_at(directory: impl AsFd, name: impl Arg) -> Result<Stat> {
     rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Looks at an entry as [`stat_at`] does. Returns `None` if it is missing.
 pub(crate) fn find_at(directory: impl AsFd, name: impl Arg) -> Result<Option<Stat>> {
     unless_missing(stat_at(directory, name))
 }
 
-/// Returns a name, or some of them with slashes between, as a path.
 pub(crate) fn path(name: &CStr) -> &Path {
     Path::new(OsStr::from_bytes(name.to_bytes()))
 }
@@ -81,18 +79,17 @@ pub(crate) fn is_directory(stat: impl Borrow<Stat>) -> bool {
     kind(stat) == FileType::Directory
 }
 
-/// Returns the kind of an entry where the listing may not have told it.
+/// Returns the listed kind, or looks if the listing does not tell.
 pub(crate) fn kind_of(directory: impl AsFd, name: &CStr, listed: FileType) -> Result<FileType> {
     if listed == FileType::Unknown { stat_at(directory, name).map(kind) } else { Ok(listed) }
 }
 
 pub(crate) struct ListedEntry<'a> {
     pub(crate) name: &'a CStr,
-    /// [`FileType::Unknown`] where the file system does not say.
+    /// [`FileType::Unknown`] if the file system does not tell.
     pub(crate) kind: FileType,
 }
 
-/// Returns nothing for an entry that does not exist.
 pub(crate) fn unless_missing<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(Errno::NOENT) => Ok(None),
@@ -100,7 +97,7 @@ pub(crate) fn unless_missing<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Returns nothing for an entry that is missing, or that another process has removed or replaced after its name was read.
+/// Returns `None` for an entry that is missing, or was removed or replaced after its name was read.
 pub(crate) fn unless_gone<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
@@ -108,7 +105,7 @@ pub(crate) fn unless_gone<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Repeats a call while the system's table of open files is full (ENFILE), for a second at most: all programs share it. EMFILE is final.
+/// Repeats a call while the system-wide table of open files is full (ENFILE), for a second at most. EMFILE is final.
 fn while_table_is_full<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     const LONGEST: Duration = Duration::from_millis(512);
     let mut wait = Duration::from_millis(1);
@@ -123,11 +120,11 @@ fn while_table_is_full<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
 
 /// Returns 64 random bits, for names that cannot be guessed and do not collide.
 pub(crate) fn random() -> u64 {
-    // The keys that the standard library has for its hash tables are random, and other ones each time. A forked process has the same.
+    // The standard library's hash keys are random and differ each time, but a forked process has the same.
     RandomState::new().hash_one((std::process::id(), Instant::now()))
 }
 
-/// Returns where the data at `position` ends.
+/// Returns the end of the data at `position`.
 pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Hole(position))
 }
@@ -147,24 +144,24 @@ pub(crate) fn times(stat: &Stat) -> Timestamps {
     }
 }
 
-/// Returns how many bytes of a file are not in holes.
+/// Returns the bytes of a file outside holes.
 pub(crate) fn stored(stat: &Stat) -> u64 {
     allocated(stat).min(size(stat))
 }
 
-/// Returns the bytes that are free for this user.
+/// Returns the bytes available to this user.
 pub(crate) fn available(room: &StatVfs) -> u64 {
     room.f_bavail.saturating_mul(room.f_frsize)
 }
 
-/// An entry that has metadata: an open one, or a name in a directory, which is not followed.
+/// An entry with metadata: an open one, or a name in a directory, which is not followed.
 #[derive(Clone, Copy)]
 pub(crate) enum XattrTarget<'a> {
     Open(BorrowedFd<'a>),
     Named(BorrowedFd<'a>, &'a CStr),
 }
 
-/// Repeats a call with a buffer that grows while it is too short.
+/// Repeats a call with a larger buffer while it returns ERANGE.
 pub(crate) fn grown(buffer: &mut Vec<u8>, least: usize, call: impl Fn(&mut [u8]) -> Result<usize>) -> Result<usize> {
     buffer.resize(buffer.len().max(least), 0);
     loop {
@@ -179,7 +176,7 @@ pub(crate) fn xattr_names(listed: &[u8]) -> impl Iterator<Item = &CStr> {
     listed.split_inclusive(|&byte| byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
 }
 
-/// Decodes a field of a mount table, in which blanks and backslashes are three octal digits after a backslash.
+/// Decodes a field of a mount table, where blanks and backslashes are a backslash and three octal digits.
 pub fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -192,9 +189,9 @@ pub fn unescape(field: &[u8]) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// Returns whether the bytes may be copied after this refusal to share or clone: no file system here does it, or not between these two.
+/// Returns whether copying may replace a refused share or clone: unsupported here, or between these two.
 pub(crate) fn permits_copy(errno: Errno) -> bool {
-    // On some systems two of them are one number.
+    // Some systems give two of them one number.
     [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS, Errno::XDEV, Errno::INVAL].contains(&errno)
 }
 

@@ -1,4 +1,4 @@
-//! Remedies against errors of the system.
+//! Remedies for errors of the system.
 
 use std::io;
 
@@ -13,7 +13,7 @@ pub(crate) fn remedy(source: &io::Error, operation: Operation) -> Remedy {
     let reading = matches!(kind, Kind::Read | Kind::Open | Kind::Enter);
     let errno = match Errno::from_io_error(source) {
         Some(errno) => errno,
-        // The packages' own, of a file that is to be cloned.
+        // The Node.js and Python packages' own, for a directory where a file was to be cloned.
         None if source.kind() == io::ErrorKind::IsADirectory => Errno::ISDIR,
         None => return Remedy::CheckLog,
     };

@@ -1,4 +1,4 @@
-//! Access control lists (acl(3)), which macOS keeps outside of the extended attributes that programs see.
+//! Access control lists (acl(3)), which macOS keeps outside the extended attributes that programs see.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,7 +12,7 @@ use super::{attributes, last_error, result};
 const EXTENDED: c_int = 0x100;
 
 unsafe extern "C" {
-    // <sys/acl.h>. `acl_t` is a pointer to something that only these functions look into.
+    // From <sys/acl.h>. `acl_t` is a pointer to a structure that only these functions know.
     fn acl_init(count: c_int) -> *mut c_void;
     fn acl_get_fd_np(fd: c_int, kind: c_int) -> *mut c_void;
     fn acl_set_fd_np(fd: c_int, acl: *mut c_void, kind: c_int) -> c_int;
@@ -22,7 +22,6 @@ unsafe extern "C" {
     fn acl_free(acl: *mut c_void) -> c_int;
 }
 
-/// A list in memory.
 struct Acl(NonNull<c_void>);
 
 impl Acl {
@@ -43,7 +42,7 @@ const HEADER_BYTES: usize = 44;
 const ENTRY_BYTES: usize = 24;
 const COUNT_AT: usize = 36;
 
-/// Returns the access control list of an open file, in the kernel's own form. `None` where it is missing or empty.
+/// Returns an open file's access control list in the kernel's own form. `None` if it is missing or empty.
 pub(crate) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     // SAFETY: two integers; the descriptor is open as long as `fd` lives.
     let acl = match Acl::new(unsafe { acl_get_fd_np(fd.as_raw_fd(), EXTENDED) }) {
@@ -57,7 +56,7 @@ pub(crate) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     if length <= HEADER_BYTES {
         return Ok(None);
     }
-    // Words, as the structure that is written there consists of them.
+    // Words, because the structure written there consists of them.
     let mut words = vec![0u32; length.div_ceil(size_of::<u32>())];
     // SAFETY: the list is alive, and `words` is at least as large as is said.
     if unsafe { acl_copy_ext_native(words.as_mut_ptr().cast(), acl.0.as_ptr(), size) } != size {
@@ -66,7 +65,7 @@ pub(crate) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     Ok(Some(words.into_iter().flat_map(u32::to_ne_bytes).take(length).collect()))
 }
 
-/// Gives an open file a list that [`read_acl`] has returned.
+/// Gives an open file a list from [`read_acl`].
 pub(crate) fn write_acl(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     if !is_whole(bytes) {
         return Err(Errno::INVAL);
@@ -80,20 +79,20 @@ pub(crate) fn write_acl(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     result(unsafe { acl_set_fd_np(fd.as_raw_fd(), acl.0.as_ptr(), EXTENDED) })
 }
 
-/// Returns whether a list is as long as the number of entries that it names.
+/// Returns whether a list is as long as its number of entries requires.
 fn is_whole(bytes: &[u8]) -> bool {
     let field = bytes.get(COUNT_AT..COUNT_AT + 4).and_then(|field| <[u8; 4]>::try_from(field).ok());
     let entries = field.map(|count| u64::from(u32::from_ne_bytes(count)));
     entries.map(|count| HEADER_BYTES as u64 + count * ENTRY_BYTES as u64) == Some(bytes.len() as u64)
 }
 
-/// Returns whether an entry of a directory has a list (getattrlistbulk(2)), which one call for a directory above would lose: it keeps that of
-/// its root only (reports). No entry is opened.
+/// Returns whether an entry of a directory has a list (getattrlistbulk(2)), without opening any. One call that clones a
+/// directory above would lose it: that keeps only its root's list (reports).
 pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
     let each = libc::ATTR_CMN_RETURNED_ATTRS | libc::ATTR_CMN_NAME | libc::ATTR_CMN_EXTENDED_SECURITY;
     let mut wanted = attributes(each, 0, 0);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // The position belongs to the open file.
+    // Opened anew: the position belongs to the open file.
     let directory = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
     let mut answer = vec![0u8; 1 << 16];
     loop {
@@ -112,16 +111,16 @@ pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
             Ok(0) => return Ok(false),
             Ok(count) if any_acl(&answer, count).ok_or(Errno::IO)? => return Ok(true),
             Ok(_) => {}
-            // Without the call there are no such lists.
+            // Without the call there are no lists.
             Err(Errno::NOTSUP | Errno::OPNOTSUPP) => return Ok(false),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Returns whether one of the entries has an access control list. Each entry is its length, the set of attributes that follow (five words,
-/// the first one for these), and those in the order of their bits; a name and a list are each a distance from there and a length. Returns
-/// `None` if the answer ends before that.
+/// Returns whether an entry has an access control list; `None` if the answer ends early. Each entry is its length, the
+/// set of returned attributes (five words, these in the first), and the attributes in the order of their bits; a name
+/// and a list are each an offset from there and a length.
 fn any_acl(answer: &[u8], count: usize) -> Option<bool> {
     const SECURITY: u32 = libc::ATTR_CMN_EXTENDED_SECURITY;
     let mut rest = answer;
@@ -137,7 +136,6 @@ fn any_acl(answer: &[u8], count: usize) -> Option<bool> {
     Some(false)
 }
 
-/// Takes the list of an open file away.
 pub(crate) fn drop_acl(file: BorrowedFd<'_>) {
     // SAFETY: an integer; the list returned is freed by its drop.
     let Ok(none) = Acl::new(unsafe { acl_init(0) }) else { return };

@@ -1,5 +1,5 @@
-//! What a file on APFS says of its clones (getattrlist(2)). Where its blocks lie is not told for all of it at once: F_LOG2PHYS_EXT is
-//! one call for each run of them, on an open file, and says nothing of who else uses them.
+//! Clones of files on APFS (getattrlist(2)). There is no block map: F_LOG2PHYS_EXT needs an open file and one call per
+//! run, and does not tell who else uses it.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -10,12 +10,12 @@ use rustix::io::{Errno, Result};
 use super::{attributes, result};
 use crate::sys::CloneFamily;
 
-/// `<sys/attr.h>`, macOS 10.15: how many files have the same ATTR_CMNEXT_CLONEID.
+/// `<sys/attr.h>`, macOS 10.15: number of files with the same ATTR_CMNEXT_CLONEID.
 const ATTR_CMNEXT_CLONE_REFCNT: libc::attrgroup_t = 0x1000;
 
-/// Returns the blocks that the file `name` shares with its clones. It is not opened, so that contents that are only in the cloud stay there.
+/// Returns the blocks that the file `name` shares with its clones. Does not open it: contents in the cloud stay there.
 pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
-    // With FSOPT_ATTR_CMN_EXTENDED these are not of forks.
+    // FSOPT_ATTR_CMN_EXTENDED gives these bits their meaning; without it they are about forks.
     let clones = ATTR_CMNEXT_PRIVATESIZE | ATTR_CMNEXT_CLONEID | ATTR_CMNEXT_CLONE_REFCNT;
     let mut wanted = attributes(ATTR_CMN_RETURNED_ATTRS, 0, clones);
     let mut answer = [0u8; 64];
@@ -38,7 +38,7 @@ pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<Clo
 /// Returns whether the volume has clonefile(2) (getattrlist(2), VOL_CAP_INT_CLONE).
 pub(crate) fn has_clones(fd: BorrowedFd<'_>) -> Result<bool> {
     let mut wanted = attributes(0, libc::ATTR_VOL_INFO | libc::ATTR_VOL_CAPABILITIES, 0);
-    // The length, then `vol_capabilities_attr_t`: four words of capabilities, four that say which of them mean anything.
+    // The length, then `vol_capabilities_attr_t`: four words of capabilities, and four that tell which are valid.
     let mut answer = [0u32; 9];
     // SAFETY: an open descriptor, a list of attributes that outlives the call, which only reads it, and a buffer of which the call
     // fills no more than its length.
@@ -59,8 +59,8 @@ pub(crate) fn has_clones(fd: BorrowedFd<'_>) -> Result<bool> {
     Ok(capabilities & libc::VOL_CAP_INT_CLONE != 0)
 }
 
-/// Parses the length, the set of attributes that follow (five words, the last one for these), and those in the order of their bits, each at
-/// a multiple of four bytes.
+/// Parses the length, the set of returned attributes (five words, these in the last), and the attributes in the order
+/// of their bits, each at a multiple of four bytes.
 fn parse(answer: &[u8]) -> Option<CloneFamily> {
     let small = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
     let large = |at: usize| Some(u64::from_ne_bytes(answer.get(at..at + 8)?.try_into().ok()?));

@@ -1,4 +1,4 @@
-//! The calls of macOS's kernel and system library that this program makes, as they are. What the tests on Linux have in their place is `like`.
+//! Calls of macOS's kernel and system library, unmodified. `like` replaces them in tests on Linux.
 
 mod acl;
 mod clones;
@@ -21,7 +21,7 @@ pub(crate) use rustix::fs::fremovexattr;
 pub(super) use rustix::fs::renameat_with as rename;
 pub(super) use rustix::fs::{fgetxattr, flistxattr, fsetxattr};
 
-/// O_EXEC: with O_DIRECTORY, O_SEARCH. A kernel that does not know the bit ignores it, and asks for read permission.
+/// O_EXEC: with O_DIRECTORY, O_SEARCH. A kernel that does not know the bit ignores it, and requires read permission.
 pub(super) const SEARCH: OFlags = OFlags::from_bits_retain(libc::O_EXEC.cast_unsigned());
 
 /// Opens a link itself.
@@ -29,23 +29,21 @@ pub(super) const SYMLINK: OFlags = OFlags::from_bits_retain(libc::O_SYMLINK.cast
 
 pub(super) const NO_ATTRIBUTE: Errno = Errno::NOATTR;
 
-/// The clock that file systems take times from.
 pub(crate) const FILE_CLOCK: ClockId = ClockId::Realtime;
 
-/// A clock that cannot be set, and that goes on while the machine sleeps (clock_gettime(3)).
+/// A clock that cannot be set, and runs on while the machine sleeps (clock_gettime(3)).
 pub(crate) const BOOT_CLOCK: ClockId = ClockId::Monotonic;
 
-/// Clones an open file or directory (fclonefileat(2)). Without `keep_acl` the entries get the lists that their new parent bequeaths.
+/// Clones an open file or directory (fclonefileat(2)). Without `keep_acl`, entries inherit the lists of the new parent.
 pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {
     const ACL: CloneFlags = CloneFlags::from_bits_retain(4);
-    // Without NOOWNERCOPY: root keeps the owners; anybody else owns the clone anyway. No name in the source is resolved, so no NOFOLLOW.
+    // No NOOWNERCOPY: root keeps owners, others own the clone anyway. No NOFOLLOW: no name in the source is resolved.
     rustix::fs::fclonefileat(src, parent, name, if keep_acl { ACL } else { CloneFlags::empty() })
 }
 
-/// The resource fork, the one attribute that is read and written at a position.
+/// The resource fork, the only attribute that is read and written at a position.
 pub(super) const FORK: &CStr = c"com.apple.ResourceFork";
 
-/// Reads a piece of a resource fork at a position (fgetxattr(2)).
 pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8]) -> Result<usize> {
     let at = u32::try_from(position).map_err(|_| Errno::FBIG)?;
     // SAFETY: an open descriptor, a C string, and a buffer of which the call fills no more than its length.
@@ -54,36 +52,34 @@ pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8])
     usize::try_from(read).map_err(|_| last_error())
 }
 
-/// Writes a piece of a resource fork at a position (fsetxattr(2)).
 pub(super) fn write_fork(file: BorrowedFd<'_>, position: usize, piece: &[u8]) -> Result<()> {
     let at = u32::try_from(position).map_err(|_| Errno::FBIG)?;
     // SAFETY: an open descriptor, a C string, and a buffer of which the call reads its length.
     result(unsafe { libc::fsetxattr(file.as_raw_fd(), FORK.as_ptr(), piece.as_ptr().cast(), piece.len(), at, 0) })
 }
 
-/// The flags with which a file is neither renamed nor removed (chflags(2)).
+/// Flags that forbid renaming and removing a file (chflags(2)).
 pub(super) const LOCKED: u32 = libc::UF_IMMUTABLE | libc::UF_APPEND;
 
-/// The flags that anybody may give a file of his own, but those that tell how its contents are stored or tracked (chflags(2)).
+/// Flags that users may set on their own files, without those on how contents are stored or tracked (chflags(2)).
 pub(super) const KEPT: u32 = LOCKED | libc::UF_NODUMP | libc::UF_OPAQUE | libc::UF_HIDDEN;
 
-/// The flags that forbid changes and that only root sets.
+/// Flags that forbid changes and that only root sets.
 pub(super) const OF_ROOT: u32 = libc::SF_IMMUTABLE | libc::SF_APPEND;
 
 pub(super) fn flags(fd: BorrowedFd<'_>) -> Result<u32> {
     rustix::fs::fstat(fd).map(|stat| stat.st_flags)
 }
 
-/// Sets the flags of an open file (fchflags(2)).
 pub(super) fn set_flags(fd: BorrowedFd<'_>, flags: u32) -> Result<()> {
     // SAFETY: two integers; the descriptor is open as long as `fd` lives.
     result(unsafe { libc::fchflags(fd.as_raw_fd(), flags) })
 }
 
-/// Syncs all of the volume that a file is on, and waits for it (fsync_volume_np(2)).
+/// Syncs a file's whole volume, and waits (fsync_volume_np(2)).
 pub(super) fn sync_volume(fd: BorrowedFd<'_>) -> Result<()> {
     unsafe extern "C" {
-        /// Comes from `<unistd.h>`, macOS 10.8.
+        /// From `<unistd.h>`, macOS 10.8.
         fn fsync_volume_np(fd: c_int, flags: c_int) -> c_int;
     }
     const FULL_SYNC: c_int = 1;
@@ -92,10 +88,10 @@ pub(super) fn sync_volume(fd: BorrowedFd<'_>) -> Result<()> {
     result(unsafe { fsync_volume_np(fd.as_raw_fd(), FULL_SYNC | WAIT) })
 }
 
-/// Makes a FIFO, or a device node with the number that `like` has. ENOSYS before macOS 13, which has no such call at a directory.
+/// Makes a FIFO, or a device node with `like`'s number. ENOSYS before macOS 13, which has no mknodat.
 pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mode: Mode, like: &Stat) -> Result<()> {
     type Mknodat = unsafe extern "C" fn(c_int, *const libc::c_char, libc::mode_t, libc::dev_t) -> c_int;
-    // Looked up when needed: a program that names it directly does not start on older systems.
+    // Looked up when needed: a program linked to it does not start on older systems.
     // SAFETY: the name is a C string; the search changes nothing.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"mknodat".as_ptr()) };
     if found.is_null() {
@@ -108,7 +104,7 @@ pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mod
     result(unsafe { mknodat(parent.as_raw_fd(), name.as_ptr(), mode, like.st_rdev) })
 }
 
-/// Makes the calling process one that is not felt: lowest CPU share, and no disk time while others want it.
+/// Moves the calling process to the background: lowest CPU share, and no disk time while others want it.
 pub(crate) fn lower_priority() {
     const PRIO_DARWIN_PROCESS: c_int = 4;
     const PRIO_DARWIN_BG: c_int = 0x1000;
@@ -116,12 +112,10 @@ pub(crate) fn lower_priority() {
     unsafe { libc::setpriority(PRIO_DARWIN_PROCESS, 0, PRIO_DARWIN_BG) };
 }
 
-/// Returns a value that is another one after each start of the system.
 pub(crate) fn boot() -> Option<Vec<u8>> {
     system_value(c"kern.bootsessionuuid").or_else(|| system_value(c"kern.boottime"))
 }
 
-/// Returns the identity of the machine (gethostuuid(2)).
 pub(crate) fn host() -> Option<[u8; 16]> {
     let mut id = [0u8; 16];
     let wait = libc::timespec { tv_sec: 1, tv_nsec: 0 };
@@ -129,7 +123,6 @@ pub(crate) fn host() -> Option<[u8; 16]> {
     result(unsafe { libc::gethostuuid(id.as_mut_ptr(), &wait) }).ok().map(|()| id)
 }
 
-/// Returns a value of sysctl(3), as it is.
 fn system_value(name: &CStr) -> Option<Vec<u8>> {
     let mut value = vec![0u8; 64];
     let mut length = value.len();
@@ -141,14 +134,13 @@ fn system_value(name: &CStr) -> Option<Vec<u8>> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Returns where the file system of an open file is mounted, and what it is called ("apfs").
+/// Returns the mount point of an open file's file system, and the file system's name ("apfs").
 pub(super) fn mounted(fd: BorrowedFd<'_>) -> Result<(PathBuf, String)> {
     let mounted = rustix::fs::fstatfs(fd)?;
     let name = String::from_utf8_lossy(text(&mounted.f_fstypename)).into_owned();
     Ok((path(text(&mounted.f_mntonname)), name))
 }
 
-/// Returns where anything is mounted (getfsstat(2)).
 pub(super) fn mount_points() -> Result<Vec<PathBuf>> {
     Ok(mounts()?.iter().map(|mount| path(text(&mount.f_mntonname))).collect())
 }
@@ -158,7 +150,7 @@ fn mounts() -> Result<Vec<libc::statfs>> {
     loop {
         // SAFETY: without a buffer the call only counts.
         let count = unsafe { libc::getfsstat(std::ptr::null_mut(), 0, libc::MNT_NOWAIT) };
-        // Room for more than there were: a list that fills it may have been cut.
+        // Room for more: a list that fills it may have been cut.
         let room = usize::try_from(count).map_err(|_| last_error())? + 16;
         list.reserve_exact(room);
         let bytes = c_int::try_from(room * size_of::<libc::statfs>()).map_err(|_| Errno::NOMEM)?;
@@ -173,12 +165,10 @@ fn mounts() -> Result<Vec<libc::statfs>> {
     }
 }
 
-/// Returns whether the file system is on this machine (statfs(2), MNT_LOCAL).
 pub(super) fn is_local(fd: BorrowedFd<'_>) -> Result<bool> {
     Ok(rustix::fs::fstatfs(fd)?.f_flags & libc::MNT_LOCAL.cast_unsigned() != 0)
 }
 
-/// Returns the path of an open file (F_GETPATH).
 pub(super) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(path(rustix::fs::getpath(fd)?.to_bytes()))
 }
@@ -187,14 +177,12 @@ fn path(bytes: &[u8]) -> PathBuf {
     Path::new(OsStr::from_bytes(bytes)).to_path_buf()
 }
 
-/// Returns the C string in an array.
 fn text(array: &[c_char]) -> &[u8] {
     // SAFETY: c_char is a byte, signed or not: the slice covers the same memory for as long, and any byte is valid.
     let bytes = unsafe { std::slice::from_raw_parts(array.as_ptr().cast::<u8>(), array.len()) };
     CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
 }
 
-/// Returns a request for attributes of an entry or a volume (getattrlist(2)).
 fn attributes(common: libc::attrgroup_t, volume: libc::attrgroup_t, fork: libc::attrgroup_t) -> libc::attrlist {
     libc::attrlist {
         bitmapcount: libc::ATTR_BIT_MAP_COUNT,
