@@ -1,4 +1,4 @@
-//! Comparing a clone with its source before it is published ([`CloneVerification::Contents`](crate::CloneVerification)).
+//! Comparison of a clone with its source before publishing ([`CloneVerification::Contents`](crate::CloneVerification)).
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -21,28 +21,28 @@ use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
-/// The aspects to compare, and those that are known to differ.
+/// The two trees, and the aspects in which they may differ.
 pub(crate) struct Comparison<'a> {
     pub(crate) src: BorrowedFd<'a>,
     pub(crate) dst: BorrowedFd<'a>,
     pub(crate) src_path: &'a Path,
-    /// The entries that were left out. The list of them in the receipt may have been cut.
+    /// Entries left out of the clone. The receipt's list may have been cut.
     pub(crate) exclude: &'a Exclusions,
     pub(crate) options: &'a CloneOptions,
-    /// False when device nodes were left out, for want of privilege.
+    /// False if device nodes were left out for want of privilege.
     pub(crate) devices: bool,
-    /// False when the receipt says that owners could not be kept.
+    /// False if the receipt says that owners could not be kept.
     pub(crate) owners: bool,
-    /// False when the receipt says that extended attributes could not be kept.
+    /// False if the receipt says that extended attributes could not be kept.
     pub(crate) xattrs: bool,
-    /// False when the receipt says that hard links could not be kept, or all files are hard links to the source.
+    /// False if the receipt says that hard links could not be kept, or if all files are hard links to the source.
     pub(crate) links: bool,
-    /// False when set-user-ID and set-group-ID bits could not be kept.
+    /// False if set-user-ID and set-group-ID bits could not be kept.
     pub(crate) set_ids: bool,
     pub(crate) times: HeldTimes,
 }
 
-/// Compares everything below the two roots. The roots' own metadata is set when the clone is published.
+/// Compares everything below the two roots, whose own metadata is set when the clone is published.
 pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
     let root = rustix::fs::fstat(comparison.src).io(Operation::Stat, comparison.src_path)?;
     let pool = Pool::new(thread_count(comparison.options.threads), comparison.options.cancel.clone());
@@ -90,7 +90,7 @@ struct CompareWorker<'a> {
     pool: &'a Pool<Arc<Node>>,
     root: u64,
     differences: &'a Mutex<TreeDifferences>,
-    /// Which inode of the clone belongs to an inode of the source that has several names.
+    /// The clone's inode for each inode of the source that has several names.
     twins: &'a Mutex<HashMap<Identity, Identity>>,
 }
 
@@ -124,7 +124,6 @@ impl CompareWorker<'_> {
         Ok(())
     }
 
-    /// Returns whether an entry of the source has no place in the clone.
     fn is_left_out(&self, node: &Arc<Node>, name: &CStr, kind: FileType) -> bool {
         let comparison = self.comparison;
         match kind {
@@ -136,7 +135,7 @@ impl CompareWorker<'_> {
         !exclude.is_empty() && exclude.matches(&node.path_of(name), kind == FileType::Directory)
     }
 
-    /// Says whether it is a directory with entries to compare.
+    /// Compares an entry. Returns whether it is a directory whose entries are to be compared.
     fn entry(&self, node: &Arc<Node>, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> Result<bool, Error> {
         let failed = |errno| Error::io(Operation::Compare, self.comparison.src_path.join(node.path_of(name)), errno);
         let a = sys::stat_at(src, name).map_err(failed)?;
@@ -161,12 +160,12 @@ impl CompareWorker<'_> {
         Ok(sys::is_directory(a) && !self.stays_out(&a))
     }
 
-    /// Returns whether a directory is a mount point that [`Mounts::Stay`] leaves empty in the clone.
+    /// Returns whether a directory is a mount point that [`Mounts::Stay`] leaves empty.
     fn stays_out(&self, directory: &Stat) -> bool {
         self.comparison.options.mounts == Mounts::Stay && identity(directory).0 != self.root
     }
 
-    /// Returns whether two entries are linked alike: names of one inode in the source must be names of one inode in the clone.
+    /// Returns whether names of one inode in the source are names of one inode in the clone.
     fn linked_alike(&self, a: &Stat, b: &Stat) -> bool {
         if a.st_nlink < 2 || sys::is_directory(a) {
             return true;
@@ -206,13 +205,13 @@ impl CompareWorker<'_> {
     }
 }
 
-/// Returns the names in a directory, but those that only Calve gives.
+/// Returns the names in a directory, without Calve's own.
 pub(crate) fn names(directory: BorrowedFd<'_>) -> sys::Result<HashMap<CString, FileType>> {
     let theirs = sys::list(directory)?.into_iter().filter(|(name, _)| !is_calves_own(name.to_bytes()));
     theirs.map(|(name, kind)| sys::kind_of(directory, &name, kind).map(|kind| (name, kind))).collect()
 }
 
-/// Returns whether two entries of one kind have the same contents: the bytes of a file, the target of a symlink, the number of a device.
+/// Returns whether two entries of one kind have the same bytes, link target or device number.
 pub(crate) fn same_data(
     src: BorrowedFd<'_>,
     dst: BorrowedFd<'_>,

@@ -1,4 +1,4 @@
-//! Which entries are left out.
+//! Entries that a clone leaves out.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::options::{Decision, Selection};
 use crate::patterns::Patterns;
 use crate::vocabulary::reason::SkipReason;
 
-/// Decides what a clone leaves out: by the caller's patterns, and by the caller's own choice. By default nothing.
+/// The caller's patterns and selection. By default nothing is left out.
 #[derive(Default)]
 pub(crate) struct Exclusions {
     patterns: Patterns,
@@ -16,19 +16,19 @@ pub(crate) struct Exclusions {
 
 impl Exclusions {
     pub(crate) fn new(patterns: &[String]) -> Result<Self, Error> {
-        // In a file such a line says nothing; a caller that passes it means something.
+        // In a file such a line says nothing, but a caller that passes one means something.
         if let Some(pattern) = patterns.iter().find(|pattern| pattern.trim().is_empty() || pattern.starts_with('#')) {
             return Err(Error::Pattern { pattern: pattern.clone(), reason: "it names nothing".into() });
         }
         Ok(Self { patterns: Patterns::new(patterns)?, select: None })
     }
 
-    /// Leaves out what `select` does not take, too.
+    /// Also leaves out everything that `select` does not take.
     pub(crate) fn and_select(self, select: Option<Selection>) -> Self {
         Self { select, ..self }
     }
 
-    /// Returns true when nothing is left out: callers then need not know paths.
+    /// Returns whether nothing is left out: callers then need no paths.
     pub(crate) fn is_empty(&self) -> bool {
         self.patterns.is_empty() && self.select.is_none()
     }
@@ -41,7 +41,7 @@ impl Exclusions {
         self.decide(path, is_directory, || self.select.as_ref().map(|select| select.0.choose(path, is_directory)))
     }
 
-    /// Returns a function that decides as [`Self::choose`] does about the entries of one directory, which it looks up once.
+    /// Returns [`Self::choose`] for the entries of one directory, which it looks up once.
     pub(crate) fn inside<'a>(&'a self, directory: &Path) -> impl Fn(&Path, bool) -> Decision + use<'a> {
         let chosen = self.select.as_ref().map(|select| select.0.inside(directory));
         move |path, is_directory| {

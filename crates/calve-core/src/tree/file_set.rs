@@ -1,13 +1,13 @@
-//! Files that are of use only together, told by their names: a database and its journals.
+//! Files that are useful only together, recognized by name: a database and its journals.
 
 use std::ffi::CString;
 use std::os::fd::BorrowedFd;
 
-/// Files in one directory that have to be copied as they are at one moment.
+/// Files of one directory that must be copied as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileSet {
     kind: FileSetKind,
-    /// The part of the names that its files share.
+    /// The common part of their names.
     stem: Vec<u8>,
 }
 
@@ -15,7 +15,7 @@ pub struct FileSet {
 enum FileSetKind {
     /// <https://sqlite.org/tempfiles.html>
     Sqlite,
-    /// LevelDB and RocksDB (<https://github.com/google/leveldb/blob/main/doc/impl.md>): everything in the directory.
+    /// LevelDB and RocksDB (<https://github.com/google/leveldb/blob/main/doc/impl.md>): the whole directory.
     LevelDb,
     /// <http://www.lmdb.tech/doc/group__mdb.html#ga32a193c6bf4d7d5c5d579e71f22e9340>
     Lmdb,
@@ -24,7 +24,7 @@ enum FileSetKind {
 }
 
 const SQLITE_JOURNALS: [&[u8]; 3] = [b"-wal", b"-journal", SQLITE_INDEX];
-/// The index of the `-wal`: stores through a mapping, and made again from the `-wal`.
+/// The index of the `-wal`, written through a mapping and rebuilt from the `-wal`.
 const SQLITE_INDEX: &[u8] = b"-shm";
 const SQLITE_EXTENSIONS: [&[u8]; 4] = [b".db", b".db3", b".sqlite", b".sqlite3"];
 const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -36,18 +36,17 @@ const REDIS_MANIFEST: &[u8] = b".manifest";
 const REDIS_PARTS: [&[u8]; 3] = [b".base.rdb", b".base.aof", b".incr.aof"];
 
 impl FileSet {
-    /// Returns the set that a file of this name belongs to, if its main file exists.
+    /// Returns the set that a file of this name belongs to, if the set's main file exists.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         let (kind, stem) = recognize(name)?;
         (kind == FileSetKind::LevelDb || !stem.is_empty()).then(|| Self { kind, stem: stem.to_vec() })
     }
 
-    /// Returns the set of an SQLite database with this name.
     pub(crate) fn of_sqlite(name: &[u8]) -> Self {
         Self { kind: FileSetKind::Sqlite, stem: name.to_vec() }
     }
 
-    /// Returns the name of the main file, without which the others are of no use.
+    /// Returns the name of the main file, without which the others are useless.
     pub fn main_file(&self) -> Vec<u8> {
         match self.kind {
             FileSetKind::Sqlite | FileSetKind::Lmdb => self.stem.clone(),
@@ -56,12 +55,12 @@ impl FileSet {
         }
     }
 
-    /// Returns whether a single file is no set yet, because its name is common among other files.
+    /// Returns whether a single file is no set yet, because its name is also common elsewhere.
     pub fn is_told_by_others(&self) -> bool {
         matches!(self.kind, FileSetKind::LevelDb | FileSetKind::RedisAppendOnly)
     }
 
-    /// Returns the names that its files may have. `None`: any number of names, of which a listing tells.
+    /// Returns all possible names of the files. `None`: any number of names, which only a listing tells.
     pub(crate) fn known_names(&self) -> Option<Vec<CString>> {
         let endings: &[&[u8]] = match self.kind {
             FileSetKind::Sqlite => &SQLITE_JOURNALS,
@@ -77,7 +76,7 @@ impl FileSet {
     }
 }
 
-/// Returns the kind of set that a name speaks of, and what the names in that set share.
+/// Returns the kind of a file's set, and the common part of the set's names.
 fn recognize(name: &[u8]) -> Option<(FileSetKind, &[u8])> {
     let ends = |endings: &[&[u8]]| endings.iter().find_map(|ending| name.strip_suffix(*ending));
     if let Some(stem) = ends(&SQLITE_JOURNALS) {
@@ -109,7 +108,7 @@ fn is_number(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns whether a file of a set may change while that is copied: opening the database makes anew all that is read from it.
+/// Returns whether a file may change while it is copied: opening the database rebuilds all that is read from it.
 pub(crate) fn is_made_again(name: &[u8]) -> bool {
     name.ends_with(SQLITE_INDEX) || name == b"lock.mdb" || name.ends_with(LMDB_LOCK)
 }

@@ -1,4 +1,4 @@
-//! A lock (flock) that is held.
+//! A held flock(2).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -7,12 +7,11 @@ use rustix::io::Errno;
 
 use crate::sys;
 
-/// The open file of a lock that this process holds.
 #[derive(Debug)]
 pub(crate) struct HeldLock(OwnedFd);
 
 impl HeldLock {
-    /// Locks an open file or directory. Returns `None` if another process has the lock, and `operation` does not wait.
+    /// Locks an open file or directory. Returns `None` if another process has the lock and `operation` does not wait.
     pub(crate) fn take(opened: OwnedFd, operation: FlockOperation) -> sys::Result<Option<Self>> {
         match sys::retry(|| rustix::fs::flock(&opened, operation)) {
             Ok(()) => Ok(Some(Self(opened))),
@@ -28,7 +27,7 @@ impl AsFd for HeldLock {
     }
 }
 
-/// Lets go of it also in children of this process that have not closed their copy of the descriptor yet.
+/// Unlocks also for children of this process that have not closed their copy of the descriptor yet.
 impl Drop for HeldLock {
     fn drop(&mut self) {
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);

@@ -1,4 +1,4 @@
-//! The modification times that a file system can hold: some have whole seconds only, or none after 2038.
+//! Modification times that a file system can hold: some have whole seconds only, or end in 2038.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,7 +9,7 @@ pub(crate) use crate::sys::times;
 
 const SECOND: i128 = 1_000_000_000;
 
-/// The times that are kept as they are, in nanoseconds since 1970.
+/// The range and granularity of exactly kept times, in nanoseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldTimes {
     first: i128,
@@ -20,7 +20,7 @@ pub(crate) struct HeldTimes {
 impl HeldTimes {
     pub(crate) const ALL: Self = Self { first: i128::MIN, last: i128::MAX, granularity: 1 };
 
-    /// Finds the times by setting some of an entry, which then has its own again. Times that this does not tell about count as held.
+    /// Tries some times on an entry, and restores its own. Times that the trial says nothing about count as held.
     pub(crate) fn find(entry: BorrowedFd<'_>) -> Self {
         let Ok(own) = rustix::fs::fstat(entry) else { return Self::ALL };
         let set = |time: i128| -> Option<i128> {
@@ -29,21 +29,21 @@ impl HeldTimes {
             rustix::fs::futimens(entry, &Timestamps { last_access: time, last_modification: time }).ok()?;
             rustix::fs::fstat(entry).ok().map(|stat| modified(&stat))
         };
-        // One less than what every granularity divides, up to the two seconds of FAT.
+        // One less than a multiple of every granularity, up to the two seconds of FAT.
         let fine = 1_000_000_002 * SECOND - 1;
         let granularity = set(fine).map_or(1, |held| (fine - held + 1).clamp(1, 2 * SECOND));
         let reach = i128::from(sys::TIME_REACH_SECONDS) * SECOND;
         let last = set(reach).filter(|held| (fine..reach).contains(held)).unwrap_or(i128::MAX);
         let first = set(-reach).filter(|held| (1 - reach..fine).contains(held)).unwrap_or(i128::MIN);
-        // A copy without times keeps those that it was made at.
+        // A copy without times keeps its own.
         let _ = rustix::fs::futimens(entry, &times(&own));
         Self { first, last, granularity }
     }
 
-    /// Returns the time that a copy of an entry has there.
+    /// Returns the modification time of an entry's copy.
     pub(crate) fn held(self, stat: &Stat) -> i128 {
         let time = modified(stat).clamp(self.first, self.last);
-        // Where it divides nothing, the division would be the slowest part.
+        // By far the most common granularity, and the division would be the slowest part.
         if self.granularity == 1 { time } else { time - time.rem_euclid(self.granularity) }
     }
 
@@ -52,7 +52,6 @@ impl HeldTimes {
     }
 }
 
-/// Returns when an entry was modified, in nanoseconds since 1970.
 pub(crate) fn modified(stat: &Stat) -> i128 {
     i128::from(stat.st_mtime) * SECOND + i128::from(stat.st_mtime_nsec)
 }

@@ -1,4 +1,4 @@
-//! A path taken apart into an open parent directory and a name in it, so that everything after is relative to a descriptor.
+//! A path as an open parent directory and a name in it, so that everything after is relative to a descriptor.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,10 +13,10 @@ use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
 
-/// The flags for opening a directory to read it, through no link.
+/// Flags to open a directory for reading, without following a link.
 pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
-/// A name in an open directory. The name itself is never followed; the path above it is resolved once, as usual.
+/// A name in an open directory. The name is never followed; the path above it is resolved once, as usual.
 #[derive(Debug)]
 pub(crate) struct Location {
     parent: OwnedFd,
@@ -26,7 +26,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Opens the parent of `path`. `None` when the path ends in no name: `/`, `.`, `..`.
+    /// Opens the parent of `path`. Returns `None` if the path ends in no name: `/`, `.`, `..`.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
         let Some(name) = last_name(path)? else { return Ok(None) };
         let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -34,7 +34,7 @@ impl Location {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let open = |flags| sys::open_at(CWD, &parent_path, flags);
         let parent = match open(flags) {
-            // Search permission is enough to reach its entries.
+            // Search permission suffices to reach its entries.
             Err(Errno::ACCESS) => open(flags | sys::PATH_ONLY),
             other => other,
         };
@@ -45,7 +45,7 @@ impl Location {
         Ok(Some(Self { parent, parent_path, name, path: path.to_path_buf() }))
     }
 
-    /// Returns the location of a new entry in an open directory. The rest of `path` is for messages.
+    /// Returns the location of a new entry in an open directory. Only messages use the rest of `path`.
     pub(crate) fn in_directory(parent: OwnedFd, path: &Path) -> Result<Self, Error> {
         let name = last_name(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))?;
         let parent_path = path.parent().unwrap_or(Path::new(".")).to_path_buf();
@@ -56,7 +56,7 @@ impl Location {
         Self::open(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))
     }
 
-    /// Opens the parent of what has to be there: if the parent is missing, so is it. Returns `None` as [`Self::open`] does.
+    /// Opens the parent of an entry that must exist: if the parent is missing, so is the entry.
     pub(crate) fn of_existing(path: &Path) -> Result<Option<Self>, Error> {
         Self::open(path).map_err(|error| match error {
             Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
@@ -84,13 +84,12 @@ impl Location {
         &self.path
     }
 
-    /// Looks at the entry without following a link. Returns `None` if it is missing.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, Error> {
         sys::find_at(&self.parent, &*self.name).io(Operation::Stat, &self.path)
     }
 }
 
-/// Returns the name that a path ends in. `Path::file_name` ignores a `.` at the end, which is not the name before it.
+/// Returns the last name of a path. `Path::file_name` ignores a `.` at the end, which is not the name before it.
 fn last_name(path: &Path) -> Result<Option<CString>, Error> {
     let bytes = path.as_os_str().as_bytes();
     let last = bytes.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
@@ -114,22 +113,22 @@ pub(crate) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino as u64)
 }
 
-/// Returns whether an open entry is the one that a name stands for.
+/// Returns whether an open entry still has this name.
 pub(crate) fn is_at(opened: impl AsFd, parent: impl AsFd, name: impl Arg) -> bool {
     let pair = (sys::stat_at(parent, name), rustix::fs::fstat(opened));
     matches!(pair, (Ok(named), Ok(opened)) if identity(&named) == identity(&opened))
 }
 
-/// Returns whether `directory` is `root`, or inside it. Follows `..` up: links and bind mounts in the given path do not matter.
+/// Returns whether `directory` is `root` or inside it. Follows `..` up: links and bind mounts in it do not matter.
 pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: Identity) -> Result<bool, Errno> {
     match any_upwards(directory, |_, here| here == root) {
-        // Above there nothing can be seen, so nothing there can be the root, which was opened by its path.
+        // Nothing is visible above, so the root, which was opened by its path, is not there.
         Err(Errno::ACCESS) => Ok(false),
         other => other,
     }
 }
 
-/// Returns whether `is_wanted` holds for a directory or any above it, up to `/`.
+/// Returns whether `is_wanted` holds for a directory or one above it, up to `/`.
 pub(crate) fn any_upwards(
     directory: BorrowedFd<'_>,
     mut is_wanted: impl FnMut(BorrowedFd<'_>, Identity) -> bool,
@@ -150,19 +149,18 @@ pub(crate) fn any_upwards(
     }
 }
 
-/// Returns whether a file system is mounted at `point`, or may be where this user may not look.
+/// Returns whether a file system is mounted at `point`, or may be: this user may not look there.
 pub(crate) fn is_mounted(point: &Path) -> Result<bool, Error> {
     let is_mounted = match sys::open_at(CWD, point, sys::PATH_ONLY | DIRECTORY) {
         Ok(opened) => sys::is_mount_point(opened.as_fd()),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-        // Nothing tells.
         Err(Errno::ACCESS) => Ok(true),
         Err(errno) => Err(errno),
     };
     is_mounted.io(Operation::FindMounts, point)
 }
 
-/// Opens the directory at this path below `root`, following no link, and makes those that are missing.
+/// Opens a directory below `root`, following no link, and makes the missing ones.
 pub(crate) fn make_below(root: BorrowedFd<'_>, path: &Path, mode: Mode) -> sys::Result<OwnedFd> {
     let mut current = sys::open_at(root, c".", DIRECTORY)?;
     for name in path {

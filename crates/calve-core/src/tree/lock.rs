@@ -1,9 +1,9 @@
-//! Hidden names beside a destination, and the locks that say whether their maker is alive.
+//! Hidden names beside a destination, and the locks that tell whether their maker is alive.
 //!
-//! A name is `.calve-<purpose>-<uid>-<machine>-<boot>-<random>`; its lock is a directory of the same name with `.lock` behind it,
-//! under flock(2). A directory, because git shows empty files in its status and directories without files not. In it are
-//! further directories whose names say what the lock protects: a user who may rename entries of the parent could put something
-//! else under the hidden name, and a sweeper must not delete that.
+//! A name is `.calve-<purpose>-<uid>-<machine>-<boot>-<random>`. Its lock is a directory of that name plus `.lock`,
+//! under flock(2): a directory, because git's status shows empty files, but not directories without files. Directories
+//! in it name the entries that the lock protects: a user who may rename entries of the parent could put something else
+//! under the hidden name, and a sweeper must not delete that.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,15 +26,14 @@ pub(crate) struct HiddenName {
 /// The reach of a file system's locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// On this machine: a free lock means that no process has it.
+    /// This machine: a free lock means that no process has it.
     Machine,
-    /// Since this boot only: other machines, which may call themselves the same, use the file system too.
+    /// Only this boot: the file system is shared with other machines, which may have the same name.
     Boot,
 }
 
-/// Understands a name, if it is one that this user made on this machine.
-///
-/// The same boot counts as the same machine: containers on one kernel have names of their own and share its locks.
+/// Parses a hidden name that this user made on this machine. The same boot counts as the same machine: containers on
+/// one kernel have names of their own and share its locks.
 pub(crate) fn recognise(name: &CStr, reach: Reach) -> Option<HiddenName> {
     let hidden = HiddenNameParts::parse(name.to_str().ok()?)?;
     let this_machine = reach == Reach::Machine && hidden.machine == sys::machine_identity();
@@ -60,7 +59,7 @@ const SUBVOLUME: &CStr = c"subvolume";
 const FAILED: &CStr = c"failed";
 const RECORD: &str = "inode-";
 
-/// Returns the name of a record: without the device, whose number a restart may change, and which is the lock's, or a subvolume there.
+/// Returns the name of a record, without the device: a restart may change it, and it is the lock's or a subvolume's.
 fn record_name((_, inode): (u64, u64)) -> CString {
     CString::new(format!("{RECORD}{inode:x}")).unwrap_or_default()
 }
@@ -83,7 +82,7 @@ impl Lock {
                 Err(Errno::EXIST) => continue,
                 Err(errno) => return Err(errno),
             }
-            // A sweeper may have seen the new lock before it was held, and taken it away: then another name.
+            // A sweeper may have removed the new lock before it was held: take another name.
             match Self::take(parent, &name) {
                 Ok(Some(lock)) => return Ok(lock),
                 Ok(None) | Err(Errno::NOENT) => {}
@@ -96,7 +95,7 @@ impl Lock {
         Err(Errno::AGAIN)
     }
 
-    /// Takes the lock of a name that was found. `None` when its maker, or another sweeper, holds it.
+    /// Takes the lock of a found name. Returns `None` if its maker or another sweeper holds it.
     pub(crate) fn take(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<Self>> {
         let directory = sys::open_at(parent, &*lock_name(name), DIRECTORY)?;
         match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
@@ -110,17 +109,17 @@ impl Lock {
         Ok((mine && lock.is_held(parent)).then_some(lock))
     }
 
-    /// Writes down that `protected` is what the hidden name stands for. There may be several.
+    /// Records an entry that the hidden name may stand for.
     pub(crate) fn record(&self, protected: (u64, u64)) -> sys::Result<()> {
         self.note(&record_name(protected))
     }
 
-    /// Writes down that the hidden name will stand for a subvolume, whose identity is not known before it is made.
+    /// Records that the hidden name will stand for a subvolume, whose identity is unknown before it is made.
     pub(crate) fn record_subvolume(&self) -> sys::Result<()> {
         self.note(SUBVOLUME)
     }
 
-    /// Writes down that deleting failed, for the next run to tell.
+    /// Records that deleting failed, for the next run to report.
     pub(crate) fn record_failure(&self) {
         let _ = self.note(FAILED);
     }
@@ -129,7 +128,7 @@ impl Lock {
         self.has(FAILED)
     }
 
-    /// Returns whether this directory, found under the hidden name, is what the lock protects.
+    /// Returns whether the lock protects this directory, which was found under the hidden name.
     pub(crate) fn protects(&self, found: BorrowedFd<'_>) -> bool {
         let Ok(stat) = rustix::fs::fstat(found) else { return false };
         let is_subvolume = || sys::is_subvolume(found, &stat).unwrap_or(false);
@@ -138,7 +137,7 @@ impl Lock {
         is_recorded || self.has(SUBVOLUME) && is_subvolume()
     }
 
-    /// Returns whether nothing but one staged tree can be under the name: not what it was to replace, which would be the user's.
+    /// Returns whether only a staged tree can be under the name, and never the user's tree that it was to replace.
     pub(crate) fn protects_a_clone_only(&self) -> bool {
         let is_staging =
             self.name.to_str().ok().and_then(HiddenNameParts::parse).is_some_and(|it| it.purpose == Purpose::Staging);
@@ -158,7 +157,7 @@ impl Lock {
         sys::stat_at(&self.directory, record).is_ok()
     }
 
-    /// Returns the descriptor for a process that is to hold the lock too. A copy of it does that.
+    /// Returns the lock's descriptor; a process with a copy of it holds the lock too.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
@@ -167,12 +166,12 @@ impl Lock {
         &self.name
     }
 
-    /// Returns whether the lock is still the one that others would look at.
+    /// Returns whether the lock still has its name, under which others look for it.
     pub(crate) fn is_held(&self, parent: BorrowedFd<'_>) -> bool {
         sys::stat_at(parent, &*lock_name(&self.name)).is_ok_and(|stat| identity(&stat) == self.identity)
     }
 
-    /// Takes the lock away, when what it protected is no more.
+    /// Removes the lock, once the entry that it protected is gone.
     pub(crate) fn remove(self, parent: BorrowedFd<'_>) {
         if self.is_held(parent) {
             self.erase();
@@ -180,7 +179,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock away if nothing has the hidden name, which others may have moved or deleted. Returns whether it was left.
+    /// Removes the lock, or leaves it and returns true while the hidden name is used: others may have moved the entry.
     pub(crate) fn remove_if_unused(self, parent: BorrowedFd<'_>) -> bool {
         let found = sys::stat_at(parent, &*self.name);
         let is_used = !matches!(found, Err(Errno::NOENT));
@@ -198,7 +197,7 @@ impl Lock {
         }
     }
 
-    /// Lets go of the lock and leaves it in place, for a sweeper.
+    /// Unlocks it and leaves it for a sweeper.
     pub(crate) fn leave(self) {
         let _ = rustix::fs::flock(self.directory.as_fd(), FlockOperation::Unlock);
     }

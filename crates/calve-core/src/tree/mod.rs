@@ -1,4 +1,4 @@
-//! Walking, filling, comparing and deleting trees.
+//! Walking, filling and comparing trees.
 
 pub(crate) mod exclude;
 pub(crate) mod notes;

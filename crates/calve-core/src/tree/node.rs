@@ -1,4 +1,4 @@
-//! Where a directory is in the tree: a chain of names, so that a task needs no open descriptor and no long path.
+//! A directory's place in the tree, as a chain of names: tasks need neither open descriptors nor long paths.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::sys;
 
-/// Names of entries of one directory, in the order in which they were listed.
+/// Names of entries of one directory, in listing order.
 pub(crate) type Names = VecDeque<(FileType, CString)>;
 
 /// Returns the path of an entry below `root`, or of the root itself.
@@ -20,11 +20,11 @@ pub(crate) fn full_path(root: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) }
 }
 
-/// One directory below (or at) the root of a walk.
+/// A directory at or below the root of a walk.
 pub(crate) struct Node {
     /// `None` for the root.
     parent: Option<(Arc<Node>, CString)>,
-    /// The times and the mode its copy was given, for the rare case that they must be set again.
+    /// Times and mode given to its copy, for the rare case that they must be set again.
     pub(crate) sealed: OnceLock<(Timestamps, Mode)>,
 }
 
@@ -41,7 +41,6 @@ impl Node {
         self.names().iter().map(|name| sys::path(name)).collect()
     }
 
-    /// Returns the path of an entry of this directory, relative to the root.
     pub(crate) fn path_of(&self, name: &CStr) -> PathBuf {
         let mut path = self.path();
         path.push(sys::path(name));
@@ -52,16 +51,16 @@ impl Node {
         self.parent.as_ref().map(|(parent, name)| (parent, name.as_c_str()))
     }
 
-    /// Opens this directory below `root`: no link is followed and no path can be too long.
+    /// Opens this directory below `root`: follows no link, and no path is too long.
     pub(crate) fn open(&self, root: BorrowedFd<'_>, flags: OFlags) -> sys::Result<OwnedFd> {
-        /// PATH_MAX of linux/limits.h has room for so many of the longest names.
+        /// PATH_MAX of linux/limits.h has room for this many of the longest names.
         const MOST_AT_ONCE: usize = 15;
         let names = self.names();
-        // Name by name where one call cannot open several, and to find out why it failed.
+        // Name by name where one call cannot open several, and to find the cause of a failure.
         open_names(root, &names, flags, MOST_AT_ONCE).or_else(|_| open_names(root, &names, flags, 1))
     }
 
-    /// Opens a source's directory for reading as [`Self::open`] does, and leaves the access time alone where that is permitted.
+    /// Opens a source's directory for reading, leaving the access time alone where permitted.
     pub(crate) fn open_source(&self, root: BorrowedFd<'_>) -> sys::Result<OwnedFd> {
         match self.open(root, OFlags::RDONLY | sys::NO_ATIME) {
             Err(Errno::PERM) => self.open(root, OFlags::RDONLY),
@@ -81,27 +80,25 @@ impl Node {
     }
 }
 
-/// Returns the node of a path below the root.
 pub(crate) fn node_of(path: &Path) -> Arc<Node> {
     path.components().fold(Node::root(), |node, name| {
         Node::child(&node, &CString::new(name.as_os_str().as_bytes()).unwrap_or_default())
     })
 }
 
-/// Returns the directory that an entry below the root is in, and the entry's name. `None` for the root, and for a path that does not go down.
+/// Returns the directory and name of an entry below the root. `None` for the root, and for paths that do not go down.
 pub(crate) fn above(path: &Path) -> Option<(&Path, CString)> {
     let goes_down = path.components().all(|name| matches!(name, Component::Normal(_)));
     let name = CString::new(path.file_name().filter(|_| goes_down)?.as_bytes()).ok()?;
     Some((path.parent().unwrap_or(Path::new("")), name))
 }
 
-/// Opens the directory that an entry below `root` is in, and returns it with the entry's name.
 pub(crate) fn open_above(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> sys::Result<(OwnedFd, CString)> {
     let (directory, name) = above(path).ok_or(Errno::INVAL)?;
     Ok((node_of(directory).open(root, flags)?, name))
 }
 
-/// Opens a directory below `root`, with so many names in one call.
+/// Opens a directory below `root`, `at_once` names per call.
 fn open_names(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags, at_once: usize) -> sys::Result<OwnedFd> {
     let (mut rest, mut current) = (names, None::<OwnedFd>);
     loop {
@@ -121,7 +118,7 @@ fn open_names(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags, at_once: usi
     }
 }
 
-/// A chain of thousands must not be dropped by recursion.
+/// Dropping a chain of thousands by recursion would overflow the stack.
 impl Drop for Node {
     fn drop(&mut self) {
         let mut next = self.parent.take();
@@ -131,14 +128,14 @@ impl Drop for Node {
     }
 }
 
-/// Clears the flags that forbid deleting a file. Returns whether there were any.
+/// Clears the flags that forbid deleting a file. Returns whether it had any.
 pub(crate) fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
     let Ok(file) = crate::sys::open_at(parent, name, sys::FILE) else { return false };
     let has_one_name = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 1);
     has_one_name && crate::sys::unlock(file.as_fd()).is_ok_and(|locks| locks != 0)
 }
 
-/// Opens for reading, leaving the access time alone where that is permitted (to owners and the privileged).
+/// Opens for reading, leaving the access time alone where permitted (to owners and the privileged).
 pub(crate) fn open_source(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> sys::Result<OwnedFd> {
     match crate::sys::open_at(directory, name, flags | sys::NO_ATIME) {
         Err(Errno::PERM) => crate::sys::open_at(directory, name, flags),

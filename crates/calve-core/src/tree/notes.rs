@@ -1,4 +1,4 @@
-//! Facts for the end of a walk: collected by all workers, with each kind counted and its first path kept.
+//! Notes for the end of a walk, from all workers: each kind counted, with its first path.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::report::{Fallback, SkippedEntry, Warning};
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::Strategy;
 
-/// A list longer than this is cut, and says so: a receipt must not grow with the tree.
+/// A longer list is cut, and says so: a receipt must not grow with the tree.
 const MOST: usize = 10_000;
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ struct LostAttribute {
 pub(crate) struct NoteSummary {
     pub(crate) fell_back: Vec<Fallback>,
     pub(crate) skipped: Vec<SkippedEntry>,
-    /// Every reason for which something was skipped. Never cut: there are few.
+    /// Every reason for skipping something. Never cut: there are few.
     pub(crate) skipped_for: Vec<SkipReason>,
     pub(crate) changed: Vec<PathBuf>,
     pub(crate) warnings: Vec<Warning>,
@@ -74,7 +74,6 @@ impl Notes {
         push(&mut summary.skipped, SkippedEntry { path, reason }, skipped_beyond);
     }
 
-    /// Notes that one entry was not the same before and after.
     pub(crate) fn changed(&self, path: PathBuf) {
         let NoteLists { summary, changed_beyond, .. } = &mut *self.lock();
         push(&mut summary.changed, path, changed_beyond);
@@ -84,7 +83,7 @@ impl Notes {
         self.lock().add_lost(code, what, reason.raw_os_error(), 1, path);
     }
 
-    /// Adds the notes of another run, except for the entries that changed.
+    /// Adds the notes of another run, except for changed entries.
     pub(crate) fn add_all_but_changed(&self, other: Self) {
         let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         for skipped in other.summary.skipped {
@@ -133,7 +132,6 @@ impl Notes {
     }
 }
 
-/// Adds to a list, or counts what it has no room for.
 fn push<T>(list: &mut Vec<T>, one: T, beyond: &mut u64) {
     if list.len() < MOST {
         list.push(one);

@@ -1,4 +1,4 @@
-//! Calve's own directories and the records in them: what another user could have made or changed is not trusted.
+//! Calve's own directories and their records. Anything that another user could have made or changed is not trusted.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -15,15 +15,15 @@ use crate::tree::held_lock::HeldLock;
 use crate::tree::location::DIRECTORY;
 use crate::vocabulary::operation::Operation;
 
-/// The beginning of the names of files that are being written.
+/// Prefix of files being written.
 const NEW: &str = ".new-";
 
-/// Returns whether only this user, or root, can have made and changed an entry with this owner and mode.
+/// Returns whether only this user or root can have made and changed an entry with this owner and mode.
 pub fn is_own(owner: u32, mode: impl Into<u32>) -> bool {
     owner == rustix::process::geteuid().as_raw() && mode.into() & 0o022 == 0
 }
 
-/// A directory in which only this user makes entries. Records in it are files that are read without a lock and replaced as a whole.
+/// A directory in which only this user makes entries. Its records are read without a lock and replaced as a whole.
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
     opened: OwnedFd,
@@ -31,12 +31,11 @@ pub(crate) struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Opens a directory, if it is there. Fails for a link (ELOOP), for anything else (ENOTDIR), and if another user owns or may write to it (EPERM).
+    /// Opens an existing directory. Fails for a link (ELOOP), a file (ENOTDIR), and if others own or may write (EPERM).
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
         Self::open_at(CWD, path, path.to_path_buf())
     }
 
-    /// Opens a directory in this one as [`Self::open`] does.
     pub(crate) fn open_in(&self, name: &Path) -> Result<Option<Self>, Error> {
         Self::open_at(self.as_fd(), name, self.path.join(name))
     }
@@ -51,13 +50,12 @@ impl OwnDirectory {
         }
     }
 
-    /// Makes a directory that only this user can enter, if it is missing, and opens it. `None` if another process has removed it meanwhile.
+    /// Opens a directory, made if missing for this user only. `None` if another process removed it meanwhile.
     pub(crate) fn create(path: &Path) -> Result<Option<Self>, Error> {
         make(CWD, path, path)?;
         Self::open(path)
     }
 
-    /// Makes and opens a directory in this one as [`Self::create`] does.
     pub(crate) fn create_in(&self, name: &Path) -> Result<Option<Self>, Error> {
         make(self.as_fd(), name, &self.path.join(name))?;
         self.open_in(name)
@@ -80,7 +78,7 @@ impl OwnDirectory {
         read_file(self.as_fd(), Path::new(record), &self.path.join(record))
     }
 
-    /// Writes a record, which is there as it was or as it is to be, whatever happens, and on the disk.
+    /// Writes a record to the disk. Whatever happens, it is there as it was or as it is to be.
     pub(crate) fn write(&self, record: &str, bytes: &[u8]) -> Result<(), Error> {
         let (new, path) = (format!("{NEW}{:016x}", sys::random()), self.path.join(record));
         let file = sys::create_at(self, &*new, OFlags::WRONLY, Mode::RUSR | Mode::WUSR).io(Operation::Create, &path)?;
@@ -95,7 +93,7 @@ impl OwnDirectory {
         self.sync()
     }
 
-    /// Removes a record, also from the disk. Returns whether it was there.
+    /// Removes a record, also from the disk. Returns whether it existed.
     pub(crate) fn remove(&self, record: &str) -> Result<bool, Error> {
         let removed = sys::unless_missing(rustix::fs::unlinkat(self, record, AtFlags::empty()));
         let was_there = removed.io(Operation::Remove, self.path.join(record))?.is_some();
@@ -105,19 +103,19 @@ impl OwnDirectory {
         Ok(was_there)
     }
 
-    /// Writes entries that were made, renamed and removed in the directory to the disk.
+    /// Syncs the creation, renaming and removal of entries.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         sys::sync_file(self.as_fd()).io(Operation::Sync, &self.path)
     }
 
-    /// Takes the lock `name`, a file that is never removed. `None` if another process has it, and `operation` does not wait.
+    /// Takes the lock `name`, a file that is never removed. `None` if another process has it and this does not wait.
     pub(crate) fn lock(&self, name: &str, operation: FlockOperation) -> sys::Result<Option<HeldLock>> {
-        // NFS gives a lock for one process alone only to a file that is open for writing.
+        // NFS grants an exclusive lock only on a file open for writing.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
         HeldLock::take(sys::open_with(self, name, flags, Mode::RUSR | Mode::WUSR)?, operation)
     }
 
-    /// Removes what killed processes left while they wrote records. Every writer here must hold a lock.
+    /// Removes records that killed processes left half-written. Every writer here must hold a lock.
     pub(crate) fn sweep(&self) {
         let names = self.names().unwrap_or_default().into_iter();
         for name in names.filter(|name| name.to_bytes().starts_with(NEW.as_bytes())) {
@@ -137,14 +135,14 @@ fn make(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<(), Error> {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::NOENT) => Err(match path.parent() {
             Some(parent) if !parent.exists() => Error::ParentMissing(parent.to_path_buf()),
-            // In /proc nothing can be made.
+            // Nothing can be made in /proc.
             _ => Error::io(Operation::CreateDirectory, path, Errno::OPNOTSUPP),
         }),
         Err(errno) => Err(Error::io(Operation::CreateDirectory, path, errno)),
     }
 }
 
-/// Removes the files in a directory if there is nothing but these, and what killed processes left while they wrote them.
+/// Removes the given records and half-written ones, if the directory has no other files.
 pub(crate) fn remove_records(directory: BorrowedFd<'_>, records: &[&[u8]]) {
     let Ok(entries) = sys::open_at(directory, c".", DIRECTORY).and_then(|opened| sys::list(opened.as_fd())) else {
         return;
@@ -157,7 +155,7 @@ pub(crate) fn remove_records(directory: BorrowedFd<'_>, records: &[&[u8]]) {
     }
 }
 
-/// Reads a whole file, through no link at its end. `None` if it is not there.
+/// Reads a whole file without following a link at its end. Returns `None` if it is missing.
 pub(crate) fn read_file(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Option<Vec<u8>>, Error> {
     let Some(file) = sys::unless_missing(sys::open_at(at, name, sys::FILE)).io(Operation::Open, path)? else {
         return Ok(None);

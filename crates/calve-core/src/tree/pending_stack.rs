@@ -1,21 +1,21 @@
-//! The work ahead of a worker: directories whose subdirectories are still to be gone into.
+//! Directories ahead of a worker, with subdirectories still to enter.
 
 use std::sync::Arc;
 
 use super::node::{Names, Node};
 
-/// Directories below one that was read, that are still to be gone into.
+/// A directory that was read, and its subdirectories still to enter.
 pub(crate) struct PendingDirectories<Open, More> {
     pub(crate) node: Arc<Node>,
-    /// `None` when closed to stay within the limit of descriptors; opened again when needed.
+    /// `None` if closed to stay within the limit of descriptors; reopened when needed.
     pub(crate) open: Option<Open>,
     pub(crate) names: Names,
-    /// Other facts that its walk knows of it.
+    /// Other facts of its walk.
     pub(crate) more: More,
 }
 
 impl<Open, More> PendingDirectories<Open, More> {
-    /// Returns the open directory, which `open` opens again if it was closed, and where it is.
+    /// Returns the node and the open directory, which `open` reopens if it was closed.
     pub(crate) fn opened<E>(&mut self, open: impl FnOnce(&Node) -> Result<Open, E>) -> Result<(&Arc<Node>, &Open), E> {
         let opened = match &mut self.open {
             Some(opened) => opened,
@@ -32,19 +32,18 @@ pub(crate) struct PendingStack<Open, More> {
 }
 
 impl<Open, More: Clone> PendingStack<Open, More> {
-    /// Creates an empty stack. At most `most_open` directories of it may be open.
     pub(crate) fn new(most_open: usize) -> Self {
         Self { stack: Vec::new(), most_open }
     }
 
-    /// Puts one on top, unless nothing is left to be done below it.
+    /// Pushes a directory, unless nothing is left to do below it.
     pub(crate) fn push(&mut self, pending: PendingDirectories<Open, More>) {
         if !pending.names.is_empty() {
             self.keep(pending);
         }
     }
 
-    /// Puts one on top that is to come back, also when nothing is left to be done below it.
+    /// Pushes a directory that is to come back even if nothing is left to do below it.
     pub(crate) fn keep(&mut self, pending: PendingDirectories<Open, More>) {
         self.stack.push(pending);
     }
@@ -61,11 +60,12 @@ impl<Open, More: Clone> PendingStack<Open, More> {
         self.stack.clear();
     }
 
-    /// Splits off half of the names nearest to the root, for a worker that has none.
+    /// Splits off half of the names nearest to the root, for a worker without work.
     pub(crate) fn part(&mut self) -> Option<PendingDirectories<Open, More>> {
         let mut waiting = self.stack.iter_mut().filter(|pending| !pending.names.is_empty());
         let lowest = waiting.next()?;
-        // A worker that gives away all its work waits to get it back, and each hand-over walks from the root: 2,000 directories took a hundred times as long.
+        // Giving away all work means waiting to get it back, and each hand-over walks from the root: 2,000 directories
+        // took a hundred times as long.
         if waiting.next().is_none() && lowest.names.len() < 2 {
             return None;
         }
@@ -73,7 +73,7 @@ impl<Open, More: Clone> PendingStack<Open, More> {
         Some(PendingDirectories { node: Arc::clone(&lowest.node), open: None, names, more: lowest.more.clone() })
     }
 
-    /// Closes those nearest to the root, which will be needed last.
+    /// Closes directories nearest to the root, which are needed last.
     pub(crate) fn stay_within_limit(&mut self) {
         let open = self.stack.iter().filter(|pending| pending.open.is_some()).count();
         let mut beyond = open.saturating_sub(self.most_open);

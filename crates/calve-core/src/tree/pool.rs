@@ -12,7 +12,7 @@ use crate::vocabulary::operation::Operation;
 pub(crate) struct Pool<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// Workers that wait for work that was not offered yet. Read without the lock, once per directory.
+    /// Waiting workers without an offer. Read without the lock, once per directory.
     hungry: AtomicUsize,
     stopped: AtomicBool,
     cancel: CancelToken,
@@ -36,9 +36,8 @@ impl<T: Send> Pool<T> {
         }
     }
 
-    /// Runs `worker` on every thread until all work is done, and returns what the workers return, or the first error.
-    ///
-    /// Where the system starts fewer threads than wanted, those do the work.
+    /// Runs `worker` on every thread until all work is done. Returns the workers' results, or the first error. If the
+    /// system starts fewer threads than wanted, those do the work.
     pub(crate) fn run<R: Send>(&self, first: T, worker: impl Fn(&Self) -> R + Sync) -> Result<Vec<R>, Error> {
         self.give(first);
         let wanted = self.lock().threads;
@@ -72,18 +71,18 @@ impl<T: Send> Pool<T> {
             let path = std::path::PathBuf::from(".");
             state.error.get_or_insert(Error::Io { operation: Operation::StartThread, path, source: error });
         }
-        // Those that wait count themselves again.
+        // The waiting ones count themselves again.
         if state.waiting == state.threads {
             self.stop();
         }
     }
 
-    /// Waits for the next piece of shared work. Returns `None` when everything is done or the run has stopped.
+    /// Waits for the next piece of shared work. Returns `None` when all is done or the run has stopped.
     pub(crate) fn next(&self) -> Option<T> {
         let mut state = self.lock();
         loop {
             if self.stopped() {
-                // Working threads notice that a run is cancelled; waiting ones have to be woken.
+                // Working threads notice a cancelled run; waiting ones must be woken.
                 self.stop();
                 return None;
             }
@@ -108,7 +107,7 @@ impl<T: Send> Pool<T> {
         self.hungry.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns whether a worker that becomes free would find nothing. Takes the lock: for large pieces of work.
+    /// Returns whether a worker that becomes free would find nothing. Takes the lock, so only for large pieces of work.
     pub(crate) fn nothing_offered(&self) -> bool {
         let state = self.lock();
         state.threads > 1 && state.queue.is_empty()
@@ -123,18 +122,18 @@ impl<T: Send> Pool<T> {
         self.wake.notify_one();
     }
 
-    /// Returns whether to stop working: another worker failed or has the answer, or the caller cancelled.
+    /// Returns whether to stop: another worker failed or has the answer, or the caller cancelled.
     pub(crate) fn stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
     }
 
-    /// Ends the run with an error. The first one is kept.
+    /// Ends the run with an error, unless it has one.
     pub(crate) fn fail(&self, error: Error) {
         self.lock().error.get_or_insert(error);
         self.stop();
     }
 
-    /// Ends the run early, with the answer known.
+    /// Ends the run early: the answer is known.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.wake.notify_all();
@@ -145,7 +144,7 @@ impl<T: Send> Pool<T> {
     }
 }
 
-/// A worker that panics must not leave the others waiting for it.
+/// Keeps a panicking worker from leaving the others waiting for it.
 struct StopOnPanic<'a, T: Send>(&'a Pool<T>);
 
 impl<T: Send> Drop for StopOnPanic<'_, T> {
@@ -157,15 +156,15 @@ impl<T: Send> Drop for StopOnPanic<'_, T> {
     }
 }
 
-/// Returns how many workers, unless the caller says. More than eight only fight over the file system's locks.
+/// Returns the number of workers. By default at most eight: more only fight over the file system's locks.
 pub(crate) fn thread_count(wanted: Option<NonZeroUsize>) -> usize {
-    // Asking takes longer than a small clone: it reads the control group's files.
+    // Asking reads the control group's files, and takes longer than a small clone.
     static DEFAULT: OnceLock<usize> = OnceLock::new();
     let count = || std::thread::available_parallelism().map_or(2, NonZeroUsize::get).clamp(1, 8);
     wanted.map_or_else(|| *DEFAULT.get_or_init(count), NonZeroUsize::get).min(64)
 }
 
-/// Returns how many directories each worker may keep open: the limit of all of them together, less some for files.
+/// Returns how many directories each worker may keep open: its share of all descriptors, less some for files.
 pub(crate) fn open_directories_per_worker(threads: usize, descriptors_per_directory: usize) -> usize {
     const RESERVED: usize = 32;
     const PER_WORKER: usize = 6;
@@ -173,7 +172,7 @@ pub(crate) fn open_directories_per_worker(threads: usize, descriptors_per_direct
     (share.saturating_sub(PER_WORKER) / descriptors_per_directory).max(1)
 }
 
-/// Waits for a thread, and goes on with its panic if it had one.
+/// Joins a thread, and continues its panic if it had one.
 pub(crate) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

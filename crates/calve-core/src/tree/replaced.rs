@@ -1,4 +1,4 @@
-//! A file that a new one takes the place of: the new one keeps what the old one has, or less, never more.
+//! A file that a new one replaces: the new one keeps the old one's permissions or fewer, never more.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -12,12 +12,12 @@ use crate::sys::{self, XattrTarget};
 use crate::tree::fill::metadata::is_overlays_own;
 
 const ACCESS_ACL: &CStr = c"system.posix_acl_access";
-/// Attributes that hold for the old contents alone: capabilities(7), and the hashes of IMA and EVM.
+/// Attributes that hold for the old contents only: capabilities(7), and the hashes of IMA and EVM.
 const OF_CONTENTS: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
-/// Attributes of the system other than [`ACCESS_ACL`] say who may do what, as `system.nfs4_acl` does.
+/// System attributes other than [`ACCESS_ACL`] grant access too, as `system.nfs4_acl` does.
 const OF_SYSTEM: &[u8] = b"system.";
 
-/// A regular file that is to be replaced by a new one under its name.
+/// A regular file that is to be replaced by a new one of its name.
 #[derive(Debug)]
 pub struct ReplacedFile {
     stat: Stat,
@@ -31,19 +31,18 @@ pub struct ReplacedFile {
 enum OldAcl {
     None,
     Has(Acl),
-    /// It could not be read, or has a form that is not known.
+    /// Unreadable, or of an unknown form.
     Unknown,
 }
 
 impl ReplacedFile {
-    /// The mode to create the new file with. Users who may not read the old contents cannot open the new ones before
-    /// [`keep_in`](Self::keep_in).
+    /// Mode to create the new file with: until [`keep_in`](Self::keep_in), only this user can open it.
     pub const NEW_MODE: u32 = 0o600;
 
-    /// Looks at the file of this name in a directory. `None` if it is missing, or not a regular file.
+    /// Finds the file of this name. Returns `None` if it is missing or not a regular file.
     ///
     /// # Errors
-    /// Fails if the system refuses to look at it.
+    /// Fails if the system refuses access.
     pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<Self>> {
         let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
         let stat = match sys::stat_at(directory, &*name) {
@@ -66,12 +65,13 @@ impl ReplacedFile {
         Ok(Some(Self { stat, opened, acl, xattrs }))
     }
 
-    /// Gives a new file the owner, group, permission bits, access control list and extended attributes of this one, as far
-    /// as the system permits. What it does not permit is taken from everybody who could profit from that. Set-ID bits and capabilities are not
-    /// kept: they were given to other contents. Call it before the contents are written. Returns whether owner and group both are the old file's.
+    /// Gives a new file this one's owner, group, permission bits, access control list and extended attributes, where
+    /// the system permits. Anything refused is taken from everyone who could profit from it. Set-ID bits and
+    /// capabilities are not kept: they were granted to other contents. Call it before writing the contents. Returns
+    /// whether owner and group stay.
     ///
     /// # Errors
-    /// Fails if the new file could be open to more users than the old one.
+    /// Fails if more users could open the new file than the old one.
     pub fn keep_in(&self, file: BorrowedFd<'_>) -> io::Result<bool> {
         let old = &self.stat;
         let new = rustix::fs::fstat(file)?;
@@ -83,7 +83,7 @@ impl ReplacedFile {
             let written = XattrTarget::Open(file).write(name, value);
             acl_stays &= written.is_ok() || !name.to_bytes().starts_with(OF_SYSTEM);
         }
-        // The directory may have given it one.
+        // The directory may have bequeathed one.
         sys::drop_acl(file)?;
         if let Some(opened) = &self.opened {
             sys::keep_acl(opened.as_fd(), file)?;
@@ -97,7 +97,7 @@ impl ReplacedFile {
             OldAcl::Has(acl) => {
                 let acl = if group_stays { acl.clone() } else { acl.in_another_group(new.st_gid) };
                 match XattrTarget::Open(file).write(ACCESS_ACL, &acl.to_bytes()) {
-                    // The list has the permission bits in it.
+                    // The list contains the permission bits.
                     Ok(()) => return Ok(owner_stays && group_stays),
                     Err(_) => acl.without_names(),
                 }
@@ -108,7 +108,7 @@ impl ReplacedFile {
     }
 }
 
-/// Reads the attributes that a new file is to have. One that cannot be read is not kept.
+/// Reads the attributes for the new file. Unreadable ones are not kept.
 fn attributes(from: XattrTarget<'_>, is_readable: bool) -> (OldAcl, Vec<(CString, Vec<u8>)>) {
     let mut names = Vec::new();
     let Ok(names) = sys::list_xattrs(from, &mut names) else { return (OldAcl::Unknown, Vec::new()) };
@@ -132,7 +132,7 @@ fn attributes(from: XattrTarget<'_>, is_readable: bool) -> (OldAcl, Vec<(CString
     (acl, xattrs)
 }
 
-/// The permissions of the owner, of the group and of everybody else: three bits each.
+/// Permissions of owner, group and all others, three bits each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Classes {
     owner: u16,
@@ -147,7 +147,7 @@ impl Classes {
         Self { owner: class(6), group: class(3), other: class(0) }
     }
 
-    /// The permissions in a group other than the old one. Its members had what everybody has, and those of the old group now have that.
+    /// Returns the permissions in another group. Its members were among all others, and the old group's now are.
     fn in_another_group(self) -> Self {
         let both = self.group & self.other;
         Self { group: both, other: both, ..self }
@@ -163,7 +163,7 @@ impl Classes {
     }
 }
 
-/// An access control list of POSIX, as the kernel stores it (acl(5), include/uapi/linux/posix_acl_xattr.h).
+/// A POSIX access control list, as the kernel stores it (acl(5), include/uapi/linux/posix_acl_xattr.h).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Acl(Vec<AclEntry>);
 
@@ -205,7 +205,7 @@ impl Acl {
         self.0.iter().find(|entry| entry.tag == tag).map(|entry| entry.permissions)
     }
 
-    /// The permissions of the classes, as the mask narrows the group's.
+    /// Returns the classes' permissions, with the mask applied to the group.
     fn classes(&self) -> Classes {
         let of = |tag| self.permissions(tag).unwrap_or(0);
         Classes { owner: of(Self::OWNER), group: of(Self::OWN_GROUP) & self.mask(), other: of(Self::OTHER) }
@@ -215,7 +215,7 @@ impl Acl {
         self.permissions(Self::MASK).unwrap_or(0o7)
     }
 
-    /// The list for a file in another group: see [`Classes::in_another_group`]. An entry that names that group already stays its limit.
+    /// Returns the list in another group: see [`Classes::in_another_group`]. An entry for that group stays its limit.
     fn in_another_group(&self, group: u32) -> Self {
         let Classes { group: most, other, .. } = self.classes().in_another_group();
         let named = self.0.iter().filter(|entry| entry.tag == Self::GROUP && entry.id == group);
@@ -228,7 +228,7 @@ impl Acl {
         Self(self.0.iter().map(changed).collect())
     }
 
-    /// The permissions of a file that cannot have the list. Whom an entry names falls back to a class: no class has more than any of them.
+    /// Returns the permissions without the list. Named entries fall back to a class: it may have no more than they.
     fn without_names(&self) -> Classes {
         let named = self.0.iter().filter(|entry| [Self::USER, Self::GROUP].contains(&entry.tag));
         let most = named.fold(0o7, |most, entry| most & entry.permissions & self.mask());

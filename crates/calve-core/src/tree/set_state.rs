@@ -1,4 +1,4 @@
-//! Tells if files that belong together ([`FileSet`]) have changed between two looks at them.
+//! Detects changes of files that belong together ([`FileSet`]).
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -14,7 +14,7 @@ use crate::sys::{self, size};
 use crate::tree::file_set::{FileSet, is_made_again, is_sqlite};
 
 impl FileSet {
-    /// Returns the set that a directory entry belongs to, judged by its name or its first bytes.
+    /// Returns the set of a directory entry, judged by name or first bytes.
     pub fn of_entry(directory: impl AsFd, name: &[u8]) -> Option<Self> {
         let by_contents = || {
             let file = open_contents(directory.as_fd(), &CString::new(name).ok()?, || false).ok()?;
@@ -29,7 +29,7 @@ impl FileSet {
 /// The files of a set at one time.
 pub struct FileSetState {
     clock: Moment,
-    /// Where the names cannot be known: a name that comes or goes changes it.
+    /// Its metadata, if only a listing tells the names: a name that comes or goes changes it.
     directory: Option<Stat>,
     pub(crate) files: BTreeMap<CString, Stat>,
 }
@@ -38,12 +38,12 @@ impl FileSetState {
     /// Looks at the files of a set in an open directory.
     ///
     /// # Errors
-    /// Fails if the directory or a file cannot be looked at.
+    /// Fails if the directory or a file is inaccessible.
     pub fn look_at(set: &FileSet, directory: impl AsFd) -> std::io::Result<Self> {
         Ok(Self::look(directory.as_fd(), set, &mut ListedSets::default())?)
     }
 
-    /// Returns whether none of the files has changed, come or gone until the state `now` was taken.
+    /// Returns whether no file changed, appeared or disappeared before the state `now`.
     pub fn lasted_until(&self, now: &Self) -> bool {
         self.shows_changes() && self.is_same(now)
     }
@@ -64,7 +64,7 @@ impl FileSetState {
                 Ok(stat) if sys::kind(stat) == FileType::RegularFile => {
                     files.insert(name, stat);
                 }
-                // A name that would be too long cannot exist.
+                // A name that is too long cannot exist.
                 Ok(_) | Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
                 Err(errno) => return Err(errno),
             }
@@ -76,12 +76,11 @@ impl FileSetState {
         self.files.keys().any(|known| known.to_bytes() == name)
     }
 
-    /// Returns the files whose changes matter.
     fn deciding(&self) -> impl Iterator<Item = (&CString, &Stat)> {
         self.files.iter().filter(|(name, _)| !is_made_again(name.to_bytes()))
     }
 
-    /// Returns whether whatever changes from now on makes a state that differs from this one.
+    /// Returns whether every later change makes a state that differs from this one.
     pub(crate) fn shows_changes(&self) -> bool {
         self.deciding().map(|(_, stat)| stat).chain(&self.directory).all(|stat| self.clock.shows_changes_of(stat))
     }
@@ -105,10 +104,10 @@ fn is_same(a: &Stat, b: &Stat) -> bool {
     a.st_ino == b.st_ino && same_version(a, b)
 }
 
-/// The files of a directory's sets whose names only a listing can tell. All sets share one listing until the directory changes.
+/// Names of a directory's sets that only a listing tells. All sets share one listing until the directory changes.
 #[derive(Default)]
 pub(crate) struct ListedSets {
-    /// The directory's metadata before the listing, and the time when it was read.
+    /// The directory's metadata before the listing, and the time of reading it.
     as_of: Option<(Moment, Stat)>,
     names: BTreeMap<FileSet, Vec<CString>>,
 }

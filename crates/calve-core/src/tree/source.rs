@@ -1,4 +1,4 @@
-//! The source of a clone: opened once, and from then on only reached through that descriptor.
+//! The source of a clone: opened once, and then only reached through that descriptor.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 use crate::vocabulary::operation::Operation;
 
-/// A source, opened once: what has its name later does not count.
+/// An opened source; a later entry of its name does not count.
 pub(crate) struct Source {
     path: PathBuf,
     stat: Stat,
@@ -21,7 +21,7 @@ pub(crate) struct Source {
 
 enum SourceHandle {
     Directory(OwnedFd),
-    /// Anything else: a name in its directory.
+    /// Not a directory: a name in its directory.
     Entry(Location),
 }
 
@@ -59,7 +59,7 @@ impl Source {
         identity(&self.stat)
     }
 
-    /// Returns the source itself if it is a directory, else the directory it is in.
+    /// Returns the source if it is a directory, else its directory.
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         match &self.opened {
             SourceHandle::Directory(directory) => directory.as_fd(),
@@ -75,13 +75,12 @@ impl Source {
         }
     }
 
-    /// Returns whether `destination` would be inside the source.
     pub(crate) fn contains(&self, destination: &Location) -> Result<bool, Error> {
         Ok(is_inside(destination.parent(), self.identity()).io(Operation::OpenDirectory, destination.parent_path())?
             || sys::is_inside_by_another_mount(destination.parent(), self.directory()))
     }
 
-    /// Returns whether replacing `destination`, the directory with that identity, would take the source away: it is inside, or a part mounted elsewhere.
+    /// Returns whether replacing the directory `destination` would remove the source: inside, or a part mounted away.
     pub(crate) fn is_inside(&self, destination: &Location, existing: (u64, u64)) -> Result<bool, Error> {
         let by_mount = || {
             let directory = destination.open_at(sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW);

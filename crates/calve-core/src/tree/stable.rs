@@ -1,8 +1,8 @@
-//! [`Requirement::Stable`]: whether anything in the source changed between the first look at it and the last.
+//! [`Requirement::Stable`]: detects changes of the source between the first look at it and the last.
 //!
-//! A change shows in an entry's change time. A store through a shared mapping (mmap(2)) to a page that is already dirty changes no time:
-//! the kernel notices only the first store to a clean page. So [`begin`] writes everything back once, after the moment from which changes
-//! count and before anything is read. Writing a page back makes it clean.
+//! A change shows in an entry's change time, except for a store through a shared mapping (mmap(2)) to a page that is
+//! already dirty: the kernel notices only the first store to a clean page. So [`begin`] writes everything back once,
+//! which cleans the pages, after the moment from which changes count and before anything is read.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,11 +29,11 @@ use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::Requirement;
 
-/// A moment in the time of the source's file system: whatever changes later has a later change time (ctime).
+/// A moment in the time of the source's file system: every later change has a later change time (ctime).
 ///
-/// Such times come from a clock that ticks every 1 to 10 ms, so the moment lasts until the next tick has been seen. What changed
-/// before that tick is cloned as it is then. File systems that keep whole seconds only (ext3, FAT) do not show a change within
-/// the second of the moment; the clock of a network file system's server is taken to agree with this machine's.
+/// Its clock ticks every 1 to 10 ms, so the moment lasts until the next tick is seen. The clone contains changes before
+/// that tick. File systems with whole seconds (ext3, FAT) hide changes within the second of the moment, and the clock
+/// of a network file system's server is assumed to agree with this machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
     pub(crate) seconds: i64,
@@ -44,7 +44,7 @@ pub(crate) struct Moment {
 const TICK: Duration = Duration::from_millis(11);
 
 impl Moment {
-    /// Returns the current moment. `staged` is the staged directory: where it is on the source's device, it tells the time.
+    /// Returns the current moment. The staged directory `staged` tells the time if it is on the source's device.
     fn now(source: &Source, staged: BorrowedFd<'_>) -> sys::Result<Self> {
         if rustix::fs::fstat(staged)?.st_dev != source.stat().st_dev {
             return Ok(Self::of_clock());
@@ -62,21 +62,21 @@ impl Moment {
         Ok(moment)
     }
 
-    /// Returns the current moment by this machine's clock. File systems' ticks have passed it when this returns.
+    /// Returns the current moment by this machine's clock, once file systems' ticks have passed it.
     pub(crate) fn of_clock() -> Self {
         let now = rustix::time::clock_gettime(ClockId::Realtime);
         std::thread::sleep(TICK);
         Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
     }
 
-    /// Returns the time that a change would get now, by the clock of this machine's file systems. It ticks.
+    /// Returns the time that a change would get now, by the ticking clock of this machine's file systems.
     pub(crate) fn of_file_systems() -> Self {
         let now = rustix::time::clock_gettime(sys::FILE_CLOCK);
         Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
     }
 
-    /// Returns whether any change after this moment, from [`Self::of_file_systems`], alters the change time: the last one was in an earlier tick, or by
-    /// another clock.
+    /// Returns whether any change after this moment ([`Self::of_file_systems`]) alters the change time: the last one
+    /// was in an earlier tick, or by another clock.
     pub(crate) fn shows_changes_of(&self, stat: &Stat) -> bool {
         const WHOLE_SECONDS: i64 = 2_000_000_000;
         let changed = Self::of_change(stat);
@@ -86,68 +86,64 @@ impl Moment {
         passed > i128::from(tick) || -passed > 2 * TICK.as_nanos() as i128
     }
 
-    /// Returns whether another change could leave the change time as it is: the last was after this moment, or at it in whole seconds.
+    /// Returns whether another change may keep the change time: the last was after this moment, or at it in whole seconds.
     pub(crate) fn may_hide_in(&self, stat: &Stat) -> bool {
         Self::of_change(stat) >= *self
     }
 
-    /// Returns how long before this moment the entry last changed.
     pub(crate) fn seconds_since(&self, stat: &Stat) -> i64 {
         self.seconds.saturating_sub(Self::of_change(stat).seconds)
     }
 
-    /// Returns the moment at which an entry was last changed.
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
     pub(crate) fn of_change(stat: &Stat) -> Self {
         Self { seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as i64 }
     }
 
-    /// Returns the seconds since 1970, and the nanoseconds beyond them.
     pub(crate) fn parts(self) -> (i64, i64) {
         (self.seconds, self.nanoseconds)
     }
 }
 
-/// The beginning of a time in which changes of entries count, as their change times tell them.
+/// The beginning of a time in which changes count, as change times tell them.
 ///
-/// A clock that is set back makes what changes later look older than this. So it is compared with a clock that cannot be set, whenever an
-/// entry is judged: once it was set back, every entry counts as changed.
+/// A clock that is set back makes later changes look older than this. So every judgement compares it with a clock that
+/// cannot be set: once it was set back, every entry counts as changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Since {
     pub(crate) moment: Moment,
-    /// How far the clock of file systems was ahead of the other.
+    /// Lead of the file systems' clock over the other.
     ahead: i128,
 }
 
 impl Since {
-    /// Returns the present, by this machine's clock. File systems' ticks have passed it when this returns.
+    /// Returns the present by this machine's clock, once file systems' ticks have passed it.
     pub(crate) fn now() -> Self {
         let ahead = Self::ahead_at_least();
         Self { moment: Moment::of_clock(), ahead }
     }
 
-    /// Returns whether the entry has changed after the beginning.
     pub(crate) fn has_changed(&self, stat: &Stat) -> bool {
         Moment::of_change(stat) > self.moment || self.was_set_back()
     }
 
-    /// Returns whether the entry may have changed since the beginning, also on a file system that keeps whole seconds only.
+    /// Returns whether the entry may have changed since the beginning, even on a file system with whole seconds.
     pub(crate) fn may_have_changed(&self, stat: &Stat) -> bool {
         self.moment.may_hide_in(stat) || self.was_set_back()
     }
 
-    /// Returns whether the clock was set back, so that change times tell nothing. If it was also set forward again by now, that goes unnoticed.
+    /// Returns whether the clock was set back, so that change times tell nothing. Misses it once set forward again.
     pub(crate) fn was_set_back(&self) -> bool {
         is_set_back(self.ahead, Self::ahead_at_most())
     }
 
-    /// Reads the clocks in an order in which a pause between them cannot look like a clock that was set back later.
+    /// Reads the clocks in the order in which a pause between them cannot look like a clock set back later.
     fn ahead_at_least() -> i128 {
         let of_files = Self::of_files();
         of_files - nanoseconds(sys::BOOT_CLOCK)
     }
 
-    /// Reads the clocks in an order in which a pause between them cannot look like a clock that was set back earlier.
+    /// Reads the clocks in the order in which a pause between them cannot look like a clock set back earlier.
     fn ahead_at_most() -> i128 {
         let of_boot = nanoseconds(sys::BOOT_CLOCK);
         Self::of_files() - of_boot
@@ -168,10 +164,11 @@ pub fn set_clock_back_with(file: PathBuf) {
     let _ = SETS_CLOCK_BACK.set(file);
 }
 
-/// Returns whether a clock was set back between two times at which it was `before` and `now` nanoseconds ahead of one that cannot be set.
+/// Returns whether a clock that was `before`, then `now` nanoseconds ahead of an unsettable one was set back between.
 ///
-/// Slewing (adjtime(3), NTP) changes the pace of both clocks alike, so what they differ by otherwise is rounding: up to a few microseconds
-/// on macOS. A clock that is set back by less than this hides only changes within that time of the beginning.
+/// Slewing (adjtime(3), NTP) changes the pace of both alike, so any other difference is rounding: up to a few
+/// microseconds on macOS. A clock set back by less than the tolerance hides only changes within that time of the
+/// beginning.
 fn is_set_back(before: i128, now: i128) -> bool {
     const TOLERANCE: i128 = 100_000;
     before - now > TOLERANCE
@@ -182,7 +179,7 @@ fn nanoseconds(clock: ClockId) -> i128 {
     i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
-/// Returns the moment from which every change shows, through mappings too. Writes back the source's file systems' dirty pages, which changes nothing.
+/// Returns the moment from which every change shows, through mappings too. Writes back dirty pages, altering nothing.
 pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Since, Error> {
     let file_systems = watchable(source, mounts)?;
     let ahead = Since::ahead_at_least();
@@ -197,8 +194,8 @@ pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> 
     Ok(Since { moment, ahead })
 }
 
-/// Opens what [`begin`] writes back: the source's file systems, or the source if it is a file. Refuses file systems where a store through a
-/// mapping may leave no trace.
+/// Opens what [`begin`] writes back: the source's file systems, or a source that is a file. Fails for file systems
+/// where stores through a mapping may leave no trace.
 pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
     let failed = |path: &Path, errno| Error::io(Operation::Open, path, errno);
     let mut found = Vec::new();
@@ -207,14 +204,14 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
             let file = open_contents(source.directory(), name, || false).map_err(|e| failed(source.path(), e))?;
             found.push((file, source.path().to_path_buf()));
         }
-        // Nothing else has contents that could be mapped.
+        // Nothing else has contents to map.
         Some(_) => {}
         None => {
             let root = rustix::io::fcntl_dupfd_cloexec(source.directory(), 3);
             found.push((root.map_err(|errno| failed(source.path(), errno))?, source.path().to_path_buf()));
             if mounts == Mounts::Cross {
                 let points = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
-                // One that cannot be opened is not cloned either.
+                // A mount that cannot be opened is not cloned either.
                 let open = |point: PathBuf| Some((sys::open_at(CWD, &point, sys::FILE).ok()?, point));
                 found.extend(points.into_iter().filter_map(open));
             }
@@ -233,17 +230,17 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
     Ok(found)
 }
 
-/// The entries to look at once more.
+/// The entries to check again.
 pub(crate) struct StabilityCheck<'a> {
     pub(crate) source: &'a Source,
     pub(crate) since: Since,
     pub(crate) exclude: &'a Exclusions,
     pub(crate) options: &'a CloneOptions,
-    /// The root as it was before the source was renamed, because a rename changes its change time.
+    /// The root before the source was renamed, because a rename changes its change time.
     pub(crate) renamed: Option<&'a Stat>,
 }
 
-/// Finds an entry (relative to the source) that has changed since the moment, if there is one.
+/// Finds an entry (relative to the source) that has changed, if any.
 pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Error> {
     let (source, since) = (check.source, check.since);
     let differs = |now: &Stat| since.has_changed(now) || !same_version(source.stat(), now);
@@ -342,11 +339,11 @@ pub(crate) fn check_frozen(
     }
 }
 
-/// Fails if the source is a template and anything in it was changed that a clone would have.
+/// Fails if the source is a template and anything that a clone would contain was changed.
 pub(crate) fn check_all_frozen(source: &Source, exclude: &Exclusions, options: &CloneOptions) -> Result<(), Error> {
     let Some(frozen) = &options.internal.frozen else { return Ok(()) };
     let (seconds, nanoseconds) = frozen.changed;
-    // A clock that was set back does not matter here, as it does not when a template is cloned.
+    // A clock that was set back does not matter here, as when a template is cloned.
     let since = Since { moment: Moment { seconds, nanoseconds }, ahead: i128::MIN / 2 };
     match changed(&StabilityCheck { source, since, exclude, options, renamed: None })? {
         Some(path) => Err(TemplateError::Changed { name: frozen.name.clone(), path: source.path().join(path) }.into()),

@@ -1,4 +1,4 @@
-//! Going through trees in parallel, without following anything out of them.
+//! Parallel walks through trees, which follow nothing out of them.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,7 +24,7 @@ pub trait Visitor: Send {
     /// Receives an entry of `folder`. The answer counts for directories.
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent;
 
-    /// Returns whether an entry of the directory `folder` has to be received. Asked where names are known without opening directories.
+    /// Returns whether to receive an entry of `folder`. Asked where names are known without opening directories.
     fn wants(&self, _folder: &Path, _name: &CStr, _kind: EntryKind) -> bool {
         true
     }
@@ -61,29 +61,28 @@ pub enum Descent {
 
 /// An open directory of the tree.
 pub struct Folder<'a> {
-    /// Which of the roots of the walk it is below.
+    /// Index of its root among the walk's roots.
     pub(crate) tree: usize,
     pub(crate) node: &'a Arc<Node>,
     /// The directory that the walk began with.
     pub root: BorrowedFd<'a>,
-    /// This one, open for reading.
+    /// This directory, open for reading.
     pub directory: BorrowedFd<'a>,
-    /// Its path below the root; empty for the root.
+    /// Path below the root; empty for the root.
     pub path: &'a Path,
 }
 
 /// The result of [`crate::internal::scan_tree`].
 #[derive(Debug)]
 pub struct ScanReport<V> {
-    /// The workers' visitors, as they ended.
+    /// The workers' visitors, in their final state.
     pub visitors: Vec<V>,
-    /// How many entries were found.
     pub entries: u64,
-    /// Entries that could not be read, and why.
+    /// Unreadable entries, and why.
     pub skipped: Vec<SkippedEntry>,
 }
 
-/// Returns where to start for a path below `root`. `None` if nothing is there, and for a path that does not go down.
+/// Returns the start for a path below `root`. `None` if nothing is there, and for paths that do not go down.
 pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     let (directory, name) = above(path.strip_prefix(".").unwrap_or(path))?;
     let node = node_of(directory);
@@ -93,7 +92,7 @@ pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     Some(Start { node, open: None, names, more: Position { tree: 0, visited: false } })
 }
 
-/// Returns in a few words why something could not be read.
+/// Returns the reason for skipping an unreadable entry.
 pub(crate) fn reason(errno: Errno) -> SkipReason {
     match errno {
         Errno::ACCESS | Errno::PERM => SkipReason::PermissionDenied,
@@ -107,12 +106,12 @@ pub(crate) fn reason(errno: Errno) -> SkipReason {
 
 /// One worker of [`walk`]. Errors do not end the walk.
 pub(crate) trait Walker: Send {
-    /// Opens a directory in `folder` for reading. `None` leaves it alone.
+    /// Opens a directory in `folder` for reading. `None` leaves it out.
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
         open_source(folder.directory, name, DIRECTORY).map(Some)
     }
 
-    /// Comes to an open directory. Its entries follow, on the same worker, unless this returns an error.
+    /// Enters an open directory. Its entries follow on the same worker, unless this returns an error.
     fn directory(&mut self, _folder: &Folder<'_>) -> sys::Result<()> {
         Ok(())
     }
@@ -120,38 +119,38 @@ pub(crate) trait Walker: Send {
     /// Receives an entry. The answer counts for directories.
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent;
 
-    /// Receives the number of entries that a directory had.
+    /// Receives a directory's number of entries.
     fn listed(&mut self, _entries: u64) {}
 
-    /// Has had the entries of an open directory, all if neither an error nor an end came in between, before it goes on below.
+    /// Follows the entries of an open directory, before those below: all of them unless an error or the end came first.
     fn finished(&mut self, _folder: &Folder<'_>) {}
 
-    /// Returns whether it has seen enough: then the walk ends for all workers.
+    /// Returns whether it has seen enough, which ends the walk for all workers.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// Receives what could not be read, by its path below the root of its tree.
+    /// Receives an unreadable entry, by its path below the root of its tree.
     fn failed(&mut self, tree: usize, path: PathBuf, errno: Errno);
 }
 
-/// Where a walk begins, and where it goes on.
+/// The place where a walk begins or continues.
 pub(crate) type Start = PendingDirectories<OwnedFd, Position>;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     tree: usize,
-    /// Whether the walker has received the names, which then are of directories.
+    /// The walker has received the names, all of directories.
     visited: bool,
 }
 
-/// Returns a start at the root of a tree, for it and everything below it. The root's name is empty.
+/// Returns a start for a whole tree with its root, whose name is empty.
 pub(crate) fn whole_tree(tree: usize) -> Start {
     let names = Names::from([(FileType::Directory, CString::default())]);
     Start { node: Node::root(), open: None, names, more: Position { tree, visited: true } }
 }
 
-/// Goes through everything below `starts`, which are in the trees at `roots`. Returns the workers' walkers.
+/// Walks through everything below `starts`, in the trees at `roots`. Returns the workers' walkers.
 pub(crate) fn walk<W: Walker>(
     roots: &[BorrowedFd<'_>],
     starts: Vec<Start>,
@@ -179,7 +178,7 @@ pub(crate) fn walk<W: Walker>(
     })
 }
 
-/// Returns whether to stop working: another worker has ended the walk, or this one does now.
+/// Returns whether to stop: another worker has ended the walk, or this one does now.
 fn is_over(walker: &impl Walker, pool: &Pool<Start>) -> bool {
     if walker.is_over() {
         pool.stop();
@@ -217,7 +216,7 @@ impl<W: Walker> WalkWorker<'_, W> {
         }
     }
 
-    /// Opens an entry below `parent`. Returns `None` if it was no directory, or is left alone.
+    /// Opens an entry below `parent`. Returns `None` if it is no directory or is left out.
     fn open_child(
         &mut self,
         parent: &mut Start,
@@ -255,7 +254,7 @@ impl<W: Walker> WalkWorker<'_, W> {
         self.pending.push(Start { node, open: Some(fd), names: below, more });
     }
 
-    /// Shows the entries of a directory to the walker, and collects the names of those to go into.
+    /// Passes a directory's entries to the walker, and collects the names to go into.
     fn list(&mut self, folder: &Folder<'_>, below: &mut Names) -> sys::Result<()> {
         let mut entries = 0;
         let mut listing = Listing::new(folder.directory, &mut self.buffer)?;

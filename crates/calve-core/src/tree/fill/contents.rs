@@ -1,4 +1,4 @@
-//! Moving the bytes of one file: by sharing extents, or by reading and writing.
+//! Moving the contents of one file: by sharing extents, or by reading and writing.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -20,29 +20,28 @@ pub(crate) struct MovedBytes {
     pub(crate) shared: u64,
     pub(crate) written: u64,
     pub(crate) inlined: u64,
-    /// The source ended earlier than its size said.
+    /// The source ended before its size.
     pub(crate) short: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Contents {
-    /// Share extents. `tell_inlined` counts contents apart that the file system keeps inside its metadata, where they cannot be shared.
+    /// Share extents. `tell_inlined` counts unshareable contents, inside the file system's metadata, separately.
     Reflink {
         tell_inlined: bool,
     },
     Copy,
-    /// Ask the file system to copy, which for a network file system means its server.
+    /// Ask the file system to copy; a network file system asks its server.
     CopyOnServer,
 }
 
-/// Why extents of one file could not be shared.
 pub(crate) enum ReflinkOutcome {
     Done(MovedBytes),
-    /// One of the reasons that permit copying this file's bytes.
+    /// A reason that permits copying this file's bytes.
     Refused(Errno),
 }
 
-/// Larger files are moved in pieces of this size. Smaller ones take one read and one write.
+/// Larger files are moved in pieces of this size, smaller ones with one read and one write.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 pub(crate) struct Mover<'a> {
@@ -51,10 +50,9 @@ pub(crate) struct Mover<'a> {
     flush: &'a Flush,
 }
 
-/// When the source's file system is asked to write back everything: when several of the first reflinks of small files are slow.
-///
-/// Fresh files show at once. Later on a slow reflink has other reasons (a lock, a busy disk), and the clone's own data would be
-/// pages that are written back.
+/// Decides when to have the source's file system write back everything: when several of the first reflinks of small
+/// files are slow. Fresh files show at once; later, slow reflinks have other causes (a lock, a busy disk), and the
+/// clone's own data would be written back.
 #[derive(Debug, Default)]
 pub(crate) struct Flush {
     seen: AtomicUsize,
@@ -65,7 +63,7 @@ impl Flush {
     const WATCHED: usize = 64;
     const SLOW_ONES: usize = 8;
 
-    /// Returns whether now is the time. A large file may be slow because of its many extents.
+    /// Large files do not count: they may be slow because of their many extents.
     fn is_due(&self, bytes: u64, took: Duration) -> bool {
         const SLOW: Duration = Duration::from_millis(2);
         const LARGE_BYTES: u64 = 1 << 20;
@@ -82,7 +80,6 @@ impl<'a> Mover<'a> {
         Self { buffer: Vec::new(), cancel, flush }
     }
 
-    /// Shares the extents of `src` with the empty file `dst`.
     pub(crate) fn reflink(
         &self,
         src: BorrowedFd<'_>,
@@ -93,16 +90,16 @@ impl<'a> Mover<'a> {
         let started = Instant::now();
         let mut result = retry(|| sys::reflink(src, dst));
         if result == Err(Errno::INVAL) && sys::copy_nocow(src, dst).unwrap_or(false) {
-            // btrfs shares only between files that agree in being copy-on-write or not.
+            // btrfs shares only between files that agree on copy-on-write.
             result = retry(|| sys::reflink(src, dst));
         }
-        // Reflinks write dirty pages file by file, and one go takes far fewer trips to the disk.
+        // Reflinks write dirty pages file by file; one go takes far fewer trips to the disk.
         if self.flush.is_due(size(stat), started.elapsed()) {
-            // A failure shows again, with a name, when the file concerned is cloned.
+            // A failure shows again, with a name, when its file is cloned.
             let _ = sys::sync_file_system(src);
         }
         match result {
-            // Asked after the reflink, which has written out dirty pages: before, the answer may be another.
+            // Asked after the reflink, which writes out dirty pages: before, the answer may differ.
             Ok(()) if tell_inlined && sys::is_inline(src, size(stat)) => {
                 Ok(ReflinkOutcome::Done(MovedBytes { inlined: size(stat), ..MovedBytes::default() }))
             }
@@ -112,7 +109,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Reads `src` and writes `dst`, holes left out.
+    /// Reads `src` and writes `dst`, without holes.
     pub(crate) fn copy(
         &mut self,
         src: BorrowedFd<'_>,
@@ -130,13 +127,13 @@ impl<'a> Mover<'a> {
             return Ok(moved);
         }
         let begun = if on_server { self.copy_on_server(src, dst, size)? } else { 0 };
-        // Files of /proc and the like say that they are empty, and are not.
+        // Files of /proc and the like claim to be empty, and are not.
         let limit = if size == 0 { u64::MAX } else { size };
         let written = self.copy_range(dst, begun..limit, |buffer, _| rustix::io::read(src, buffer))?;
         Ok(MovedBytes { written, short: written < size, ..MovedBytes::default() })
     }
 
-    /// Writes what `read` gives for this range of the file, until it gives nothing. Returns the position of the end.
+    /// Writes what `read` returns for this range until it returns nothing. Returns the final position.
     fn copy_range(
         &mut self,
         dst: BorrowedFd<'_>,
@@ -157,7 +154,7 @@ impl<'a> Mover<'a> {
         Ok(position)
     }
 
-    /// Copies the data of a file, and leaves its holes out. Returns `None` where the file system cannot tell data from holes.
+    /// Copies the data of a file without its holes. Returns `None` if the file system cannot tell data from holes.
     fn copy_around_holes(
         &mut self,
         src: BorrowedFd<'_>,
@@ -176,7 +173,7 @@ impl<'a> Mover<'a> {
             };
             let hole = match sys::seek_hole(src, data) {
                 Ok(hole) => hole,
-                // It has been cut before that place since.
+                // It was cut before that place meanwhile.
                 Err(Errno::NXIO) => {
                     moved.short = true;
                     return Ok(Some(moved));
@@ -200,8 +197,8 @@ impl<'a> Mover<'a> {
         Ok(Some(moved))
     }
 
-    /// Copies as much as the server does, from both offsets, and returns how much. It may stop anywhere, with an error or with 0, which on NFS, CIFS
-    /// and Ceph does not mean the end of the file: only a read can tell.
+    /// Copies as much as the server does, from both offsets, and returns how much. It may stop anywhere, with an error
+    /// or 0, which on NFS, CIFS and Ceph does not mean the end of the file: only a read tells.
     fn copy_on_server(&self, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, size: u64) -> Result<u64, Fault> {
         const PIECE: u64 = 1 << 30;
         let mut written = 0;
@@ -226,10 +223,10 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// Returns whether the bytes of this file may be copied after this refusal of a reflink. Everything else is a failure.
+/// Returns whether a refused reflink permits copying this file's bytes. Everything else is a failure.
 ///
-/// EINVAL and ETXTBSY concern one file (a no-copy-on-write mismatch, a swap file). ENOSPC may come from a single full allocation group of
-/// XFS; it permits copying only while the file system as a whole has room.
+/// EINVAL and ETXTBSY concern one file (a no-copy-on-write mismatch, a swap file). ENOSPC may come from a single full
+/// allocation group of XFS, and permits copying only while the file system as a whole has room.
 fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     const MARGIN_BYTES: u64 = 16 << 20;
     match errno {
@@ -243,8 +240,8 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
 
 /// Opens a file for its contents as [`open_source`] does, without waiting for a FIFO's writer.
 ///
-/// A file under another process's lease (fcntl(2), `F_SETLEASE`) is opened when the holder has let go of it, which the kernel tells the holder
-/// to do. Fails with EAGAIN if that takes longer than the time that the kernel gives holders by default.
+/// Waits for another process's lease (fcntl(2), `F_SETLEASE`), which the kernel has the holder release. Fails with
+/// EAGAIN after the time that the kernel gives holders by default.
 pub(crate) fn open_contents(
     directory: BorrowedFd<'_>,
     name: &CStr,

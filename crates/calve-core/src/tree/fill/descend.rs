@@ -1,4 +1,4 @@
-//! The order in which a worker goes through directories: which is next, which waits, and which are given away.
+//! A worker's order of directories: the next one, those that wait, and those given away.
 
 use std::ffi::CStr;
 use std::os::fd::AsFd;
@@ -15,7 +15,6 @@ use crate::tree::node::{Node, open_source};
 use crate::vocabulary::operation::Operation;
 
 impl FillWorker<'_> {
-    /// Takes one directory after the other, until nothing of its own is left.
     pub(super) fn descend(&mut self) -> Result<(), Error> {
         while let Some(opened) = self.next_directory()? {
             self.directory(opened)?;
@@ -24,7 +23,7 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    /// Opens the deepest directory without a conflict, or one with, when there is no other or there are many of them.
+    /// Opens the deepest directory without a conflict; one with a conflict if there is no other or too many wait.
     fn next_directory(&mut self) -> Result<Option<DirectoryToFill>, Error> {
         let groups = &self.shared.groups;
         if self.pool.stopped() {
@@ -58,7 +57,7 @@ impl FillWorker<'_> {
         Ok(last)
     }
 
-    /// Opens a directory and its copy. `None` when it is gone, and its copy with it.
+    /// Opens a directory and its copy. Returns `None` if it is gone, and its copy with it.
     fn open_child(&self, parent: &mut NamedSubdirectories, name: &CStr) -> Result<Option<DirectoryToFill>, Error> {
         if name.is_empty() {
             let pair = self.open_pair(&parent.node)?;
@@ -91,7 +90,7 @@ impl FillWorker<'_> {
         Ok(Some(DirectoryToFill { node: Node::child(parent, name), pair: Pair { src, dst }, stat, group }))
     }
 
-    /// Removes the copy of a directory that vanished, became something else, or cannot be read after its copy was made.
+    /// Removes the copy of a directory that vanished, became something else, or turned out unreadable.
     fn directory_gone(&self, parent: &Arc<Node>, pair: &Pair, name: &CStr) -> Result<(), Error> {
         let path = parent.path_of(name);
         let dst = &pair.dst;

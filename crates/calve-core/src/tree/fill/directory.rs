@@ -47,7 +47,7 @@ impl FillWorker<'_> {
         DirectoryToFill { node, pair, stat, group }: DirectoryToFill,
     ) -> Result<(), Error> {
         if identity(&stat) == self.shared.staged {
-            // By way of a bind mount; every other way was seen before anything was made.
+            // Through a bind mount; every other way was seen before anything was made.
             let (src, dst) = (self.fill.src_path.to_path_buf(), self.fill.dst_path.to_path_buf());
             return Err(Error::DestinationInsideSource { src, dst });
         }
@@ -59,7 +59,7 @@ impl FillWorker<'_> {
         if self.is_other_file_system(&stat)? {
             self.fill.notes.skipped(node.path(), SkipReason::OtherFileSystem);
         } else {
-            // The buffer is lent to the listing; entries are made while it is read.
+            // The listing borrows the buffer while entries are made.
             let mut buffer = std::mem::take(&mut self.listing);
             let result = self.entries(at, &stat, &mut buffer, &mut later, &mut large);
             self.listing = buffer;
@@ -96,13 +96,14 @@ impl FillWorker<'_> {
                 return Ok(());
             }
             if self.pool.hungry() {
-                // Not only at the end of a directory: a server's data is three directories of 300 files, and some small ones.
+                // Not only at a directory's end: a server's data is three directories of 300 files and some small ones.
                 self.share();
             }
             batches += usize::from(refill);
             if batches > 1 && refill && self.pool.nothing_offered() && !self.share() {
-                // This large directory is the only work: a worker that becomes free gets this batch, offered ahead. Other directories are better to share: two
-                // workers in one are in each other's way (the directory's lock, on XFS also that of its allocation group).
+                // This large directory is the only work, so a worker that becomes free gets this batch, offered ahead.
+                // Other directories are better to share: two workers in one hinder each other (its lock, on XFS also
+                // that of its allocation group).
                 let mut names = Names::from([(entry.kind, entry.name.to_owned())]);
                 while !listing.at_refill() {
                     let Some(entry) = listing.next() else { break };
@@ -148,7 +149,7 @@ impl FillWorker<'_> {
         }
     }
 
-    /// Makes the entries that were held back, and gives the copy of a directory its metadata. Nothing in it will change its times again.
+    /// Makes the held-back entries, and gives a directory's copy its metadata. Nothing changes its times afterwards.
     fn finish(&mut self, at: BorrowedPair<'_>, stat: &Stat, later: &mut Later) -> Result<(), Error> {
         self.sets(at, later)?;
         let path = || at.node.path();
@@ -157,10 +158,10 @@ impl FillWorker<'_> {
             let fault = |fault| self.fill.error(&path(), fault);
             self.keeper.load_xattrs(XattrTarget::Open(at.src)).map_err(fault)?;
             let mut staged = *stat;
-            // Directories below are still to be opened through this one.
+            // Directories below are yet to be opened through this one.
             let locked = stat.st_mode & OWNER_MAY_SEARCH == 0;
             staged.st_mode |= OWNER_MAY_SEARCH;
-            // Fails where there are no such attributes; then there is nothing to keep.
+            // Fails where there are no such attributes: nothing to keep.
             let _ = sys::copy_nocow(at.src, at.dst);
             let now = self.keeper.mode_after_umask(Mode::RWXU);
             self.keeper
@@ -185,7 +186,7 @@ impl FillWorker<'_> {
         check_frozen(self.fill.options.internal.frozen.as_ref(), stat, || self.fill.src_path.join(path()))
     }
 
-    /// Returns whether another file system is mounted at this directory. Told by the device, as cp does, and only with [`Mounts::Stay`].
+    /// Returns whether another file system is mounted here: by device, as cp does, and only with [`Mounts::Stay`].
     fn is_other_file_system(&self, stat: &Stat) -> Result<bool, Error> {
         if self.fill.options.mounts == Mounts::Cross {
             return Ok(false);

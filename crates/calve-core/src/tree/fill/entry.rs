@@ -1,4 +1,4 @@
-//! Making one entry of the clone: a regular file, a symlink, a FIFO, a device, or an empty directory to be filled later.
+//! Making one entry of the clone: a file, a symlink, a FIFO, a device, or an empty directory to fill later.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,7 +26,7 @@ use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
 pub(super) enum Obstacle {
-    /// It has become something else since the directory was read.
+    /// It became something else after the directory was read.
     OtherKind,
     Gone,
     Fault(Fault),
@@ -45,7 +45,7 @@ impl From<Error> for Obstacle {
     }
 }
 
-/// Returns the obstacle of a failed creation. EEXIST: a directory that was being changed listed a name twice, and the first one stays.
+/// EEXIST: a directory that was being changed listed a name twice, and the first entry stays.
 fn create(operation: Operation) -> impl FnOnce(Errno) -> Obstacle {
     move |errno| match errno {
         Errno::EXIST => Obstacle::Gone,
@@ -53,14 +53,14 @@ fn create(operation: Operation) -> impl FnOnce(Errno) -> Obstacle {
     }
 }
 
-/// How often an entry may turn into something else before it is left out.
+/// How often an entry may become something else before it is left out.
 const PATIENCE: usize = 8;
 
-/// Part of the time of a subtree's call for which others get the disk then: without it shells did not start (worktrunk's issue 640).
+/// Part of a subtree call's time that leaves the disk to others: without it shells did not start (worktrunk issue 640).
 const PAUSE_SHARE: u32 = 10;
 
 impl FillWorker<'_> {
-    /// Makes an entry. A directory is made empty, and a file that belongs to others is held back: both are added to `later`.
+    /// Makes an entry. Empty directories and files held back for their sets are added to `later`.
     pub(super) fn entry(&mut self, at: EntryPair<'_>, kind: FileType, later: &mut Later) -> Result<(), Error> {
         if self.is_calves_own(at) {
             return Ok(());
@@ -106,7 +106,7 @@ impl FillWorker<'_> {
         self.vanished(at.path())
     }
 
-    /// Returns whether a plain copy fails because of an entry of that kind.
+    /// Returns whether a plain copy refuses this kind of entry.
     fn is_refused(&self, kind: FileType) -> bool {
         let Some(plain) = self.fill.options.internal.plain.as_ref() else { return false };
         match kind {
@@ -116,7 +116,7 @@ impl FillWorker<'_> {
         }
     }
 
-    /// Clones a subtree in one call, where the strategy does that. Else makes an empty directory, whose entries are to be made one by one.
+    /// Clones a subtree in one call if the strategy does so, else makes an empty directory, to be filled by entry.
     fn new_directory(&self, at: EntryPair<'_>, below: &mut Names) -> Result<(), Obstacle> {
         if let Files::Clonefile { whole } = self.fill.files
             && let Some(entries) = whole.get(&at.path())
@@ -135,7 +135,7 @@ impl FillWorker<'_> {
                 }
                 // Its entries are cloned one by one, and each may be copied.
                 Err(errno) if sys::permits_copy(errno) => {}
-                // Something in it cannot be read: its entries tell what.
+                // Something in it is unreadable: its entries tell what.
                 Err(Errno::ACCESS) => {}
                 Err(errno) => return Err(create(Operation::CloneDirectory)(errno)),
             }
@@ -173,7 +173,7 @@ impl FillWorker<'_> {
         self.once_per_inode(at, &stat, |worker, created| worker.contents_and_metadata(at, src.as_fd(), &stat, created))
     }
 
-    /// Makes the first name of an inode, and links every further one to it.
+    /// Makes the first name of an inode, and links the others to it.
     fn once_per_inode(
         &mut self,
         at: EntryPair<'_>,
@@ -191,7 +191,7 @@ impl FillWorker<'_> {
                     self.tally.entries.hard_links += 1;
                     Ok(())
                 }
-                // The inode is full (ext4: 65,000 names), or the file system has no links: an entry of its own.
+                // The inode is full (ext4: 65,000 names), or the file system has no links: make a separate entry.
                 Err(errno @ (Errno::MLINK | Errno::PERM | Errno::NOTSUP)) => {
                     self.fill.notes.not_kept(WarningCode::HardLinkNotKept, "hard link", errno, || at.path());
                     make(self, &mut || ())
@@ -211,7 +211,7 @@ impl FillWorker<'_> {
         Ok(rustix::fs::linkat(&other, first, at.dst, at.name, AtFlags::empty()))
     }
 
-    /// Makes an independent file. `created` is called as soon as it exists.
+    /// Makes an independent file. Calls `created` as soon as it exists.
     fn contents_and_metadata(
         &mut self,
         at: EntryPair<'_>,
@@ -252,7 +252,7 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    /// Counts a file that one call has cloned, and gives it back what that call takes away.
+    /// Counts a file cloned by one call, and restores what that call takes away.
     fn cloned(&mut self, at: EntryPair<'_>, stat: &Stat) -> Result<(), Obstacle> {
         const SET_IDS: RawMode = 0o6000;
         if stat.st_mode & SET_IDS != 0 {
@@ -351,7 +351,6 @@ impl FillWorker<'_> {
         })
     }
 
-    /// Makes FIFOs and, for the privileged, device nodes.
     fn special_file(&mut self, at: EntryPair<'_>) -> Result<(), Obstacle> {
         let stat = self.stat(at)?;
         let kind = sys::kind(stat);
@@ -385,14 +384,14 @@ impl FillWorker<'_> {
         Ok(stat)
     }
 
-    /// Keeps the metadata of an entry that is not opened. The copy is in a staged tree that other users cannot enter.
+    /// Keeps the metadata of an unopened entry. The copy is in a staged tree that other users cannot enter.
     fn named_metadata(&mut self, at: EntryPair<'_>, stat: &Stat, mode: Option<RawMode>) -> Result<(), Fault> {
         let (src, dst) = (XattrTarget::Named(at.src, at.name), XattrTarget::Named(at.dst, at.name));
         self.keeper.keep(src, dst, stat, mode, &|| at.path())
     }
 }
 
-/// Resolves the target of a link in `directory` of the tree at `base`, by names alone, as POSIX path functions of languages do.
+/// Resolves a link's target in `directory` below `base` by names alone, as the POSIX path functions of languages do.
 fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
     if target.to_bytes().starts_with(b"/") {
         return target;

@@ -1,21 +1,21 @@
 //! Allocation groups: keeping workers out of each other's way on XFS.
 //!
-//! XFS makes a file in the allocation group of its directory, under a lock of that group which is held until the transaction
-//! ends; directories are spread over the groups in turn. Two workers in directories of one group take turns at every file. So a
-//! worker puts a directory off whose group another one is busy in, and takes the next.
+//! XFS makes a file in the allocation group of its directory, and holds a lock of that group until the transaction
+//! ends; directories are spread over the groups in turn. Two workers in directories of one group take turns at every
+//! file. So a worker puts off a directory whose group is busy, and takes the next.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sys;
 
-/// More groups than this share a counter, which only means that a directory is put off without need.
+/// Beyond this, groups share a counter, which only puts off directories without need.
 const COUNTERS: usize = 64;
 
-/// Which groups are busy. Empty where the file system has no such groups.
+/// The busy groups. Empty where the file system has no groups.
 #[derive(Debug)]
 pub(super) struct AllocationGroups {
-    /// The bits of an inode number below those of its group.
+    /// Number of an inode number's bits below those of its group.
     shift: Option<u32>,
     busy: [AtomicUsize; COUNTERS],
 }
@@ -26,23 +26,20 @@ impl AllocationGroups {
         Self { shift, busy: [const { AtomicUsize::new(0) }; COUNTERS] }
     }
 
-    /// Returns whether there is anything to keep apart.
     pub(super) fn matter(&self) -> bool {
         self.shift.is_some()
     }
 
-    /// Returns the counter of the group that `inode` is in. `None` if there is nothing to keep apart.
+    /// Returns the counter of `inode`'s group. `None` without groups.
     pub(super) fn group(&self, inode: u64) -> Option<usize> {
         let group = inode.checked_shr(self.shift?).unwrap_or(0);
         usize::try_from(group % COUNTERS as u64).ok()
     }
 
-    /// Enters an empty group.
     pub(super) fn enter_free(&self, group: usize) -> bool {
         self.busy[group].compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Enters a group that may have other workers.
     pub(super) fn enter(&self, group: usize) {
         self.busy[group].fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Hard links inside the tree: the first name of an inode is cloned, every further one is linked to it.
+//! Hard links inside the tree: the first name of an inode is cloned, and the others are linked to it.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -22,13 +22,13 @@ struct LinkedFile {
 }
 
 pub(crate) enum Claim<'l> {
-    /// This is the first name: create the file.
+    /// The first name: create the file.
     First(FirstName<'l>),
     /// Link to this entry of that directory of the clone.
     LinkTo(Arc<Node>, CString),
 }
 
-/// The right to create an inode's first name. Others wait for [`FirstName::created`], or for the drop, which leaves it to the next name.
+/// The right to create an inode's first name. Others wait for [`FirstName::created`], or for the drop, then try it.
 pub(crate) struct FirstName<'l> {
     links: &'l Links,
     inode: Identity,
@@ -56,7 +56,7 @@ impl Drop for FirstName<'_> {
 }
 
 impl Links {
-    /// Claims an inode for a name, waiting while another worker is creating its first one.
+    /// Claims an inode for a name. Waits while another worker creates the first name.
     pub(crate) fn claim(&self, stat: &Stat, directory: &Arc<Node>, name: &CStr) -> Claim<'_> {
         let inode = identity(stat);
         let mut known = self.lock();

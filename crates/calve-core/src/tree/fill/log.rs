@@ -1,7 +1,8 @@
-//! Writing an XFS log little by little.
+//! Forcing an XFS log little by little.
 //!
-//! XFS collects changes of metadata and writes them to its log in one go, on a kernel thread of the highest priority, which on a
-//! kernel without preemption keeps a processor for tens of milliseconds. When the log is forced more often, each go is short.
+//! XFS collects metadata changes and writes them to its log in one go, on a kernel thread of the highest priority.
+//! Without kernel preemption, that occupies a processor for tens of milliseconds. Forcing the log more often makes each
+//! go short.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,10 +14,10 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use crate::options::internal::Latency;
 use crate::sys;
 
-/// Time between two forces. Measured on 2 cores: with 20 to 50 ms the longest wait of a timer falls to a quarter, and the clone takes as long.
+/// Time between two forces. On 2 cores, 20 to 50 ms reduce a timer's longest wait to a quarter, in the same clone time.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// Runs `work`, which makes files on `directory`'s file system, and forces that file system's log meanwhile, if `latency` asks for it.
+/// Runs `work`, which makes files on `directory`'s file system, and meanwhile forces its log if `latency` asks for it.
 pub(super) fn forced_during<T>(directory: BorrowedFd<'_>, latency: Latency, work: impl FnOnce() -> T) -> T {
     let file = match latency {
         Latency::Low => sys::unnamed_file_on_xfs(directory),
@@ -30,13 +31,13 @@ pub(super) fn forced_during<T>(directory: BorrowedFd<'_>, latency: Latency, work
             move || while ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) && force(file).is_ok() {};
         // Without the thread, the log is written as ever.
         let _ = thread::Builder::new().name("calve-log".into()).spawn_scoped(scope, forcing);
-        // Dropped when the work has ended, also when it panics.
+        // Dropped at the end of the work, or when it panics.
         let _end = end;
         work()
     })
 }
 
-/// Changes a time of the file and syncs it, which writes all of the log up to that change.
+/// Changes a time of the file and syncs it, which writes the log up to that change.
 fn force(file: &OwnedFd) -> sys::Result<()> {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     rustix::fs::futimens(file, &Timestamps { last_access: now, last_modification: now })?;

@@ -1,5 +1,5 @@
-//! Keeping everything about an entry but its contents: owner, extended attributes (ACLs and capabilities among them), mode,
-//! times. In that order: a change of owner clears capabilities and set-ID bits, and everything changes times.
+//! Metadata of an entry: owner, extended attributes (with ACLs and capabilities), mode, times. Kept in that order: a
+//! change of owner clears capabilities and set-ID bits, and every change alters times.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +15,7 @@ use crate::tree::notes::Notes;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 
-/// A failure, before it has a path.
+/// A failure without a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) operation: Operation,
@@ -23,7 +23,7 @@ pub(crate) struct Fault {
     pub(crate) errno: Errno,
 }
 
-/// Which of the two trees a failure is in.
+/// The tree with the failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Src,
@@ -40,14 +40,13 @@ impl Fault {
     }
 }
 
-/// The metadata that a file of this process gets in the destination, found by creating one.
-///
-/// Knowing it saves a change of owner and mode per file, and needs no look at the umask, which belongs to the process.
+/// Metadata that this process's files get in the destination, found by creating one. It saves a change of owner and
+/// mode per file, and a look at the umask, which belongs to the process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewFileDefaults {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// The permission bits that the umask lets through.
+    /// Permission bits that the umask lets through.
     pub(crate) mask: RawMode,
     pub(crate) times: HeldTimes,
 }
@@ -68,17 +67,16 @@ impl XattrTarget<'_> {
     }
 }
 
-/// Copies metadata; one per worker, so that its buffers need no lock.
+/// Copies metadata. One per worker, so that its buffers need no lock.
 pub(crate) struct Keeper<'a> {
     created: NewFileDefaults,
     plain: Option<&'a PlainCopy>,
-    /// The source may be the upper directory of an overlay, whose own attributes are not kept.
+    /// The source may be an overlay's upper directory, whose own attributes are not kept.
     pub(super) of_upper: bool,
     notes: &'a Notes,
-    /// The extended attributes of the source.
     names: Vec<u8>,
     value: Vec<u8>,
-    /// Owners that were refused already: not asked for again, file by file.
+    /// Refused owners, not tried again for each file.
     refused: Vec<(u32, u32, Errno)>,
 }
 
@@ -92,20 +90,20 @@ impl<'a> Keeper<'a> {
         Self { created, plain, of_upper: false, notes, names: Vec::new(), value: Vec::new(), refused: Vec::new() }
     }
 
-    /// Reads which extended attributes the source has, for the next [`Self::keep`].
+    /// Reads the names of the source's extended attributes for the next [`Self::keep`].
     pub(crate) fn load_xattrs(&mut self, src: XattrTarget<'_>) -> Result<(), Fault> {
         if self.plain.is_some_and(|plain| plain.xattrs == KeptXattrs::No) {
             return Ok(());
         }
         match (sys::list_xattrs(src, &mut self.names).map(drop), src) {
-            // Without /proc, or when the name has just gone.
+            // Without /proc, or the name has just gone.
             (Err(Errno::NOENT), XattrTarget::Named(..)) => self.names.clear(),
             (listed, _) => listed.map_err(Fault::src(Operation::ReadXattrs))?,
         }
         Ok(())
     }
 
-    /// Returns the mode to create a file with: the final mode where nothing has to be done to the file before it gets it.
+    /// Returns the mode to create a file with: the final one, if nothing must be done to the file before it gets it.
     pub(crate) fn creation_mode(&self, stat: &Stat) -> Mode {
         let owned = self.plain.is_some() || (stat.st_uid, stat.st_gid) == (self.created.uid, self.created.gid);
         if owned && self.names.is_empty() {
@@ -115,8 +113,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Gives `dst`, which belongs to `created` and has the permissions `mode_now` (`None`: it has no mode, as symlinks), everything that `src` has.
-    /// `load_xattrs(src)` must have been called.
+    /// Gives `dst`, which belongs to `created` and has the permissions `mode_now` (`None` for symlinks), all metadata
+    /// of `src`. `load_xattrs(src)` must have been called.
     pub(crate) fn keep(
         &mut self,
         src: XattrTarget<'_>,
@@ -157,12 +155,12 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Returns the flags that a copy has too (chflags(2)).
+    /// Returns the flags that a copy keeps (chflags(2)).
     pub(crate) fn flags(&self, src: BorrowedFd<'_>) -> u32 {
         if self.plain.is_some() { 0 } else { sys::flags_to_keep(src) }
     }
 
-    /// Gives an entry its flags, after which it may be impossible to change. `src`: that of its source.
+    /// Sets an entry's flags, after which it may be unchangeable. `src` is its source's metadata.
     pub(crate) fn set_flags(&self, dst: BorrowedFd<'_>, flags: u32, src: &Stat, path: &dyn Fn() -> PathBuf) {
         if flags != 0
             && let Err(errno) = sys::add_flags(dst, flags, src)
@@ -180,7 +178,6 @@ impl<'a> Keeper<'a> {
         .map_err(Fault::dst(Operation::SetMode))
     }
 
-    /// Returns the permissions that a file created with `mode` has.
     pub(crate) fn mode_after_umask(&self, mode: Mode) -> RawMode {
         mode.bits() & self.created.mask
     }
@@ -238,7 +235,7 @@ impl<'a> Keeper<'a> {
             }
             let length = match src.read(name, &mut self.value) {
                 Ok(length) => length,
-                // It has just been removed, or is listed but not for this reader.
+                // Removed meanwhile, or listed although this reader may not have it.
                 Err(sys::NO_ATTRIBUTE) => continue,
                 Err(errno) => return Err(Fault::src(Operation::ReadXattrs)(errno)),
             };
@@ -255,7 +252,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// Gives the open directory `dst`, which has the metadata `now`, everything that `src` has but its flags; `stat` is that of `src`. Returns the keeper.
+/// Gives the directory `dst` with the metadata `now` everything of `src` (`stat`) but its flags. Returns the keeper.
 pub(crate) fn keep_directory<'a>(
     (src, stat): (BorrowedFd<'_>, &Stat),
     (dst, now): (BorrowedFd<'_>, &Stat),
@@ -271,12 +268,12 @@ pub(crate) fn keep_directory<'a>(
     Ok(keeper)
 }
 
-/// Returns whether overlayfs made the attribute for itself (overlayfs.rst).
+/// Returns whether overlayfs uses the attribute itself (overlayfs.rst).
 pub(crate) fn is_overlays_own(name: &CStr) -> bool {
     [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
 }
 
-/// Returns whether the refusal of an attribute is only reported: for want of privilege, or of the attribute or room for it (ENOSPC with free blocks).
+/// Returns whether a refused attribute is only reported: no privilege, support or room (ENOSPC with free blocks).
 pub(crate) fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
     const SOME_ROOM_BYTES: u64 = 1 << 20;
     match errno {
@@ -289,7 +286,7 @@ pub(crate) fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
     }
 }
 
-/// Returns whether an entry was written to between two looks at it.
+/// Returns whether an entry is the same in two looks at it: not written to in between.
 pub(crate) fn same_version(before: &Stat, after: &Stat) -> bool {
     (before.st_mtime, before.st_mtime_nsec, before.st_ctime, before.st_ctime_nsec, before.st_size)
         == (after.st_mtime, after.st_mtime_nsec, after.st_ctime, after.st_ctime_nsec, after.st_size)

@@ -1,7 +1,7 @@
-//! Filling an empty staged tree from a source: the per-file engine, shared by `reflink`, `copy` and `hardlink`.
+//! Filling an empty staged tree from a source: the per-file engine of `reflink`, `copy`, `hardlink` and `clonefile`.
 //!
-//! A task is a directory. A worker reads it once, makes every entry in it, gives the copy its final metadata, and only then goes
-//! into the directories below, so nothing has to be visited twice and no directory has to stay open for its children. Tasks
+//! A task is a directory. A worker reads it once, makes every entry in it, gives the copy its final metadata, and only
+//! then goes into the directories below: nothing is visited twice, and no directory stays open for its children. Tasks
 //! hold names, not descriptors: a descriptor is private to its worker, and can be opened again from the root.
 
 pub(crate) mod contents;
@@ -37,7 +37,7 @@ use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
 
-/// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
+/// Fills the empty directory `dst_root`. Its own metadata is left to the caller, who publishes it.
 pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
     let staged = rustix::fs::fstat(fill.dst_root).io(Operation::Stat, fill.dst_path)?;
     let shared = FillState {
@@ -52,7 +52,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
     let first = match scope {
         Scope::Single(name, kind) => Task::Single { name, kind },
         Scope::Tree => {
-            // An empty name stands for the root itself.
+            // The empty name stands for the root.
             let root = Names::from([(FileType::Directory, CString::default())]);
             Task::Directories { parent: Node::root(), names: root }
         }
@@ -60,7 +60,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
             for FillPart { node, stat, names } in parts {
                 pool.give(Task::Entries { large: LargeDirectory::new(node, stat), names });
             }
-            // Nothing: a list of names that is empty.
+            // Nothing: an empty list of names.
             Task::Directories { parent: Node::root(), names: Names::default() }
         }
     };
@@ -80,7 +80,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
     Ok(tallies.into_iter().fold(FillTally::default(), FillTally::plus))
 }
 
-/// Sets the modes and flags that were held back, deepest first.
+/// Sets the held-back modes and flags, deepest first.
 fn close_directories(fill: &Fill<'_>, mut closed: Vec<ClosedDirectory>) -> Result<(), Error> {
     closed.sort_by_key(|one| std::cmp::Reverse(one.node.path().components().count()));
     let keeper = fill.keeper();

@@ -23,25 +23,25 @@ use crate::tree::pool::thread_count;
 pub(crate) enum Files<'a> {
     Clone(Contents),
     Hardlink,
-    /// By one call each, and so are the `whole` directories (relative to the source, with the number of entries in each).
+    /// One call each, also for the `whole` directories (relative to the source, with their numbers of entries).
     Clonefile {
         whole: &'a HashMap<PathBuf, u64>,
     },
 }
 
-/// One filling: what all workers know.
+/// One filling, as all workers see it.
 pub(crate) struct Fill<'a> {
     pub(crate) src_root: BorrowedFd<'a>,
     pub(crate) dst_root: BorrowedFd<'a>,
     pub(crate) src_path: &'a Path,
     pub(crate) dst_path: &'a Path,
-    /// The two paths are those of one entry, not of the roots that entries are below.
+    /// The two paths are of one entry, not of the roots.
     pub(crate) is_single: bool,
     pub(crate) files: Files<'a>,
     /// The caller insists on shared extents: a file that cannot be shared ends the run.
     pub(crate) strict: bool,
     pub(crate) exclude: &'a Exclusions,
-    /// The source is the upper directory of an overlay.
+    /// The source is an overlay's upper directory.
     pub(crate) is_upper: bool,
     pub(crate) created: NewFileDefaults,
     /// The destination knows files without copy-on-write (btrfs).
@@ -59,15 +59,15 @@ pub(crate) struct FillTally {
 }
 
 pub(crate) enum Scope {
-    /// Everything that is in the source's root.
+    /// Everything in the source's root.
     Tree,
     /// The entry of that name, which is not a directory.
     Single(CString, FileType),
-    /// These entries of directories that are there, and the metadata of those directories.
+    /// These entries of existing directories, and the metadata of those directories.
     Parts(Vec<FillPart>),
 }
 
-/// Some entries of one directory. Its copy is there, and is as one that was just made but for what it contains.
+/// Some entries of one directory. Its copy exists and is as if just made, but for its contents.
 pub(crate) struct FillPart {
     pub(crate) node: Arc<Node>,
     pub(crate) stat: Stat,
@@ -75,7 +75,6 @@ pub(crate) struct FillPart {
 }
 
 impl<'a> Fill<'a> {
-    /// Fills the second root with clones of the entries of the first.
     pub(crate) fn new(
         (src_root, src_path): (BorrowedFd<'a>, &'a Path),
         (dst_root, dst_path): (BorrowedFd<'a>, &'a Path),
@@ -102,7 +101,7 @@ impl<'a> Fill<'a> {
         }
     }
 
-    /// Returns whether another process may write to the files of a set, and the copy is to be good nevertheless.
+    /// Returns whether others may write to a set's files while the copy must be consistent.
     pub(super) fn are_sets_watched(&self) -> bool {
         let is_same_inode = matches!(self.files, Files::Hardlink);
         let options = &self.options.internal;
@@ -124,7 +123,7 @@ impl<'a> Fill<'a> {
     }
 
     pub(super) fn shown(&self, root: &Path, path: &Path) -> PathBuf {
-        // `join` would put a slash at the end for the root itself.
+        // `join` would append a slash for the root itself.
         if self.is_single || path.as_os_str().is_empty() { root.to_path_buf() } else { root.join(path) }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the source's data fits, found out before it is written.
+//! The room that a clone needs, checked before writing.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,8 +17,8 @@ use crate::tree::source::Source;
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
-/// Fails if a clone of `source` would not fit at `dst`, where the file system tells. Walks the tree only if all that is used on the source's file
-/// system would not fit.
+/// Fails if a clone of `source` would not fit at `dst`, where the file system tells. Walks the tree only if all that is
+/// used on the source's file system would not fit.
 pub(crate) fn check(
     source: &Source,
     dst: BorrowedFd<'_>,
@@ -31,7 +31,7 @@ pub(crate) fn check(
     }
     let src = source.directory();
     let (Ok(from), Ok(to)) = (rustix::fs::fstatvfs(src), rustix::fs::fstatvfs(dst)) else {
-        // A file system that does not say how full it is; running out is noticed when it happens.
+        // The file system does not say how full it is: running out shows when it happens.
         return Ok(());
     };
     if Room::used(&from).fits(&Room::free(&to)) {
@@ -42,7 +42,7 @@ pub(crate) fn check(
     check_room(&needed, dst, dst_path)
 }
 
-/// Counts the room that entries will take which are to be made in one place: each takes an inode, and its contents whole blocks of the file
+/// Counts the room for new entries in one place: each takes an inode, and its contents take whole blocks of the file
 /// system there. File systems that keep short contents in the inode need less.
 #[derive(Debug, Clone)]
 pub struct NewEntries {
@@ -51,43 +51,41 @@ pub struct NewEntries {
 }
 
 impl NewEntries {
-    /// Ext4 keeps targets of symlinks that are shorter in the inode (fs/ext4/namei.c); XFS and btrfs keep longer ones there.
+    /// ext4 keeps shorter symlink targets in the inode (fs/ext4/namei.c); XFS and btrfs keep longer ones there too.
     const SHORT_TARGET_BYTES: u64 = 60;
 
-    /// Begins with no entries.
     pub fn in_directory(directory: BorrowedFd<'_>) -> Self {
         let block_bytes = rustix::fs::fstatvfs(directory).map_or(4096, |fs| fs.f_frsize.max(1));
         Self { block_bytes, room: Room { bytes: 0, inodes: 0 } }
     }
 
-    /// Adds a file with so many bytes of contents.
+    /// Adds a file with this many bytes of contents.
     pub fn add_file(&mut self, bytes: u64) {
         self.room.inodes += 1;
         self.add_blocks(bytes);
     }
 
-    /// Adds a directory, whose entries are added for themselves.
+    /// Adds a directory, without its entries.
     pub fn add_directory(&mut self) {
         self.add_file(1);
     }
 
-    /// Adds a symlink whose target has this length.
     pub fn add_symlink(&mut self, target_bytes: u64) {
         self.add_file(if target_bytes < Self::SHORT_TARGET_BYTES { 0 } else { target_bytes });
     }
 
-    /// Adds what belongs to an entry that is counted already, such as its extended attributes.
+    /// Adds data of an entry already counted, such as its extended attributes.
     pub fn add_blocks(&mut self, bytes: u64) {
         let whole = bytes.checked_next_multiple_of(self.block_bytes).unwrap_or(u64::MAX);
         self.room.bytes = self.room.bytes.saturating_add(whole);
     }
 
-    /// Takes off the contents that `shared` counts, because the new entries may share their blocks. Each still needs its inode.
+    /// Subtracts the contents that `shared` counts, whose blocks the new entries may share. Each still needs its inode.
     pub fn share_contents(&mut self, shared: &Self) {
         self.room.bytes = self.room.bytes.saturating_sub(shared.room.bytes);
     }
 
-    /// Fails unless there is room for them in this directory, which errors call `path`.
+    /// Fails unless they fit in this directory, which errors call `path`.
     ///
     /// # Errors
     /// Fails with [`Error::NoRoom`]. A file system that does not say how full it is lets everything in.
@@ -96,7 +94,6 @@ impl NewEntries {
     }
 }
 
-/// Fails unless so much is free where `dst` is.
 pub(crate) fn check_room(needed: &Room, dst: BorrowedFd<'_>, dst_path: &Path) -> Result<(), Error> {
     let no_room = |needed, available, unit| {
         let path = dst_path.to_path_buf();
@@ -128,7 +125,7 @@ impl Room {
         Self { bytes: sys::available(fs), inodes }
     }
 
-    /// Returns the free room after everything was written back: XFS counts several blocks for each file whose data is still in memory, six times its room.
+    /// Returns the free room after a write-back: XFS counts six times the room for files whose data is still in memory.
     fn after_writing_back(dst: BorrowedFd<'_>) -> Self {
         let _ = sys::sync_file_system(dst);
         let everything = Self { bytes: u64::MAX, inodes: u64::MAX };

@@ -7,11 +7,11 @@ use crate::tree::stable::Moment;
 
 pub(super) struct SetTries {
     pub(super) began: Moment,
-    /// The time that was given to further tries.
+    /// Time spent on further tries.
     spent: Mutex<Duration>,
 }
 
-/// All further tries of one filling take no longer than this, and the one that is being made.
+/// Limit for all further tries of one filling, besides the one in progress.
 const PATIENCE: Duration = Duration::from_millis(1500);
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ impl SetTries {
         Self { began: Moment::of_file_systems(), spent: Mutex::default() }
     }
 
-    /// Waits, unless a try that began at `started` was the last one that there is time for.
+    /// Waits before another try. Returns false if the try that began at `started` was the last one in time.
     pub(super) fn may_try_again(&self, started: Instant, pause: &mut Duration) -> bool {
         let spent = || self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         if *spent() >= PATIENCE {

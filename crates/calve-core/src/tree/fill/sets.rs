@@ -1,5 +1,5 @@
-//! Files that belong together ([`FileSet`]): they are made one after the other, looked at together before and after, and made again
-//! until none of them has changed in between.
+//! Files that belong together ([`FileSet`]) are made one after the other, checked together before and after, and made
+//! again until none has changed in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
@@ -23,7 +23,7 @@ use crate::vocabulary::operation::Operation;
 struct Attempt {
     made: Vec<CString>,
     tally: FillTally,
-    /// Everything is there, and as it was when it was looked at.
+    /// Everything is there, unchanged since the look.
     is_complete: bool,
 }
 
@@ -49,7 +49,7 @@ impl FillWorker<'_> {
         made
     }
 
-    /// Makes the files of a set. `listed` has those found in the directory at first, `in_directory` those of a later listing.
+    /// Makes the files of a set. `listed` has those found in the directory at first, `in_directory` a later listing's.
     fn set(
         &mut self,
         at: BorrowedPair<'_>,
@@ -105,8 +105,8 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    /// Makes the files, and takes notes apart, which do not count if the try fails. `found` gets files made, and counted, before they were known to
-    /// belong to a set.
+    /// Makes the files, with separate notes that do not count if the try fails. `found` gets files that were made and
+    /// counted before they were known to belong to a set.
     fn attempt(
         &self,
         at: BorrowedPair<'_>,
@@ -151,7 +151,7 @@ impl FillWorker<'_> {
         Ok(Attempt { made, tally: worker.tally, is_complete })
     }
 
-    /// Removes copies that are not those of one moment.
+    /// Removes copies of different moments.
     fn take_back(&self, at: BorrowedPair<'_>, made: &[CString]) -> Result<(), Error> {
         for name in made {
             let removed = match rustix::fs::unlinkat(at.dst, name, AtFlags::empty()) {
@@ -160,7 +160,7 @@ impl FillWorker<'_> {
                 other => other,
             };
             match removed {
-                // What could not be read was left out.
+                // Unreadable files were left out.
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(self.dst_error(Operation::Remove, &at.node.path_of(name), errno)),
             }

@@ -1,4 +1,4 @@
-//! A worker of the per-file engine, and what it hands to others.
+//! A worker of the per-file engine, and the work it hands to others.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -29,15 +29,15 @@ pub(super) struct FillState {
     pub(super) links: Links,
     pub(super) flush: Flush,
     pub(super) groups: AllocationGroups,
-    /// The staged root: should the walk meet it, the destination is inside the source.
+    /// The staged root: a walk that meets it shows that the destination is inside the source.
     pub(super) staged: (u64, u64),
-    /// Directories that their owner could not change any more: they are closed when everything below is done.
+    /// Directories that their owner could no longer change: closed when everything below is done.
     pub(super) closed: Mutex<Vec<ClosedDirectory>>,
     pub(super) sets: SetTries,
 }
 
 pub(super) enum Task {
-    /// Directories that are in `parent` and have been made in its copy.
+    /// Directories in `parent` that exist in its copy.
     Directories { parent: Arc<Node>, names: Names },
     /// One entry of the root, and nothing else.
     Single { name: CString, kind: FileType },
@@ -45,7 +45,7 @@ pub(super) enum Task {
     Entries { large: Arc<LargeDirectory>, names: Names },
 }
 
-/// A directory whose entries are made in batches, by several workers; the last one finishes it.
+/// A directory whose entries are made in batches by several workers; the last one finishes it.
 pub(super) struct LargeDirectory {
     pub(super) node: Arc<Node>,
     pub(super) stat: Stat,
@@ -59,10 +59,10 @@ impl LargeDirectory {
     }
 }
 
-/// The entries of a directory that are left for later.
+/// Entries of a directory left for later.
 #[derive(Default)]
 pub(super) struct Later {
-    /// Directories to fill, which have been made.
+    /// Existing directories to fill.
     pub(super) below: Names,
     pub(super) held_back: Names,
 }
@@ -85,7 +85,7 @@ impl<'d> BorrowedPair<'d> {
     }
 }
 
-/// An entry, which is or may be in both directories of a pair.
+/// An entry that is or may be in both directories of a pair.
 #[derive(Clone, Copy)]
 pub(super) struct EntryPair<'d> {
     pub(super) node: &'d Arc<Node>,
@@ -106,18 +106,18 @@ pub(super) struct ClosedDirectory {
     pub(super) flags: u32,
 }
 
-/// Directories that have been made, and are to be filled.
+/// Existing directories to fill.
 pub(super) type NamedSubdirectories = PendingDirectories<Pair, ()>;
 
 pub(super) struct DirectoryToFill {
     pub(super) node: Arc<Node>,
     pub(super) pair: Pair,
     pub(super) stat: Stat,
-    /// Where [`AllocationGroups`] has it.
+    /// Its group in [`AllocationGroups`].
     pub(super) group: Option<usize>,
 }
 
-/// The directory whose entries were asked about last. Finding its path and its decider takes longer than most answers.
+/// The directory asked about last. Finding its path and its decider takes longer than most answers.
 struct AskedDirectory<'f> {
     node: Arc<Node>,
     path: PathBuf,
@@ -136,11 +136,11 @@ pub(super) struct FillWorker<'f> {
     pub(super) pending: PendingStack<Pair, ()>,
     pub(super) put_off: Vec<DirectoryToFill>,
     pub(super) put_off_limit: usize,
-    /// It leaves files that belong together to the end of their directory.
+    /// Files that belong together are left to the end of their directory.
     pub(super) holds_back: bool,
 }
 
-/// Directories that all workers together put off.
+/// Directories that all workers together may put off.
 pub(super) const MOST_PUT_OFF: usize = 32;
 
 pub(super) const OWNER_MAY_SEARCH: RawMode = 0o100;
@@ -184,7 +184,7 @@ impl<'f> FillWorker<'f> {
         Error::io(operation, self.fill.shown(self.fill.dst_path, path), errno)
     }
 
-    /// Returns whether an entry of the source that could not be opened is left out, with a note, instead of ending the run.
+    /// Returns whether an unopenable entry of the source is left out, with a note, instead of ending the run.
     pub(super) fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
         let skips =
             self.fill.options.unreadable == UnreadableEntry::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
@@ -194,7 +194,7 @@ impl<'f> FillWorker<'f> {
         skips
     }
 
-    /// Takes note of an entry that is gone since its directory was read, or is another one. A plain copy fails.
+    /// Notes an entry that is gone or replaced since its directory was read. A plain copy fails.
     pub(super) fn vanished(&self, path: PathBuf) -> Result<(), Error> {
         if self.fill.options.internal.plain.is_some() {
             return Err(self.src_error(Operation::Stat, &path, Errno::NOENT));
@@ -203,7 +203,7 @@ impl<'f> FillWorker<'f> {
         Ok(())
     }
 
-    /// Returns whether it is something that Calve itself has left in the source. Not so when it was named as the source.
+    /// Returns whether Calve itself left this entry in the source. An entry named as the source does not count.
     pub(super) fn is_calves_own(&self, at: EntryPair<'_>) -> bool {
         let own =
             is_calves_own(at.name.to_bytes()) && !self.fill.is_single && self.fill.options.internal.plain.is_none();
@@ -214,7 +214,7 @@ impl<'f> FillWorker<'f> {
     }
 
     pub(super) fn excluded(&mut self, at: EntryPair<'_>, is_directory: bool) -> bool {
-        // Patterns are about entries of the source, not about the source itself.
+        // Patterns are about entries of the source, not the source itself.
         if self.fill.exclude.is_empty() || self.fill.is_single {
             return false;
         }
