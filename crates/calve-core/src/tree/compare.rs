@@ -21,7 +21,6 @@ use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
-/// The two trees, and the aspects in which they may differ.
 pub(crate) struct Comparison<'a> {
     pub(crate) src: BorrowedFd<'a>,
     pub(crate) dst: BorrowedFd<'a>,

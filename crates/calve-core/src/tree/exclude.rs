@@ -7,7 +7,6 @@ use crate::options::{Decision, Selection};
 use crate::patterns::Patterns;
 use crate::vocabulary::reason::SkipReason;
 
-/// The caller's patterns and selection. By default nothing is left out.
 #[derive(Default)]
 pub(crate) struct Exclusions {
     patterns: Patterns,
@@ -23,7 +22,6 @@ impl Exclusions {
         Ok(Self { patterns: Patterns::new(patterns)?, select: None })
     }
 
-    /// Also leaves out everything that `select` does not take.
     pub(crate) fn and_select(self, select: Option<Selection>) -> Self {
         Self { select, ..self }
     }

@@ -43,7 +43,7 @@ impl HeldTimes {
     /// Returns the modification time of an entry's copy.
     pub(crate) fn held(self, stat: &Stat) -> i128 {
         let time = modified(stat).clamp(self.first, self.last);
-        // By far the most common granularity, and the division would be the slowest part.
+        // With a granularity of 1 the division would change nothing, and be the slowest part.
         if self.granularity == 1 { time } else { time - time.rem_euclid(self.granularity) }
     }
 

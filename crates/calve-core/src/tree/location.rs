@@ -13,7 +13,6 @@ use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
 
-/// Flags to open a directory for reading, without following a link.
 pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
 /// A name in an open directory. The name is never followed; the path above it is resolved once, as usual.

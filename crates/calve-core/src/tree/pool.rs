@@ -12,7 +12,7 @@ use crate::vocabulary::operation::Operation;
 pub(crate) struct Pool<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// Waiting workers without an offer. Read without the lock, once per directory.
+    /// Waiting workers that were not offered work yet. Read without the lock, once per directory.
     hungry: AtomicUsize,
     stopped: AtomicBool,
     cancel: CancelToken,

@@ -65,10 +65,9 @@ impl ReplacedFile {
         Ok(Some(Self { stat, opened, acl, xattrs }))
     }
 
-    /// Gives a new file this one's owner, group, permission bits, access control list and extended attributes, where
-    /// the system permits. Anything refused is taken from everyone who could profit from it. Set-ID bits and
-    /// capabilities are not kept: they were granted to other contents. Call it before writing the contents. Returns
-    /// whether owner and group stay.
+    /// Gives a new file the old one's owner, group, permission bits, access control list and extended attributes, where
+    /// permitted; anything refused is taken from everyone who could profit from it. Drops set-ID bits and capabilities,
+    /// which were granted to other contents. Call it before writing the contents. Returns whether owner and group stay.
     ///
     /// # Errors
     /// Fails if more users could open the new file than the old one.

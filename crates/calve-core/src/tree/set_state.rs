@@ -26,7 +26,6 @@ impl FileSet {
     }
 }
 
-/// The files of a set at one time.
 pub struct FileSetState {
     clock: Moment,
     /// Its metadata, if only a listing tells the names: a name that comes or goes changes it.

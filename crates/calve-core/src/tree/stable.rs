@@ -167,8 +167,7 @@ pub fn set_clock_back_with(file: PathBuf) {
 /// Returns whether a clock that was `before`, then `now` nanoseconds ahead of an unsettable one was set back between.
 ///
 /// Slewing (adjtime(3), NTP) changes the pace of both alike, so any other difference is rounding: up to a few
-/// microseconds on macOS. A clock set back by less than the tolerance hides only changes within that time of the
-/// beginning.
+/// microseconds on macOS. A clock set back by less than the tolerance hides only changes that close to the beginning.
 fn is_set_back(before: i128, now: i128) -> bool {
     const TOLERANCE: i128 = 100_000;
     before - now > TOLERANCE

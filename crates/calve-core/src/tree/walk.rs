@@ -52,14 +52,12 @@ impl From<FileType> for EntryKind {
     }
 }
 
-/// Whether to go into a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descent {
     Yes,
     No,
 }
 
-/// An open directory of the tree.
 pub struct Folder<'a> {
     /// Index of its root among the walk's roots.
     pub(crate) tree: usize,
@@ -72,7 +70,6 @@ pub struct Folder<'a> {
     pub path: &'a Path,
 }
 
-/// The result of [`crate::internal::scan_tree`].
 #[derive(Debug)]
 pub struct ScanReport<V> {
     /// The workers' visitors, in their final state.
@@ -92,7 +89,6 @@ pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     Some(Start { node, open: None, names, more: Position { tree: 0, visited: false } })
 }
 
-/// Returns the reason for skipping an unreadable entry.
 pub(crate) fn reason(errno: Errno) -> SkipReason {
     match errno {
         Errno::ACCESS | Errno::PERM => SkipReason::PermissionDenied,
@@ -116,10 +112,8 @@ pub(crate) trait Walker: Send {
         Ok(())
     }
 
-    /// Receives an entry. The answer counts for directories.
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent;
 
-    /// Receives a directory's number of entries.
     fn listed(&mut self, _entries: u64) {}
 
     /// Follows the entries of an open directory, before those below: all of them unless an error or the end came first.
@@ -134,7 +128,6 @@ pub(crate) trait Walker: Send {
     fn failed(&mut self, tree: usize, path: PathBuf, errno: Errno);
 }
 
-/// The place where a walk begins or continues.
 pub(crate) type Start = PendingDirectories<OwnedFd, Position>;
 
 #[derive(Clone, Copy)]

@@ -109,7 +109,6 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Reads `src` and writes `dst`, without holes.
     pub(crate) fn copy(
         &mut self,
         src: BorrowedFd<'_>,

@@ -101,9 +101,8 @@ impl FillWorker<'_> {
             }
             batches += usize::from(refill);
             if batches > 1 && refill && self.pool.nothing_offered() && !self.share() {
-                // This large directory is the only work, so a worker that becomes free gets this batch, offered ahead.
-                // Other directories are better to share: two workers in one hinder each other (its lock, on XFS also
-                // that of its allocation group).
+                // This large directory is the only work: offer this batch ahead. Other directories are better to share,
+                // because two workers in one hinder each other (its lock, on XFS also its allocation group's).
                 let mut names = Names::from([(entry.kind, entry.name.to_owned())]);
                 while !listing.at_refill() {
                     let Some(entry) = listing.next() else { break };
@@ -181,7 +180,6 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    /// Fails if the source is a template and this entry of it was changed.
     pub(super) fn check_frozen(&self, stat: &Stat, path: impl Fn() -> PathBuf) -> Result<(), Error> {
         check_frozen(self.fill.options.internal.frozen.as_ref(), stat, || self.fill.src_path.join(path()))
     }

@@ -106,7 +106,6 @@ impl FillWorker<'_> {
         self.vanished(at.path())
     }
 
-    /// Returns whether a plain copy refuses this kind of entry.
     fn is_refused(&self, kind: FileType) -> bool {
         let Some(plain) = self.fill.options.internal.plain.as_ref() else { return false };
         match kind {
@@ -173,7 +172,6 @@ impl FillWorker<'_> {
         self.once_per_inode(at, &stat, |worker, created| worker.contents_and_metadata(at, src.as_fd(), &stat, created))
     }
 
-    /// Makes the first name of an inode, and links the others to it.
     fn once_per_inode(
         &mut self,
         at: EntryPair<'_>,
@@ -299,7 +297,6 @@ impl FillWorker<'_> {
         Ok(self.mover.copy(src, dst, stat, on_server)?)
     }
 
-    /// Makes a second name for the source's own inode: the `hardlink` strategy.
     fn link_to_source(&mut self, at: EntryPair<'_>, src: BorrowedFd<'_>, stat: &Stat) -> Result<(), Obstacle> {
         match rustix::fs::linkat(at.src, at.name, at.dst, at.name, AtFlags::empty()) {
             Ok(()) => {}

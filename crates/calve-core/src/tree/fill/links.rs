@@ -22,7 +22,6 @@ struct LinkedFile {
 }
 
 pub(crate) enum Claim<'l> {
-    /// The first name: create the file.
     First(FirstName<'l>),
     /// Link to this entry of that directory of the clone.
     LinkTo(Arc<Node>, CString),
@@ -36,7 +35,6 @@ pub(crate) struct FirstName<'l> {
 }
 
 impl FirstName<'_> {
-    /// Lets others link to the file, which exists now.
     pub(crate) fn created(&mut self) {
         self.created = true;
         if let Some(file) = self.links.lock().get_mut(&self.inode) {

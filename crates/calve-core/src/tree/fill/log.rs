@@ -1,8 +1,8 @@
 //! Forcing an XFS log little by little.
 //!
-//! XFS collects metadata changes and writes them to its log in one go, on a kernel thread of the highest priority.
-//! Without kernel preemption, that occupies a processor for tens of milliseconds. Forcing the log more often makes each
-//! go short.
+//! XFS collects metadata changes and writes them to its log in one go, on a kernel thread of the highest priority,
+//! which without kernel preemption occupies a processor for tens of milliseconds. Forcing the log often makes each go
+//! short.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError};

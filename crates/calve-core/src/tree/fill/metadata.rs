@@ -23,7 +23,6 @@ pub(crate) struct Fault {
     pub(crate) errno: Errno,
 }
 
-/// The tree with the failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Src,
@@ -155,7 +154,6 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Returns the flags that a copy keeps (chflags(2)).
     pub(crate) fn flags(&self, src: BorrowedFd<'_>) -> u32 {
         if self.plain.is_some() { 0 } else { sys::flags_to_keep(src) }
     }

@@ -60,7 +60,6 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
             for FillPart { node, stat, names } in parts {
                 pool.give(Task::Entries { large: LargeDirectory::new(node, stat), names });
             }
-            // Nothing: an empty list of names.
             Task::Directories { parent: Node::root(), names: Names::default() }
         }
     };

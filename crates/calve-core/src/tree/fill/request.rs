@@ -29,7 +29,6 @@ pub(crate) enum Files<'a> {
     },
 }
 
-/// One filling, as all workers see it.
 pub(crate) struct Fill<'a> {
     pub(crate) src_root: BorrowedFd<'a>,
     pub(crate) dst_root: BorrowedFd<'a>,

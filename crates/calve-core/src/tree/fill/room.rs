@@ -59,7 +59,6 @@ impl NewEntries {
         Self { block_bytes, room: Room { bytes: 0, inodes: 0 } }
     }
 
-    /// Adds a file with this many bytes of contents.
     pub fn add_file(&mut self, bytes: u64) {
         self.room.inodes += 1;
         self.add_blocks(bytes);

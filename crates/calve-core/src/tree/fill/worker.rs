@@ -41,7 +41,6 @@ pub(super) enum Task {
     Directories { parent: Arc<Node>, names: Names },
     /// One entry of the root, and nothing else.
     Single { name: CString, kind: FileType },
-    /// Some entries of one very large directory.
     Entries { large: Arc<LargeDirectory>, names: Names },
 }
 
@@ -106,14 +105,12 @@ pub(super) struct ClosedDirectory {
     pub(super) flags: u32,
 }
 
-/// Existing directories to fill.
 pub(super) type NamedSubdirectories = PendingDirectories<Pair, ()>;
 
 pub(super) struct DirectoryToFill {
     pub(super) node: Arc<Node>,
     pub(super) pair: Pair,
     pub(super) stat: Stat,
-    /// Its group in [`AllocationGroups`].
     pub(super) group: Option<usize>,
 }
 
