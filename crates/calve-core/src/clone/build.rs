@@ -1,4 +1,4 @@
-//! A directory that another program makes, staged and published as clones are.
+//! A directory made by another program, staged and published as clones are.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,20 +23,19 @@ use crate::vocabulary::operation::Operation;
 /// The place where a directory is made before it gets its name. Other users cannot enter.
 #[derive(Debug)]
 pub struct BuildPaths {
-    /// A private directory on the destination's file system. Files in it that are left over at the end are removed.
+    /// A private directory on the destination's file system. Other files in it are removed at the end.
     pub directory: PathBuf,
-    /// The future destination: a name in that directory, at which nothing is yet, or an empty directory if one is to be replaced.
+    /// The future destination, in that directory: missing, or an empty directory if one is to be replaced.
     pub tree: PathBuf,
 }
 
-/// Lets `make` make a directory at [`BuildPaths::tree`], and gives it the name `dst` when that has succeeded.
+/// Lets `make` make a directory at [`BuildPaths::tree`], and then gives it the name `dst`.
 ///
-/// The parent of `dst` must exist. `dst` itself is absent or complete at any time, whatever happens to this process. An empty directory may
-/// be there: it is replaced by one that has its mode, owner, access control lists and other attributes.
+/// The parent of `dst` must exist. `dst` is absent or complete at any time, whatever happens to this process. An
+/// existing empty directory is replaced by one with its mode, owner, access control lists and other attributes.
 ///
 /// # Errors
-/// Fails when `make` fails, and leaves nothing behind. Fails as [`check_buildable`] does, and with [`Error::Interrupted`] when `cancel` was
-/// thrown.
+/// Fails as `make` and [`check_buildable`] do, or with [`Error::Interrupted`] after `cancel`. Leaves nothing behind.
 pub fn build_tree<T, E: From<Error>>(
     dst: &Path,
     cancel: &CancelToken,
@@ -59,7 +58,7 @@ pub fn build_tree<T, E: From<Error>>(
     remove_other_files(staged.root()?, TREE).io(Operation::FinishStagedTree, destination.parent_path())?;
     options.check_cancelled()?;
     if let (Some(replaced), Some(tree)) = (replaced, tree) {
-        // Not earlier: git works in no tree of another user.
+        // Not earlier: git refuses to work in another user's tree.
         let _ = rustix::fs::fchown(tree, Some(Uid::from_raw(replaced.stat.st_uid)), None);
         match rustix::fs::unlinkat(destination.parent(), destination.name(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -72,25 +71,24 @@ pub fn build_tree<T, E: From<Error>>(
     Ok(made)
 }
 
-/// Checks that [`build_tree`] may put something at `dst`, as well as that can be known before.
+/// Checks in advance that [`build_tree`] may put something at `dst`, where that can be known.
 ///
 /// # Errors
-/// Fails with [`Error::DestinationExists`] when `dst` is anything but an empty directory, and with [`Error::NotReplaceable`] when it is one
-/// that cannot be removed.
+/// Fails with [`Error::DestinationExists`] if `dst` is anything but an empty directory, and with
+/// [`Error::NotReplaceable`] if that cannot be removed.
 pub fn check_buildable(dst: &Path) -> Result<(), Error> {
     EmptyDirectory::find(&Location::of_destination(dst)?).map(|_| ())
 }
 
 const TREE: &CStr = c"tree";
 
-/// An empty directory whose place a built tree takes.
 struct EmptyDirectory {
     opened: OwnedFd,
     stat: Stat,
 }
 
 impl EmptyDirectory {
-    /// Returns `None` if nothing is there. Fails if it is anything else, or cannot be removed.
+    /// Returns `None` if nothing is there. Fails for anything but a removable empty directory.
     fn find(destination: &Location) -> Result<Option<Self>, Error> {
         let Some(stat) = destination.stat()? else { return Ok(None) };
         let path = destination.path();
@@ -114,7 +112,7 @@ impl EmptyDirectory {
         Ok(Some(Self { opened, stat }))
     }
 
-    /// Makes the tree's root, which hands down to the entries in it what this directory would. It belongs to this user for now.
+    /// Makes the tree's root, with the inheritance of this directory. It belongs to this user for now.
     fn make_like(&self, root: BorrowedFd<'_>, notes: &Notes, path: &Path) -> Result<OwnedFd, Error> {
         let failed = |errno| Error::io(Operation::CreateDirectory, path, errno);
         rustix::fs::mkdirat(root, TREE, Mode::RWXU).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Refuses what makes no sense before anything is made, and sweeps what earlier runs have left.
+//! Refuses impossible requests before anything is made, and sweeps what earlier runs have left.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +44,7 @@ pub(super) fn check_existing(destination: &Location, exists: bool, options: &Clo
     }
 }
 
-/// Fails if one is the other or inside it. `existing`: the identity of the destination, and whether it is a directory.
+/// Fails if one is the other or inside it. `existing`: the destination's identity, and whether it is a directory.
 pub(super) fn check_apart(
     source: &Source,
     destination: &Location,
@@ -63,7 +63,7 @@ pub(super) fn check_apart(
     }
 }
 
-/// Fails if the source is a link that leads to the destination, into it, or through it: it would take the place of what it leads to.
+/// Fails if the source is a link to, into or through the destination, and would replace its own target.
 fn check_link(source: &Source, destination: &Location) -> Result<(), Error> {
     let place = |path: &Path| {
         let above = path.parent()?;
@@ -90,7 +90,7 @@ fn check_link(source: &Source, destination: &Location) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes staged trees of killed processes, whose space may be needed. Returns whether there is trash too, which is left to the reaper.
+/// Removes staged trees of killed processes, whose space may be needed. Returns whether trash waits for the reaper.
 pub(super) fn sweep_leftovers(destination: &Location, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
     let deletion = Deletion::from_options(options);
     let swept = match sweep(destination.parent(), destination.parent_path(), Purpose::Staging, &deletion) {

@@ -21,7 +21,7 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 use crate::vocabulary::strategy::Requirement;
 
-/// Checks that `made` is the clone that was asked for. `started` is the moment from which the source may not have changed.
+/// Checks that `made` is as requested. The source may not have changed since `started`.
 pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<Since>) -> Result<(), Error> {
     let summary = part.notes.summary();
     if let Some((name, _)) = part.source.single() {
@@ -43,7 +43,7 @@ pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Op
         verify(part, made, &summary)?;
     }
     let Some(since) = started else { return Ok(()) };
-    // Each entry was watched while it was cloned. None may have changed since the beginning: the clone is the source at one moment.
+    // Each entry was watched while it was cloned. None may have changed since the start: the clone is of one moment.
     let ClonePart { source, exclude, options, .. } = *part;
     let check = StabilityCheck { source, since, exclude, options, renamed: None };
     require_stable(&check, "changed while the clone was made")
@@ -62,7 +62,7 @@ pub(super) fn require_stable(check: &StabilityCheck<'_>, what: &str) -> Result<(
 
 fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, summary: &NoteSummary) -> Result<(), Error> {
     let lost = |code| summary.warnings.iter().any(|warning| warning.code == code);
-    // The call for a whole tree has warned of everything that it does not keep.
+    // The call for a whole tree has warned of everything that it drops.
     let is_clonefile = lost(WarningCode::ClonefileDrops);
     let comparison = Comparison {
         src: part.source.directory(),
@@ -83,7 +83,6 @@ fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, summary: &NoteSummary) -> 
     }
 }
 
-/// Gives a directory the source's metadata. `path` is for messages.
 pub(super) fn give_metadata(
     source: &Source,
     root: BorrowedFd<'_>,
@@ -101,7 +100,7 @@ pub(super) fn give_metadata(
     Ok(())
 }
 
-/// Gives a root that was made by one call, and then closed to others, its mode and times back.
+/// Restores mode and times of a root that was made by one call and then closed to others.
 pub(super) fn reopen(root: BorrowedFd<'_>, whole: &WholeRoot, notes: &Notes) -> sys::Result<()> {
     const SET_GID: RawMode = 0o2000;
     let WholeRoot { stat: whole, locks } = whole;

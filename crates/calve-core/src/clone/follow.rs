@@ -1,6 +1,6 @@
-//! Following a source that is being written to: a clone that was made meanwhile is brought up to date later, for as much as has changed.
+//! Following a source that is being written to: a clone made meanwhile is later brought up to date where it differs.
 //!
-//! So a source has to be held only for that, and not while all of it is cloned. docs/atomicity.md says why nothing is missed.
+//! So a source must be held only for that, not for all of the cloning. docs/atomicity.md says why nothing is missed.
 
 use std::ffi::CString;
 use std::io::ErrorKind;
@@ -22,23 +22,23 @@ use crate::tree::stable;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Choice, Strategy};
 
-/// The state of a directory when it was cloned, by which what has changed in it since is found.
+/// The state of a directory when it was cloned, which later tells the changes.
 #[derive(Debug)]
 pub struct FollowedSource {
     path: PathBuf,
     beside: PathBuf,
     strategy: Choice,
     record: RecordedDirectory,
-    /// Found when they are first needed, rather than while the source is held.
+    /// Found at the first need, rather than while the source is held.
     methods: Option<UpdateMethods>,
 }
 
 impl FollowedSource {
-    /// Records the state of the directory `src`, which is going to be cloned by this strategy. `beside` is a directory of the caller's on its
-    /// file system: its change time tells what time it is there.
+    /// Records the state of the directory `src` before it is cloned by this strategy. `beside` is a directory of the
+    /// caller's on the same file system; its change time tells the time there.
     ///
-    /// Returns `None` for a subvolume, whose snapshot needs no following, where the file system does not show every later change, and for a
-    /// directory that has something in it of which that cannot be said.
+    /// Returns `None` for a subvolume, whose snapshot needs no following, and where the file system does not show every
+    /// later change of everything in the directory.
     ///
     /// # Errors
     /// Fails if `src` cannot be read.
@@ -56,15 +56,15 @@ impl FollowedSource {
         Ok(record.map(|record| Self { path, beside, strategy, record, methods: None }))
     }
 
-    /// Makes `clone`, a clone that was begun after the state was recorded, what the source was at some moment since then, for entries that did not
-    /// change during this. May be called again. No other process may write to the clone.
+    /// Makes `clone`, begun after the state was recorded, what the source was at some moment since, for entries that do
+    /// not change during this. May be called again. No other process may write to the clone.
     ///
     /// # Errors
     /// Leaves a part of the work done.
     pub fn catch_up(&mut self, clone: &Path, cancel: &CancelToken) -> Result<(), Error> {
         let (source, made, clock) = (Source::open(&self.path)?, Source::open(clone)?, Source::open(&self.beside)?);
         self.find_methods(&source, &made)?;
-        // Later changes are found the next time.
+        // The next time finds later changes.
         if let Some(next) = taken(&source, &clock, self.strategy, cancel)?
             && self.update(&source, &made, cancel)?.is_some()
         {
@@ -73,8 +73,8 @@ impl FollowedSource {
         Ok(())
     }
 
-    /// Does what [`FollowedSource::catch_up`] does, while nothing writes to the source. Returns whether `clone` equals it now. If not, it has to
-    /// be made anew: because more than a quarter of the entries have changed, or files have several names.
+    /// Does the same as [`FollowedSource::catch_up`], while nothing writes to the source. Returns whether `clone`
+    /// equals it now. If not, make it anew: more than a quarter of the entries changed, or files have several names.
     ///
     /// # Errors
     /// Leaves a part of the work done, as it may if it returns false.
@@ -91,7 +91,7 @@ impl FollowedSource {
         Ok(())
     }
 
-    /// Returns whether everything was done that was to be done; `None` if nothing was.
+    /// Returns whether the update was complete; `None` if nothing was done.
     fn update(&self, source: &Source, made: &Source, cancel: &CancelToken) -> Result<Option<bool>, Error> {
         let Some(methods) = self.methods.as_ref().filter(|_| self.record.is(source)) else { return Ok(None) };
         let options = &CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
@@ -106,14 +106,14 @@ impl FollowedSource {
     }
 }
 
-/// Returns `None` if something is in the source that cannot be followed.
+/// Returns `None` if something in the source cannot be followed.
 fn taken(
     source: &Source,
     clock: &Source,
     strategy: Choice,
     cancel: &CancelToken,
 ) -> Result<Option<RecordedDirectory>, Error> {
-    // A store through a mapping shows only if the page was clean. Sharing a file's extents writes its pages back; reading does not.
+    // A store through a mapping shows only on a clean page. Sharing extents writes pages back; reading does not.
     let moment = match strategy {
         Choice::Only(Strategy::Reflink) => now(clock)?,
         _ => stable::begin(source, clock.directory(), Mounts::Stay)?.moment,
@@ -127,8 +127,8 @@ fn taken(
     }
 }
 
-/// Adds the names that only the clone has, in changed directories: of entries made after the record, cloned, and removed. Returns false if something
-/// was away while its directory was cloned, and is back.
+/// Adds the names that only the clone has, in changed directories: of entries made after the record, cloned, and
+/// removed. Returns false if something was away while its directory was cloned, and is back.
 fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences) -> Result<bool, Error> {
     let paths: Vec<PathBuf> = differences.directories.keys().cloned().collect();
     for path in paths {
@@ -151,7 +151,7 @@ fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences)
     Ok(true)
 }
 
-/// Returns whether the directory, or one that it is in, is going to be made.
+/// Returns whether the directory, or one above it, will be made.
 fn will_be_made(differences: &SpareDifferences, path: &Path) -> bool {
     path.ancestors().any(|path| {
         let changes = path.parent().and_then(|parent| differences.directories.get(parent));

@@ -1,4 +1,4 @@
-//! Copying into a directory that is there already: the copy is made under a hidden name, and then its entries are moved in.
+//! Copying into an existing directory: the copy is made under a hidden name, and then its entries are moved in.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +21,7 @@ use crate::tree::notes::Notes;
 use crate::tree::source::Source;
 use crate::vocabulary::operation::Operation;
 
-/// The fate of a file of the destination that has the name of one of the source.
+/// The fate of a destination's file that has the name of a source's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverwriteRule {
     /// The new one takes its place.
@@ -30,18 +30,17 @@ pub enum OverwriteRule {
     No,
 }
 
-/// Copies the entries of the directory `src` into the directory `dst`. Directories that both have are merged, and stay as they are
-/// otherwise.
+/// Copies the entries of the directory `src` into `dst`. Directories that exist in both are merged, and otherwise stay.
 ///
-/// With [`Durability::Synced`] all of it is on the disk on return. What could not be kept is not reported.
+/// With [`Durability::Synced`] all of it is on disk on return. Losses of metadata are not reported.
 ///
-/// Everything is copied first, beside `dst`. Then it is checked that every entry can be moved in; and then they are, one by one, which
-/// takes one call for each tree that `dst` does not have.
+/// First copies everything beside `dst`, then checks that every entry can be moved in, and then moves them one by one,
+/// with one call for each tree that `dst` does not have.
 ///
 /// # Errors
-/// Leaves `dst` as it was, unless the error is of the last step: when another process changes `dst` meanwhile. Fails where an entry cannot
-/// take its place by a rename: a directory and another kind of file have one name; a symlink would replace something; source and
-/// destination are the same file; directories hand something down to new entries (default ACLs, the set-group-ID bit).
+/// Leaves `dst` as it was, unless the last step fails because another process changes `dst` meanwhile. Fails where a
+/// rename cannot place an entry: a directory and another kind of file have one name; a symlink would replace something;
+/// source and destination are the same file; directories bequeath something (default ACLs, the set-group-ID bit).
 pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: OverwriteRule) -> Result<(), Error> {
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
@@ -73,7 +72,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
         Durability::Cached => Ok(()),
         Durability::Synced => sys::sync_file_system(target.as_fd()).io(Operation::Sync, dst),
     };
-    // The contents before the names.
+    // Contents before names.
     sync()?;
     options.check_cancelled()?;
     merge.carry_out(&at, &moves)?;
@@ -88,23 +87,22 @@ struct MergeRules {
     is_root: bool,
 }
 
-/// A directory of the source, its copy, and the directory to merge them into.
 struct MergedDirectory<'a> {
     src: BorrowedFd<'a>,
     staged: BorrowedFd<'a>,
     dst: BorrowedFd<'a>,
-    /// The path of the last one, for messages.
+    /// Path of `dst`, for messages.
     path: &'a Path,
 }
 
-/// The entries of a directory that are to be moved in, each with whether it replaces a file.
+/// The entries of a directory to move in, and whether each replaces a file.
 struct Moves {
     directory: PathBuf,
     entries: Vec<(CString, bool)>,
 }
 
 impl MergeRules {
-    /// Lists the entries to be moved, and checks that they can be.
+    /// Lists the entries to move, and checks that they can be.
     fn plan(&self, at: &MergedDirectory<'_>, stat: &Stat, below: &Path, moves: &mut Vec<Moves>) -> Result<(), Error> {
         self.check_heritage(at.dst, stat, at.path)?;
         let mut here = Moves { directory: below.to_path_buf(), entries: Vec::new() };
@@ -135,7 +133,7 @@ impl MergeRules {
             for directory in [at.staged, at.dst] {
                 rustix::fs::accessat(directory, c".", wanted, AtFlags::EACCESS).io(Operation::Publish, at.path)?;
             }
-            // What replaces a file cannot be undone, so it comes last.
+            // Replacing a file cannot be undone, so it comes last.
             here.entries.sort_by_key(|(_, replaces)| *replaces);
             moves.push(here);
         }
@@ -149,8 +147,8 @@ impl MergeRules {
         Ok(())
     }
 
-    /// Fails where an entry made here gets what one made elsewhere lacks: the directory's group (set-group-ID) or its default access control list.
-    /// Fails with EXDEV if the directory is on another device than the root.
+    /// Fails where an entry made here gets something that an entry made elsewhere lacks: the directory's group
+    /// (set-group-ID) or default access control list. Fails with EXDEV if the directory is not on the root's device.
     fn check_heritage(&self, directory: BorrowedFd<'_>, stat: &Stat, path: &Path) -> Result<(), Error> {
         const SET_GID: RawMode = 0o2000;
         let refused = |errno| Error::io(Operation::Publish, path, errno);
@@ -169,7 +167,7 @@ impl MergeRules {
         Ok(())
     }
 
-    /// Fails if a directory that goes to another directory cannot be written to: its `..` changes.
+    /// Fails if a directory that changes its parent is not writable: its `..` changes.
     fn check_movable(&self, staged: BorrowedFd<'_>, name: &CStr, kind: FileType) -> sys::Result<()> {
         if kind != FileType::Directory || self.is_root {
             return Ok(());

@@ -27,16 +27,16 @@ pub(crate) use self::plan::strategy;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
 ///
-/// `dst` is exactly what will be there, never a directory to copy into; its parent must exist. It is absent (or as it was)
-/// or complete at any time, whatever happens to this process. The source is never written.
+/// `dst` is the new entry, never a directory to copy into; its parent must exist. It is absent (or as it was) or
+/// complete at any time, whatever happens to this process. The source is never written.
 ///
 /// # Errors
-/// Leaves nothing behind, whatever the error. Fails with [`Error::RequirementRefused`] when a requirement cannot be met.
+/// Leaves nothing behind, whatever the error. Fails with [`Error::RequirementRefused`] if a requirement cannot be met.
 pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
     clone_and_change(src, dst, options, |_| Ok(()))
 }
 
-/// Does the work of [`clone_tree`], and publishes the clone with the changes that `change` makes to the staged tree.
+/// Does the same as [`clone_tree`], with the changes that `change` makes to the staged tree.
 pub(crate) fn clone_and_change(
     src: &Path,
     dst: &Path,

@@ -1,4 +1,4 @@
-//! Finding out how a clone would be made, and that it would fail.
+//! Predicting a clone's strategy or failure.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::tree::fill::room;
 use crate::tree::stable::check_all_frozen;
 use crate::vocabulary::strategy::Strategy;
 
-/// Returns the strategy that [`clone_tree`](super::clone_tree) would use, and why nothing better. Tries as much, and makes nothing that stays.
+/// Returns the strategy that [`clone_tree`](super::clone_tree) would use, and why no better one. Leaves nothing behind.
 ///
 /// # Errors
 /// Fails as the clone certainly would: without room, or if the source is a template that was changed.

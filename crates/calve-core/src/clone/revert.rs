@@ -1,7 +1,7 @@
-//! Reverting a clone: what has changed in it since its state was recorded is removed, and cloned from the source again.
+//! Reverting a clone: changes since its state was recorded are removed, and cloned from the source again.
 //!
-//! An entry that has not changed keeps its change time, as docs/atomicity.md explains for sources. Here it is the clone that is
-//! compared, so that after a few changes the source need not be cloned as a whole again.
+//! An unchanged entry keeps its change time, as docs/atomicity.md explains for sources. Here the clone is checked, so
+//! that a few changes do not require cloning all of the source again.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -23,18 +23,18 @@ use crate::tree::stable::Moment;
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
-/// The state of a clone, by which [`revert`] finds the entries that have changed in it.
+/// The recorded state of a clone, by which [`revert`] finds its changes.
 #[derive(Debug)]
 pub struct CloneState(RecordedDirectory);
 
 impl CloneState {
-    /// Records the state of the directory `clone`, which is complete. Nothing may write to it, or have a file of it mapped, before this
-    /// returns. After a revert, everything that changed since that began counts as changed, so that a write during it is found later.
+    /// Records the state of the complete directory `clone`. Nothing may write to it or have a file of it mapped before
+    /// this returns. After a revert, entries changed since its start count as changed, which finds writes during it.
     ///
     /// Returns `None` where the file system does not show every later change: on Linux, only btrfs, ext4 and XFS do.
     ///
     /// # Errors
-    /// Fails if `clone` cannot be read, or has sockets, other file systems or subvolumes in it.
+    /// Fails if `clone` cannot be read, or contains sockets, other file systems or subvolumes.
     pub fn record(clone: &Path, after: Option<&RevertReport>, cancel: &CancelToken) -> Result<Option<Self>, Error> {
         let made = Source::open(clone)?;
         if made.single().is_some() {
@@ -59,13 +59,13 @@ pub struct RevertReport {
     began: Moment,
 }
 
-/// Makes `clone` again what it was when its state was recorded: a complete clone of the directory `src`, which has not changed since.
-/// Removes every entry that has changed, and clones it from `src`, by copies only if the options ask for [`Strategy::Copy`] or there is no
-/// other way. Of the options, `strategy`, `threads` and `cancel` count: the clone is otherwise as [`CloneOptions::default`] makes it.
-/// Nothing may write to `clone` meanwhile.
+/// Makes `clone` again a complete clone of the directory `src`, which has not changed since the clone's state was
+/// recorded. Removes every changed entry and clones it from `src`, by copying only if the options ask for
+/// [`Strategy::Copy`] or there is no other way. Uses only the options `strategy`, `threads` and `cancel`, and otherwise
+/// the defaults ([`CloneOptions::default`]). Nothing may write to `clone` meanwhile.
 ///
-/// Returns `None` if `clone` has to be made anew: because more than a quarter of the entries differ, because files have several names, or
-/// because directories were exchanged, mounted on or given attributes of the file system.
+/// Returns `None` if `clone` must be made anew: more than a quarter of the entries differ, files have several names, or
+/// directories were exchanged, mounted on, or given attributes of the file system.
 ///
 /// # Errors
 /// Leaves a part of the work done, as it may if it returns `None`.
@@ -103,7 +103,7 @@ struct OriginalDirectories<'a> {
     flags: Option<u32>,
 }
 
-/// Returns the work that undoes these changes in one directory of a clone. `None` if it is not the one that was made, or was given flags.
+/// Returns the work that undoes one directory's changes. `None` if the directory is another one, or was given flags.
 fn undoing(
     made: &Source,
     source: &Source,
@@ -117,14 +117,14 @@ fn undoing(
     let mut names: HashSet<CString> = changes.made.into_iter().map(|(_, name)| name).chain(changes.gone).collect();
     let directory =
         sys::unless_gone(node.open(made.directory(), DIRECTORY)).io(Operation::OpenDirectory, &made_path)?;
-    // If it is missing, the directory above lists it among the entries to be made.
+    // If it is missing, the directory above lists it among the entries to make.
     if let Some(directory) = directory {
         let stat = rustix::fs::fstat(&directory).io(Operation::Stat, &made_path)?;
         let is_same = usual.inodes.get(path) == Some(&stat.st_ino) && device(&stat) == made.identity().0;
         if !is_same || usual.flags != Some(sys::chosen_flags(directory.as_fd())) {
             return Ok(None);
         }
-        // No clone has the names that only Calve gives, and the check passes them over.
+        // No clone has Calve's own names, and the check passes over them.
         let listed = sys::list(directory.as_fd()).io(Operation::ReadDirectory, &made_path)?.into_iter();
         names.extend(listed.map(|(name, _)| name).filter(|name| is_calves_own(name.to_bytes())));
     }

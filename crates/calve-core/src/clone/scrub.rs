@@ -22,12 +22,11 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::{SkipReason, WarningCode};
 
 struct Scrub<'a> {
-    /// For messages.
     path: &'a Path,
     exclude: &'a Exclusions,
     notes: &'a Notes,
     deletion: &'a Deletion,
-    /// Entries to delete in the directory that is being listed.
+    /// Entries to delete in the directory being listed.
     doomed: Vec<CString>,
     failure: Option<Error>,
 }
@@ -45,7 +44,7 @@ pub(crate) fn scrub(
     done.into_iter().find_map(|scrub| scrub.failure).map_or(Ok(()), Err)
 }
 
-/// Deletes Calve's own entries in the `directories` below `root`, of which some may not exist, and nothing below the others.
+/// Deletes Calve's own entries in the `directories` below `root`, which need not exist, and nothing elsewhere.
 pub(crate) fn scrub_own(
     root: BorrowedFd<'_>,
     path: &Path,
@@ -114,7 +113,7 @@ impl Walker for Scrub<'_> {
 }
 
 impl Scrub<'_> {
-    /// Deletes entries of a directory, and gives the directory its times back.
+    /// Deletes entries of a directory, and restores its times.
     fn delete(&self, directory: BorrowedFd<'_>, below: &Path, doomed: Vec<CString>) -> Result<(), Error> {
         if doomed.is_empty() {
             return Ok(());
@@ -139,7 +138,7 @@ impl Scrub<'_> {
         rustix::fs::futimens(directory, &times(&before)).map_err(failed)
     }
 
-    /// Warns of a directory that cannot be read. Its entries are another user's, so they came with the snapshot and stay.
+    /// Warns of an unreadable directory. Its entries are another user's: they came with the snapshot, and stay.
     fn unopened(&self, path: PathBuf, errno: Errno) -> Result<(), Error> {
         if errno != Errno::ACCESS {
             return Err(Error::io(Operation::OpenDirectory, self.path.join(path), errno));

@@ -1,4 +1,4 @@
-//! What reverting a clone and following a source have in common: a record tells what has changed, and the clone is brought up to date.
+//! The common part of reverting a clone and following a source: a record tells the changes, and the clone is updated.
 
 use std::path::Path;
 
@@ -32,20 +32,20 @@ pub(super) struct RecordedDirectory {
 }
 
 impl RecordedDirectory {
-    /// Records the state of an open directory. `moment` is one from which every change shows.
+    /// Records the state of an open directory. Every change since `moment` must show.
     pub(super) fn take(source: &Source, moment: Moment, writers: Writers, cancel: &CancelToken) -> Result<Self, Error> {
         let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
         record::take(source, &Exclusions::default(), moment, writers, &options).map(|record| Self { record })
     }
 
-    /// Returns whether `now` is the same directory still, with nothing mounted in it.
+    /// Returns whether `now` is still the same directory, with nothing mounted in it.
     pub(super) fn is(&self, now: &Source) -> bool {
         now.single().is_none()
             && now.identity() == (self.record.head.device, self.record.head.root.inode)
             && sys::mounts_below(now.directory()).is_ok_and(|mounts| mounts.is_empty())
     }
 
-    /// Returns what has changed in it since. `None`: more than a quarter of the entries have, or files have several names.
+    /// Returns the changes since. `None`: more than a quarter of the entries changed, or files have several names.
     pub(super) fn differences(&self, now: &Source, options: &CloneOptions) -> Result<Option<SpareDifferences>, Error> {
         let exclude = Exclusions::default();
         let (threads, cancel) = (thread_count(options.threads), &options.cancel);
@@ -58,7 +58,7 @@ impl RecordedDirectory {
     }
 }
 
-/// Returns the present time of the directory's file system: a change of an inode tells it, also one that changes nothing.
+/// Returns the time of the directory's file system: any change of an inode tells it, even one that changes nothing.
 pub(super) fn now(directory: &Source) -> Result<Moment, Error> {
     rustix::fs::fchmod(directory.directory(), Mode::from_raw_mode(directory.stat().st_mode & 0o7777))
         .and_then(|()| rustix::fs::fstat(directory.directory()))
@@ -71,12 +71,11 @@ pub(super) struct UpdateMethods {
     contents: Contents,
     created: NewFileDefaults,
     keeps_nocow: bool,
-    /// The flags of a new directory there.
     pub(super) directory_flags: Option<u32>,
 }
 
 impl UpdateMethods {
-    /// Tries what can be done beside `clone`. Returns `None` where the strategy cannot.
+    /// Tries which methods work beside `clone`. Returns `None` if the strategy cannot.
     pub(super) fn find(source: &Source, clone: &Path, strategy: Choice) -> Result<Option<Self>, Error> {
         let destination = Location::of_destination(clone)?;
         let mut staging = Staging::reserve(&destination)?;
@@ -92,7 +91,7 @@ impl UpdateMethods {
         Ok(Some(Self { contents, created, keeps_nocow: facts.may_inline, directory_flags }))
     }
 
-    /// Makes the clone what the source is, where they differ. Returns false if something was left out or has changed meanwhile.
+    /// Makes the clone equal the source where they differ. Returns false if something was left out or has changed.
     pub(super) fn update(
         &self,
         source: &Source,
@@ -109,7 +108,7 @@ impl UpdateMethods {
             ..Fill::new(from, to, self.contents, &exclude, self.created, (&notes, options))
         };
         update(&work, differences)?;
-        // Telling the time has changed the root, so that its metadata were taken from it.
+        // Telling the time has changed the root, and with it the source of its metadata.
         give_metadata(source, clone.directory(), options, &notes, clone.path())?;
         let summary = notes.summary();
         Ok(summary.skipped.is_empty() && summary.changed.is_empty() && summary.warnings.is_empty())

@@ -31,7 +31,7 @@ impl StagedTree<'_> {
                 Ok(Ok(run))
             }
             Err(error @ Error::Interrupted) => Err(error),
-            // A clone reports everything that it meets too.
+            // A clone reports all that it meets too.
             Err(error) => {
                 self.staging.empty(&Deletion::from_options(part.options))?;
                 let reason = RefusalReason::new(format!("bringing it up to date failed: {error}"));

@@ -1,5 +1,4 @@
-//! A tree that is made under a hidden name and then published: one clone, or what a caller puts together from several clones and with
-//! programs of its own.
+//! A tree made under a hidden name and then published: one clone, or a caller's mix of several clones and its own work.
 
 mod from_spare;
 mod supersede;
@@ -47,9 +46,9 @@ pub use supersede::supersede;
 pub struct StageReport {
     /// The entry that [`ExistingDestination::Replace`] moved away.
     pub trashed: Option<TrashedTree>,
-    /// The old tree that [`supersede`] kept, because something was written both in it and in the tree that replaced it.
+    /// The old tree that [`supersede`] kept, because both it and its replacement were written to.
     pub kept: Option<PathBuf>,
-    /// Whether there is trash beside the destination: work for [`crate::reap`].
+    /// There is trash beside the destination: work for [`crate::reap`].
     pub trash_waits: bool,
     /// Anything else that the user should know.
     pub warnings: Vec<Warning>,
@@ -57,12 +56,12 @@ pub struct StageReport {
 
 /// Gives `make` a hidden sibling of `dst` to fill, and then gives that the name `dst` in one step.
 ///
-/// `dst` is absent (or as it was) or complete at any time, whatever happens to this process. Until it is published, only
-/// its owner can enter the staged tree. What killed runs have left beside `dst` is removed first. On btrfs the staged tree is a
-/// subvolume. Each clone into the tree is verified and stable as its own options demand; `options` are about the tree as a whole.
+/// `dst` is absent (or as it was) or complete at any time, whatever happens to this process. Until publication, only
+/// its owner can enter the staged tree, on btrfs a subvolume. Leftovers of killed runs beside `dst` are removed first.
+/// Each clone into the tree is verified and stable as its own options demand; `options` are about the whole tree.
 ///
-/// With `parent` the tree is published in that open directory, whatever has become of the path that led there; then the path of `dst` above its
-/// name is for messages only.
+/// With `parent`, publishes in that open directory, wherever it is by now. The path above `dst`'s name is then only for
+/// messages.
 ///
 /// # Errors
 /// Fails when `make`, staging or publishing fails. Leaves nothing behind.
@@ -109,9 +108,9 @@ pub struct StagedTree<'p> {
 struct Origin {
     source: Source,
     exclude: Exclusions,
-    /// The root's own metadata, if it has all of it from one call and was closed to others.
+    /// The root's metadata, if one call made all of it before it was closed to others.
     whole: Option<WholeRoot>,
-    /// The moment since which the source may not change.
+    /// The source may not have changed since.
     started: Option<Since>,
 }
 
@@ -125,13 +124,12 @@ impl<'p> StagedTree<'p> {
         Ok(StagedTree { destination, staging, options, root_kind, origin: None, names: None })
     }
 
-    /// Reserves a tree that will be one clone and nothing else.
     pub(crate) fn for_clone(destination: &'p Location, options: &'p CloneOptions) -> Result<Self, Error> {
         let kind = if options.internal.plain.is_some() { RootKind::Inheriting } else { RootKind::Closed };
         Self::reserve(destination, kind, options)
     }
 
-    /// Returns where the tree is for now, for programs to work in.
+    /// Returns the tree's current path, for programs to work in.
     pub fn path(&self) -> PathBuf {
         self.destination.parent_path().join(sys::path(self.staging.name()))
     }
@@ -146,11 +144,10 @@ impl<'p> StagedTree<'p> {
         self.staging.make_root(self.root_kind)
     }
 
-    /// Makes the root a clone of the selected part of the directory `src`. A btrfs subvolume is snapshotted, and the rest
-    /// is removed from the snapshot.
+    /// Makes the root a clone of the selected part of `src`. Snapshots a btrfs subvolume, and removes the rest.
     ///
     /// # Errors
-    /// Fails as [`crate::clone_tree`] does when the clone is not as `options` demand it.
+    /// Fails as [`crate::clone_tree`] does if the clone is not as `options` demand.
     pub fn clone_root(&mut self, src: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let started = Instant::now();
         let notes = Notes::default();
@@ -159,10 +156,10 @@ impl<'p> StagedTree<'p> {
         Ok(run.report(src, self.destination.path(), &notes, started))
     }
 
-    /// Makes `at`, a path below the root at which nothing is yet, a clone of the directory `src`.
+    /// Makes `at`, a missing path below the root, a clone of the directory `src`.
     ///
     /// # Errors
-    /// Fails as [`crate::clone_tree`] does when the clone is not as `options` demand it.
+    /// Fails as [`crate::clone_tree`] does if the clone is not as `options` demand.
     pub fn clone_below(&mut self, src: &Path, at: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let started = Instant::now();
         let notes = Notes::default();
@@ -176,7 +173,7 @@ impl<'p> StagedTree<'p> {
         Ok(run.report(src, &dst, &notes, started))
     }
 
-    /// Makes the root a clone of `source`, or puts the entry into it that `source` is.
+    /// Makes the root a clone of `source`, or puts a source that is no directory into it.
     pub(crate) fn fill(
         &mut self,
         source: Source,
@@ -210,7 +207,6 @@ impl<'p> StagedTree<'p> {
         Ok(run)
     }
 
-    /// Runs the fastest strategy that accepts, and checks what it has made.
     fn clone_part(&mut self, part: &ClonePart<'_>) -> Result<StrategyRun, Error> {
         let run = self.run(part)?;
         if run.strategy == Strategy::Snapshot {
@@ -225,11 +221,11 @@ impl<'p> StagedTree<'p> {
         Ok(run)
     }
 
-    /// Runs the fastest method that accepts; should it decline after all, the next.
+    /// Runs the fastest method that accepts; if it declines after all, the next.
     fn run(&mut self, part: &ClonePart<'_>) -> Result<StrategyRun, Error> {
         let mut facts = Facts::between(part.source, self.destination.parent());
         let mut criteria = Criteria::new(part.options);
-        // In a tree that is put together from several, what a snapshot has too much is removed.
+        // In a tree made of several parts, the excess of a snapshot is removed.
         criteria.excludes &= self.root_kind != RootKind::Subvolume;
         let mut refused = Vec::new();
         if self.staging.root().is_some() {
@@ -237,7 +233,7 @@ impl<'p> StagedTree<'p> {
         }
         let mut created = None;
         loop {
-            // One that makes the whole tree by itself needs nothing to be tried with files first.
+            // A method that makes the whole tree needs no trial with files first.
             let makes_all =
                 |(method, _): &(&Method, _)| self.staging.root().is_none() && (method.is_one_call)(part.exclude);
             let (method, declined) = match choose(&facts, &criteria, &refused).ok().filter(makes_all) {
@@ -271,7 +267,7 @@ impl<'p> StagedTree<'p> {
         }
     }
 
-    /// Tries what cloning `source` would try, and makes nothing that stays. Returns the method, or `None` for a spare.
+    /// Tries the same as a clone of `source`, and leaves nothing. Returns the method, or `None` for a spare.
     pub(crate) fn plan(mut self, source: &Source) -> Result<(Option<&'static Method>, Vec<Refusal>), Error> {
         let mut facts = Facts::between(source, self.destination.parent());
         self.make_root()?;
@@ -280,7 +276,7 @@ impl<'p> StagedTree<'p> {
             Ok(()) if !self.options.requires(Requirement::Instant) => {
                 return Ok((None, Vec::new()));
             }
-            // A watcher may know, which is asked when the spare is claimed.
+            // A watcher, asked when the spare is claimed, may know.
             Ok(()) => Some(RefusalReason::new("every entry may have to be looked at to check it")),
             Err(reason) => reason,
         };
@@ -308,7 +304,7 @@ impl<'p> StagedTree<'p> {
         self.staging.root().ok_or_else(|| Error::StagingLost(self.destination.parent_path().to_path_buf()))
     }
 
-    /// Gives the root its metadata, last: until then only its owner can enter. Fails if the caller no longer wants the tree.
+    /// Gives the root its metadata last: until then only its owner can enter. Fails if the caller has cancelled.
     fn seal(&self, notes: &Notes) -> Result<(), Error> {
         let path = self.destination.path();
         let root = self.root()?;
@@ -338,7 +334,7 @@ impl<'p> StagedTree<'p> {
     }
 }
 
-/// Makes a publication durable, and notes what it left. Returns the trash.
+/// Makes a publication durable, and notes anything it left. Returns the trash.
 fn conclude(
     destination: &Location,
     publication: Publication,
@@ -359,8 +355,8 @@ fn conclude(
     Ok(publication.trashed)
 }
 
-/// Returns the directories of the source that may have Calve's own entries: its root, and those that keep spares. Elsewhere only a walk could
-/// find what a running or killed command has not cleaned up yet.
+/// Returns the directories that may contain Calve's own entries: the source's root, and those with spares. Elsewhere
+/// only a walk could find what a running or killed command has not cleaned up yet.
 fn places_of_own(part: &ClonePart<'_>) -> Vec<PathBuf> {
     let spares = part.options.spares.as_ref().map(|spares| places_below(&spares.home, part.source.path()));
     let mut places = spares.unwrap_or_default();
@@ -385,7 +381,7 @@ fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclusi
     Ok((source, Exclusions::new(&options.exclude)?.and_select(options.select.clone())))
 }
 
-/// Makes the directory `at`, which must be new, and those above it that are missing. Through no link.
+/// Makes the new directory `at` and the missing ones above it, through no link.
 fn make_directories(root: BorrowedFd<'_>, at: &Path) -> sys::Result<OwnedFd> {
     let (directory, name) = above(at).ok_or(Errno::INVAL)?;
     let parent = make_below(root, directory, Mode::from_raw_mode(0o777))?;

@@ -15,17 +15,16 @@ use crate::tree::source::Source;
 use crate::tree::stable::{Since, StabilityCheck, changed};
 use crate::vocabulary::strategy::Requirement;
 
-/// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`] with
-/// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash. The clone is verified as its own options
-/// demand; `options` are about the tree as a whole.
+/// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`]
+/// with [`Requirement::Stable`]; one step exchanges the two, and the old tree goes to the trash. The clone is verified
+/// as its own options demand; `options` are about the whole tree.
 ///
-/// Nothing that is written meanwhile is lost. Checks the whole of `path` again right before the exchange. After it, calls `is_left` with
-/// the new path of the old tree, which fails if anybody is still in there, and checks the old tree again. If something was written there,
-/// exchanges the two back. If something was written in the new tree too by then, keeps both: [`StageReport::kept`] says where the old one
-/// is.
+/// Loses nothing that is written meanwhile. Checks all of `path` again right before the exchange. Afterwards calls
+/// `is_left` with the old tree's new path, which fails if any process is still in it, and checks the old tree again. If
+/// that was written to, exchanges the two back; if the new tree was too, keeps both ([`StageReport::kept`]).
 ///
 /// # Errors
-/// Fails when `make` or `is_left` fails, and with [`Error::RequirementRefused`] when something changed. `path` is then as it was.
+/// Fails when `make` or `is_left` fails, or with [`Error::RequirementRefused`] on a change. `path` is then as it was.
 pub fn supersede<E: From<Error>>(
     path: &Path,
     options: &CloneOptions,
@@ -74,7 +73,7 @@ pub fn supersede<E: From<Error>>(
     };
     let is_undone = is_quiet() && staging.exchange_back();
     if is_undone && is_quiet() {
-        // The new tree is the one under the hidden name again; it goes when the staging is dropped.
+        // The new tree has the hidden name again; dropping the staging deletes it.
         return Err(trouble);
     }
     let kept = staging.keep()?;
