@@ -27,11 +27,11 @@ pub(crate) struct Deletion {
     pub(crate) threads: usize,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: CancelToken,
-    /// A file in the root that is deleted last: the trash's `.gitignore`, which hides the rest.
+    /// A file in the root to delete last: the trash's `.gitignore`, which hides the rest.
     pub(crate) last: Option<&'static CStr>,
-    /// Directories that the caller owns and may not write to are changed so that he may, and so are read-only subvolumes.
+    /// Makes the caller's own read-only directories writable, and read-only subvolumes.
     pub(crate) opens_up: bool,
-    /// Flags that forbid the deletion (`uchg`) are taken away: a clone has them from its source. Not from files that have another name.
+    /// Clears flags that forbid deletion (`uchg`), which a clone has from its source, except on files with other names.
     pub(crate) unlocks: bool,
 }
 
@@ -45,32 +45,31 @@ impl Deletion {
         Self::new(options.threads, &options.progress, &options.cancel)
     }
 
-    /// Goes on to the end, also when the caller has cancelled.
+    /// Ignores the caller's cancellation.
     pub(crate) fn uncancelled() -> Self {
         Self::new(None, &Arc::default(), &CancelToken::default())
     }
 }
 
-/// Deletes `name`, whatever it is, and counts the entries. Goes on after a failure, and returns the first one. `path` is for messages.
+/// Deletes `name` and counts the entries. Goes on after a failure, and returns the first one. `path` is for messages.
 pub(crate) fn delete(parent: BorrowedFd<'_>, name: &CStr, path: &Path, deletion: &Deletion) -> Result<u64, Error> {
     let failed = |operation, errno| Error::io(operation, path, errno);
     let refused = match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => return Ok(1),
         Err(Errno::NOENT) => return Ok(0),
-        // EPERM: a directory, by POSIX. EACCES: the parent cannot be written to. The directory's entries can still go.
+        // EPERM: a directory, by POSIX. EACCES: the parent is not writable, but the directory's entries can go.
         Err(errno @ (Errno::ISDIR | Errno::PERM | Errno::ACCESS)) => errno,
         Err(errno) => return Err(failed(Operation::Remove, errno)),
     };
     match open_for_deletion(parent, name, deletion.opens_up) {
         Ok(root) => empty_and_remove(parent, name, path, root, deletion),
-        // It was no directory: an immutable file, or another user's in a sticky directory.
+        // Not a directory: an immutable file, or another user's in a sticky directory.
         Err(Errno::NOTDIR | Errno::LOOP) => Err(failed(Operation::Remove, refused)),
         Err(Errno::XDEV) => Err(failed(Operation::Remove, Errno::BUSY)),
         Err(errno) => Err(failed(Operation::OpenDirectory, errno)),
     }
 }
 
-/// Deletes the directory `name`, if it is the one expected.
 pub(crate) fn delete_directory(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -109,7 +108,7 @@ fn empty_and_remove(
     Ok(deleted + 1)
 }
 
-/// A listing may skip names during deletions (seen on macOS): enough for a million entries of which every fourth is passed over.
+/// Listings may skip names during deletions (seen on macOS): enough for a million entries if they skip every fourth.
 const MOST_ROUNDS: usize = 10;
 
 fn is_not_empty(error: &Error) -> bool {
@@ -117,7 +116,7 @@ fn is_not_empty(error: &Error) -> bool {
         if source.kind() == std::io::ErrorKind::DirectoryNotEmpty)
 }
 
-/// Deletes everything below `root` that a listing shows. Returns the count, and the first obstacle.
+/// Deletes everything that a listing shows below `root`. Returns the count, and the first obstacle.
 fn empty(
     root: BorrowedFd<'_>,
     path: &Path,
@@ -153,7 +152,7 @@ struct DeletionState<'a> {
     failure: Mutex<Option<Error>>,
 }
 
-/// A directory that the worker removes that deletes its last entry.
+/// A directory that is removed by the worker that deletes its last entry.
 struct DoomedDirectory {
     node: Arc<Node>,
     parent: Option<Arc<DoomedDirectory>>,
@@ -162,7 +161,7 @@ struct DoomedDirectory {
     holders: AtomicUsize,
 }
 
-/// A chain of thousands must not be dropped by recursion.
+/// Dropping a chain of thousands by recursion would overflow the stack.
 impl Drop for DoomedDirectory {
     fn drop(&mut self) {
         let mut next = self.parent.take();
@@ -172,10 +171,10 @@ impl Drop for DoomedDirectory {
     }
 }
 
-/// Directories to delete in one that is then deleted too. None at first, when those in the root are still to be listed.
+/// Directories to delete in one that is then deleted too. Empty at first, before the root's are listed.
 type DoomedEntries = PendingDirectories<OwnedFd, Arc<DoomedDirectory>>;
 
-/// Opens the directory again if it was closed: from `child`, which is in it, or, if that was moved away, from the root, level by level.
+/// Reopens a closed directory: from its `child`, or, if that was moved away, from the root, level by level.
 fn reopened<'e>(
     entries: &'e mut DoomedEntries,
     child: Option<&OwnedFd>,
@@ -244,7 +243,7 @@ impl DeleteWorker<'_, '_> {
         let opens_up = self.shared.deletion.opens_up;
         let mut opened = open_for_deletion(parent, name, opens_up);
         if opens_up && matches!(opened, Err(Errno::ACCESS)) {
-            // Its owner may read this directory and not search it.
+            // The owner may have permission to read this directory but not to search it.
             let _ = rustix::fs::fchmod(parent, Mode::RWXU);
             opened = open_for_deletion(parent, name, opens_up);
         }
@@ -270,13 +269,13 @@ impl DeleteWorker<'_, '_> {
         None
     }
 
-    /// Deletes everything in a directory but the directories, which go onto the stack.
+    /// Deletes everything in a directory except directories, which it pushes onto the stack.
     fn empty(&mut self, doomed: Arc<DoomedDirectory>, directory: OwnedFd) {
         let before = self.deleted;
         let mut names = Names::default();
         let mut buffer = std::mem::take(&mut self.listing);
         let keep = self.shared.deletion.last.filter(|_| doomed.parent.is_none());
-        // A directory may be read-only, and its owner may still want it gone.
+        // A directory may be read-only although its owner wants it gone.
         let mut opened_up = !self.shared.deletion.opens_up;
         let unlocks = self.shared.deletion.unlocks;
         if unlocks {
@@ -308,7 +307,7 @@ impl DeleteWorker<'_, '_> {
                 match result {
                     Ok(()) => self.deleted += 1,
                     Err(Errno::NOENT) => {}
-                    // Where types are not listed, EPERM may stand for a directory.
+                    // In untyped listings, EPERM may stand for a directory.
                     Err(errno) if errno == Errno::ISDIR || errno == Errno::PERM && entry.kind == FileType::Unknown => {
                         names.push_back((FileType::Directory, entry.name.to_owned()));
                     }
@@ -325,7 +324,7 @@ impl DeleteWorker<'_, '_> {
         self.pending.keep(DoomedEntries { node: Arc::clone(&doomed.node), open: Some(directory), names, more: doomed });
     }
 
-    /// Ends with a directory whose names are all done. Its last holder removes it.
+    /// Ends a directory whose names are all done. Its last holder removes it.
     fn done(&mut self, DoomedEntries { open, more: doomed, .. }: DoomedEntries) {
         let (Some(parent), Some((_, name))) = (&doomed.parent, doomed.node.parent()) else { return };
         match self.pending.top().filter(|above| Arc::ptr_eq(&above.more, parent)) {
@@ -344,7 +343,7 @@ impl DeleteWorker<'_, '_> {
         self.release(doomed);
     }
 
-    /// Lets go of a directory that several workers hold; the last one removes it and goes on with its parent.
+    /// Releases a directory that several workers hold; the last one removes it, and goes on with its parent.
     fn release(&mut self, doomed: Arc<DoomedDirectory>) {
         let mut doomed = doomed;
         while doomed.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -365,7 +364,7 @@ impl DeleteWorker<'_, '_> {
         }
     }
 
-    /// Keeps the first failure. That a directory is not empty follows from an earlier one.
+    /// Keeps the first failure. A directory that is not empty follows from an earlier one.
     fn note(&self, operation: Operation, node: &Node, name: Option<&CStr>, errno: Errno) {
         let mut failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.is_some() {
@@ -379,7 +378,7 @@ impl DeleteWorker<'_, '_> {
     }
 }
 
-/// Opens a directory whose contents are to go. One that its owner made unreadable is made readable first.
+/// Opens a directory to empty it. Makes one that its owner made unreadable readable first.
 fn open_for_deletion(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys::Result<OwnedFd> {
     match sys::open_directory_same_mount(parent, name) {
         Err(Errno::ACCESS) if opens_up => {
@@ -400,8 +399,8 @@ fn remove_directory(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys:
     }
 }
 
-/// Deletes a btrfs subvolume, and those nested in it, at constant cost. Returns the directory, to be emptied like any other, if it is no
-/// subvolume, or the caller may not (root, or the mount option user_subvol_rm_allowed).
+/// Deletes a btrfs subvolume and those nested in it, at constant cost. Returns the directory, to be emptied like any
+/// other, if it is no subvolume or the caller may not (only root, or with the mount option user_subvol_rm_allowed).
 fn keep_unless_subvolume(
     on_btrfs: bool,
     parent: BorrowedFd<'_>,
@@ -425,7 +424,7 @@ fn destroy_subvolume(
 ) -> sys::Result<()> {
     let Err(refused) = sys::delete_subvolume(parent, name) else { return Ok(()) };
     if opens_up {
-        // Nothing in it can be deleted as long as it is read-only.
+        // Nothing in a read-only subvolume can be deleted.
         let _ = sys::make_subvolume_writable(directory);
     }
     if refused != Errno::NOTEMPTY {

@@ -1,4 +1,4 @@
-//! Entries that another user owns inside a tree, and this one cannot delete: looked for before the tree is moved out of sight.
+//! Entries of another user that this one cannot delete: found before the tree is moved out of sight.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -14,11 +14,11 @@ use crate::tree::location::{DIRECTORY, Location};
 use crate::tree::node::Node;
 use crate::vocabulary::operation::Operation;
 
-/// How much is looked at, level by level: a removal must not take longer because the tree is large. The rest shows when it is deleted.
+/// Search limits, level by level: a removal must not take longer for a large tree. The rest shows during deletion.
 const DIRECTORIES: usize = 256;
 const ENTRIES: usize = 8192;
 
-/// Refuses a tree with a directory that another user owns and this one cannot empty: a rename would only hide it, for good.
+/// Refuses a tree with a directory of another user that this one cannot empty: a rename would only hide it, for good.
 pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), Error> {
     if rustix::process::geteuid().is_root() || !location.stat()?.is_some_and(sys::is_directory) {
         return Ok(());
@@ -31,7 +31,6 @@ pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), E
     Err(Error::io(Operation::DeleteContents, path, Errno::ACCESS))
 }
 
-/// Finds a directory that cannot be emptied.
 fn find(location: &Location) -> Option<Arc<Node>> {
     let root = match open(location.parent(), location.name()) {
         Ok(root) => root?,
@@ -55,7 +54,7 @@ fn find(location: &Location) -> Option<Arc<Node>> {
         let can_be_emptied = may_empty(directory.as_fd());
         let Ok(mut listing) = Listing::new(directory.as_fd(), &mut buffer) else { continue };
         while let Some(Ok(entry)) = listing.next() {
-            // An empty directory goes with the one that it is in.
+            // An empty directory goes with its parent.
             if !can_be_emptied {
                 return Some(node);
             }
@@ -71,10 +70,10 @@ fn find(location: &Location) -> Option<Arc<Node>> {
     None
 }
 
-/// A directory of another user, which this one may not even list.
+/// A directory of another user that this one may not even list.
 struct Foreign;
 
-/// Opens a directory. Returns `None` if it is none, gone, or one of this user's that he will have to open up first.
+/// Opens a directory. Returns `None` if it is not one, gone, or this user's own without permission, to be opened up.
 fn open(parent: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Foreign> {
     match sys::open_at(parent, name, DIRECTORY) {
         Ok(directory) => Ok(Some(directory)),
@@ -83,7 +82,7 @@ fn open(parent: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Foreign>
     }
 }
 
-/// Returns whether this user may delete the entries of a directory. The owner gives himself the permission where he lacks it.
+/// Returns whether this user may delete the entries of a directory. An owner without permission takes it.
 fn may_empty(directory: BorrowedFd<'_>) -> bool {
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     rustix::fs::fstat(directory).is_ok_and(|stat| is_mine(&stat))

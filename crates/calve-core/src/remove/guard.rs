@@ -11,15 +11,15 @@ use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 use crate::vocabulary::operation::Operation;
 
-/// Directories that no system does without (hier(7)).
+/// Directories that every system needs (hier(7)).
 const OF_THE_SYSTEM: [&str; 17] = [
     "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv",
     "/sys", "/tmp", "/usr", "/var",
 ];
 const OF_MACOS: [&str; 6] = ["/private", "/Applications", "/Library", "/System", "/Users", "/Volumes"];
 
-/// Refuses the root, system directories, mount points, trees with mounts below, protected places, what contains one, and ancestors of the current
-/// directory. Goes by identity, not by spelling.
+/// Refuses the root, system directories, mount points, trees with mounts below, protected places and their ancestors,
+/// and ancestors of the current directory. Goes by identity, not by spelling.
 pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let path = location.path();
     let Some(stat) = location.stat()? else { return Err(Error::Missing(path.to_path_buf())) };
@@ -58,7 +58,7 @@ fn is_at(path: &str, directory: (u64, u64)) -> bool {
     rustix::fs::statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| identity(&stat) == directory)
 }
 
-/// Returns whether the directory `inner` is `root` or inside it. What does not exist, or has been deleted, is in nothing.
+/// Returns whether the directory `inner` is `root` or inside it. Missing and deleted directories are not.
 fn contains(inner: &Path, root: (u64, u64)) -> Result<bool, Error> {
     let directory = match sys::open_at(CWD, inner, sys::PATH_ONLY | OFlags::DIRECTORY) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(false),

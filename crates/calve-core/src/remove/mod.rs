@@ -33,24 +33,24 @@ use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose, Reach, recognise};
 use crate::vocabulary::hidden_name::templates_directory;
 
-/// Removes whatever is at `path`.
+/// Removes the entry at `path`.
 ///
-/// A directory is renamed to a hidden trash sibling, which takes the same time whatever its size; [`reap`] deletes it later.
-/// With [`RemovalWait::Yes`] it is deleted before the call returns. Where the parent directory or the file system
-/// does not permit the rename, the tree is deleted in place. Symlinks are removed, never followed.
+/// Renames a directory to a hidden trash sibling, in constant time; [`reap`] deletes it later, or this call itself with
+/// [`RemovalWait::Yes`]. Deletes it in place if the parent directory or the file system does not permit the rename.
+/// Removes symlinks, and never follows them.
 ///
 /// # Errors
-/// [`Error::Protected`] for the root, a mount point, a tree with mounts below, an ancestor of the current directory and whatever
-/// [`RemoveOptions::protect`] names. [`Error::Io`] with [`Operation::DeleteContents`] for a tree in which another user owns what
-/// this one cannot delete, if that is near the root; entries further down stay in the trash.
+/// [`Error::Protected`] for the root, a mount point, a tree with mounts below, an ancestor of the current directory and
+/// anything in [`RemoveOptions::protect`]. [`Error::Io`] with [`Operation::DeleteContents`] if another user's entries
+/// near the root cannot be deleted by this one; such entries further down stay in the trash.
 pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport, Error> {
     remove(path, None, options)
 }
 
-/// Removes the open `directory`, as [`remove_tree`] does, if it is still at `path`. Leaves anything else at `path` alone.
+/// Removes the open `directory` as [`remove_tree`] does, if it is still at `path`. Leaves anything else there.
 ///
 /// # Errors
-/// Fails like [`remove_tree`], and with [`Error::Protected`] when something else is at `path`.
+/// Fails like [`remove_tree`], and with [`Error::Protected`] if something else is at `path`.
 pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
     let stat = rustix::fs::fstat(directory).io(Operation::Stat, path)?;
     remove(path, Some(identity(&stat)), options)
@@ -59,7 +59,7 @@ pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOpt
 /// Moves the directory at `path` to the trash, for [`reap`].
 ///
 /// # Errors
-/// Fails like [`remove_tree`], and where the parent directory does not permit the rename. Then nothing has been done.
+/// Fails like [`remove_tree`], and if the parent directory does not permit the rename. Nothing is done then.
 pub fn move_to_trash(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     let location = open(path)?;
     guard::check(&location, &options.protect)?;
@@ -96,11 +96,11 @@ fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) ->
     Ok(report)
 }
 
-/// Deletes the directory at `path` where it is, in the foreground, without the trash and the checks of [`remove_tree`]. Does not
-/// cross a mount, follow a link, or change a mode.
+/// Deletes the directory at `path` in place and in the foreground, without the trash and the checks of [`remove_tree`].
+/// Does not cross a mount, follow a link, or change a mode.
 ///
 /// # Errors
-/// Fails when `path` is no directory, and when something could not be deleted: that stays, and the directories that lead to it.
+/// Fails if `path` is no directory, or something could not be deleted: that stays, with the directories above it.
 pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     let location = open(path)?;
     let stat = location.stat()?.ok_or_else(|| Error::io(Operation::OpenDirectory, path, Errno::NOENT))?;
@@ -111,7 +111,7 @@ pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error
     delete_directory(location.parent(), location.name(), path, identity(&stat), &deletion).map(|_| ())
 }
 
-/// Fails where [`remove_tree`] would fail, or leave the directory at `path` emptied, if that shows without removing anything.
+/// Fails where [`remove_tree`] would fail, or leave an emptied directory, if that shows without removing anything.
 pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     let location = open(path)?;
     guard::check(&location, &options.protect)?;
@@ -119,12 +119,11 @@ pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error
     check_own_name(&location)
 }
 
-/// Fails if this user may not rename what is at `path` in its directory, where [`remove_tree`] would delete it in place.
+/// Fails if this user may not rename the entry at `path` in its directory, where [`remove_tree`] would delete in place.
 pub fn check_renamable(path: &Path) -> Result<(), Error> {
     check_own_name(&open(path)?)
 }
 
-/// Fails if this user may not remove or rename the entry at `location`.
 fn check_own_name(location: &Location) -> Result<(), Error> {
     let failed = |errno| Err(Error::io(Operation::MoveToTrash, location.path(), errno));
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
@@ -164,7 +163,7 @@ fn open(path: &Path) -> Result<Location, Error> {
     Ok(location)
 }
 
-/// Removes the lock of a hidden name, which protects nothing once what had the name is gone.
+/// Removes the lock of a hidden name, which protects nothing once the entry is gone.
 fn remove_lock(location: &Location) {
     if recognise(location.name(), Reach::Machine).is_some()
         && let Ok(Some(lock)) = Lock::take(location.parent(), location.name())
@@ -211,13 +210,13 @@ fn remove_directory(
     Ok(())
 }
 
-/// Returns whether deleting in place may still work: an overlay renames no directory of a lower layer (overlayfs.rst, "renaming directories").
+/// Returns whether deleting in place may still work: overlays rename no lower directories (overlayfs.rst, "renaming").
 fn refused_rename(error: &std::io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOSPC | Errno::DQUOT | Errno::XDEV))
 }
 
-/// Deletes what killed clones of this user have left in the directory `parent`, and says what that was. Trash stays, for [`reap`].
+/// Deletes and returns leftovers of this user's killed clones in the directory `parent`. Trash stays, for [`reap`].
 pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
     let Some(directory) =
         sys::unless_missing(sys::open_at(rustix::fs::CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY))
@@ -240,7 +239,7 @@ pub struct PendingTrash {
     pub is_busy: bool,
 }
 
-/// Returns the trash of this user in the directory `parent`, which [`reap`] deletes, if nothing prevents it.
+/// Returns this user's trash in the directory `parent`, which [`reap`] deletes if nothing prevents it.
 pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
     let directory = sys::open_at(rustix::fs::CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY);
     let directory = directory.io(Operation::OpenDirectory, parent)?;
@@ -260,9 +259,9 @@ pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
     Ok(pending.collect())
 }
 
-/// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
+/// Deletes this user's trash in the directory `parent`, if no living process is busy with it.
 ///
-/// `background`: also gives this **process** the lowest priority, and goes on until all is gone. Only for a process that does nothing else.
+/// `background` also gives this **process**, which must do nothing else, the lowest priority, and retries busy trash.
 pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &CancelToken) -> Result<ReapReport, Error> {
     let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
     if background == Background::Yes {
@@ -275,7 +274,7 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
         report.deleted += swept.deleted_entries;
         report.failure = swept.failure;
         match wait_ms {
-            // Trash of another process may be left a moment later, if that was just killed.
+            // A process that was just killed may leave its trash a moment later.
             Some(wait_ms) if swept.saw_trash => std::thread::sleep(Duration::from_millis(*wait_ms)),
             _ => break,
         }

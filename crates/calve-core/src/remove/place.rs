@@ -1,4 +1,4 @@
-//! A hidden directory beside what users keep, for templates or spares. It is there for as long as anything is in it.
+//! A hidden directory beside the user's own, for templates or spares. It exists while it has entries.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::tree::location::{DIRECTORY, is_at};
 use crate::tree::own::{OwnDirectory, remove_records};
 use crate::vocabulary::operation::Operation;
 
-/// The file system may have another reason to say that a directory is gone.
+/// The file system may claim for another reason that a directory is gone.
 const MOST_TRIES: usize = 100;
 
-/// Calls `fill` with the directory that `make` makes, if it is missing, and opens. Another process may find it empty, and remove it, before `fill`
-/// has put something into it: then both are called again.
+/// Calls `fill` with the directory that `make` opens, or makes if missing. Another process may find it empty and remove
+/// it before `fill` has put something into it: then both are called again.
 pub(crate) fn fill_place<T>(
     path: &Path,
     make: impl Fn() -> Result<Option<OwnDirectory>, Error>,
@@ -34,7 +34,7 @@ pub(crate) fn fill_place<T>(
     Err(Error::io(Operation::CreateDirectory, path, Errno::NOENT))
 }
 
-/// Removes an open directory that has this name, and from which the last entry has gone. Any other directory stays.
+/// Removes an open directory that has this name, once its last entry is gone. Leaves any other directory.
 pub(crate) fn remove_place(directory: BorrowedFd<'_>, name: &str) {
     let Ok(above) = sys::open_at(directory, c"..", DIRECTORY) else { return };
     if is_at(directory, &above, name) {

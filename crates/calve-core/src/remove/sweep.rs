@@ -1,4 +1,4 @@
-//! Deleting what earlier runs left in a directory: staged trees of killed processes, and trash.
+//! Deleting leftovers of earlier runs in a directory: staged trees of killed processes, and trash.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -18,14 +18,13 @@ use crate::vocabulary::operation::Operation;
 pub(crate) struct SweepReport {
     pub(crate) removed: Vec<PathBuf>,
     pub(crate) deleted_entries: u64,
-    /// The first name that could not be deleted, and why.
     pub(crate) failure: Option<Error>,
     pub(crate) saw_trash: bool,
     /// Trash that an earlier reaper could not delete.
     pub(crate) stuck_trash: Vec<PathBuf>,
 }
 
-/// Finds the hidden names of this user and machine in `parent`, whatever their purpose.
+/// Finds the hidden names of this user and machine in `parent`, for any purpose.
 pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<HiddenName>> {
     // A descriptor of its own: the position in the directory is the descriptor's.
     let directory = sys::open_at(parent, c".", DIRECTORY)?;
@@ -53,7 +52,7 @@ pub(crate) fn sweep(
     let found = find(parent).io(Operation::ReadDirectory, parent_path)?;
     let mut swept = SweepReport::default();
     for HiddenName { purpose: other, name } in found {
-        // Without a lock, or with one that another process holds, it is not to be touched.
+        // Without a lock, or with one that another process holds, it must not be touched.
         let Ok(Some(lock)) = Lock::take(parent, &name) else {
             // Its holder may be about to end; the reaper finds out.
             swept.saw_trash |= other == Purpose::Trash;
@@ -88,12 +87,11 @@ pub(crate) fn sweep(
     Ok(swept)
 }
 
-/// Deletes every name of that purpose whose lock is free, however long it takes.
 pub(crate) fn sweep_hidden(parent: BorrowedFd<'_>, path: &Path, purpose: Purpose) -> Result<(), Error> {
     sweep(parent, path, purpose, &Deletion::uncancelled())?.failure.map_or(Ok(()), Err)
 }
 
-/// Deletes what a lock protects, and then the lock. After a failure it stays, with a note of that for the next run, unless the caller has cancelled.
+/// Deletes a lock's entry, then the lock. A failure leaves it, noted for the next run unless the caller cancelled.
 pub(super) fn delete_with_lock(
     parent: BorrowedFd<'_>,
     lock: Lock,
@@ -113,7 +111,7 @@ pub(super) fn delete_with_lock(
     deleted
 }
 
-/// Deletes what a lock protects, if that is what its name stands for. Anything else under the name is left alone.
+/// Deletes the entry that a lock protects. Leaves anything else under its name.
 pub(crate) fn delete_protected(
     parent: BorrowedFd<'_>,
     lock: &Lock,
@@ -131,7 +129,7 @@ pub(crate) fn delete_protected(
         let unlocks = lock.protects_a_clone_only();
         return delete_directory(parent, lock.name(), path, identity(&stat), &Deletion { unlocks, ..deletion.clone() });
     }
-    // Its maker was killed before it could write down what it had made, and had put nothing in it; or it is another program's.
+    // Its maker was killed before it could record or fill it; or it is another program's.
     match rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR) {
         Ok(()) => Ok(1),
         Err(Errno::NOENT) => Ok(0),

@@ -1,4 +1,4 @@
-//! Moving a tree out of sight in one step. Deleting it is the reaper's work.
+//! Moving a tree out of sight in one step. The reaper deletes it.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -17,11 +17,11 @@ use crate::vocabulary::operation::Operation;
 /// Hides the trash from `git status`; deleted last.
 pub(crate) const GITIGNORE: &CStr = c".gitignore";
 
-/// Renames the directory `name` to a trash name beside it. Fails where the parent cannot be written to. The caller gets the lock: to delete
-/// under it, or to leave it to the reaper.
+/// Renames the directory `name` to a trash name beside it. Fails if the parent is not writable. Returns the lock, to
+/// delete under it or to leave it to the reaper.
 ///
-/// No system call renames only a certain directory. So this checks what has come under the trash name, and renames it back if it is not
-/// the one `expected`. The lock keeps reapers from deleting it in between.
+/// No system call renames only a certain directory. So this checks the entry under the trash name, and renames it back
+/// unless it is `expected`. The lock keeps reapers away in between.
 pub(crate) fn move_in(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -35,7 +35,7 @@ pub(crate) fn move_in(
         Some(expected) => expected,
         None => named(name).map_err(failed)?,
     };
-    // Its name is random, and while its lock is held nothing gets it.
+    // Its name is random, and nothing else gets it while the lock is held.
     let lock = Lock::reserve(parent, Purpose::Trash).map_err(failed)?;
     if let Err(errno) = lock.record(moved).and_then(|()| rename_to_new(parent, name, parent, lock.name())) {
         lock.remove(parent);
@@ -60,7 +60,7 @@ pub(crate) fn move_in(
     Ok((TrashedTree { parent: parent_path.to_path_buf(), name }, lock))
 }
 
-/// Renames to a name that nothing has. A file system without the flag of the rename would not notice if something had.
+/// Renames to a new name. A file system without the flag of the rename would replace an existing entry.
 pub(crate) fn rename_to_new(from: BorrowedFd<'_>, name: &CStr, to: BorrowedFd<'_>, new: &CStr) -> sys::Result<()> {
     match sys::rename_no_replace(from, name, to, new) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rustix::fs::renameat(from, name, to, new),
@@ -68,18 +68,18 @@ pub(crate) fn rename_to_new(from: BorrowedFd<'_>, name: &CStr, to: BorrowedFd<'_
     }
 }
 
-/// Returns whether a directory is, or may be, in a git repository: hiding trash in a new btrfs snapshot takes as long as the rest of the removal.
-/// Misses a worktree that only `core.worktree` or GIT_DIR names.
+/// Returns whether a directory may be in a git repository: hiding trash in a new btrfs snapshot takes as long as the
+/// rest of the removal. Misses a worktree that only `core.worktree` or GIT_DIR names.
 fn may_be_in_repository(directory: BorrowedFd<'_>) -> bool {
-    // A name that cannot be looked at counts as one.
+    // An inaccessible name counts as one.
     let has_git = |at: BorrowedFd<'_>, _| !matches!(sys::stat_at(at, c".git"), Err(Errno::NOENT));
     any_upwards(directory, has_git).unwrap_or(true)
 }
 
-/// Closes the trash to other users, and hides it from git. Best effort: a tree that cannot be written to shows until it is deleted.
+/// Closes the trash to other users, and hides it from git. Best effort: an unwritable tree shows until it is deleted.
 fn close(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
     let Ok(root) = sys::open_at(parent, trash, DIRECTORY) else { return };
-    // Another process may have put another directory there meanwhile.
+    // Another process may have put another directory there.
     if !rustix::fs::fstat(&root).is_ok_and(|stat| identity(&stat) == moved) {
         return;
     }
@@ -87,14 +87,14 @@ fn close(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
     if !may_be_in_repository(parent) {
         return;
     }
-    // A repository inside a repository is listed whatever its ignore files say.
+    // Git lists a nested repository whatever the ignore files say.
     let _ = rustix::fs::renameat(&root, c".git", &root, c".git.calve-trash");
-    // The old file is unlinked, never written to: it may have another name in a tree that stays.
+    // The old file is unlinked, never written: it may have another name in a tree that stays.
     let _ = rustix::fs::unlinkat(&root, GITIGNORE, AtFlags::empty());
     hide_from_git(root.as_fd());
 }
 
-/// Writes rules that ignore all of a directory, if it has none.
+/// Writes rules that ignore everything in a directory, if it has none.
 pub(super) fn hide_from_git(directory: BorrowedFd<'_>) {
     if let Ok(file) = sys::create_at(directory, GITIGNORE, OFlags::WRONLY, Mode::RUSR | Mode::WUSR) {
         let _ = rustix::io::write(&file, b"*\n");
