@@ -1,5 +1,5 @@
-//! `clonefile`: macOS, one call for the whole tree. With excluded entries or access control lists, and for large trees: one call for each
-//! of the largest subtrees that are small enough and have neither, and the per-file engine for the directories above them.
+//! `clonefile`: macOS, one call for the whole tree. If the tree is large or has excluded entries or access control
+//! lists: one call for each largest possible subtree, and the per-file engine for the directories above.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,14 +41,13 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     let parts =
         Parts::find(job.part.source.directory(), job.part.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.part.options.cancel)
             .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, job.part.source.path().join(path), errno))?;
-    // Entries that are there already cannot be made by one call.
+    // One call cannot make entries that exist already.
     if !parts.is_all || job.staging.root().is_some() {
         return in_parts(job, &parts.largest);
     }
     match sys::clone_directory(job.part.source.directory(), job.staging.parent(), job.staging.name()) {
         Ok(()) => job.staging.adopt_directory(Operation::OpenStagedTree)?,
-        // Something is mounted below, or the source is the root of its volume.
-        // Or an entry cannot be read, and in parts it is named.
+        // A mount below, a source that is its volume's root, or an unreadable entry, which cloning in parts names.
         Err(Errno::XDEV | Errno::INVAL | Errno::ACCESS) => return in_parts(job, &parts.largest),
         Err(Errno::NOTSUP | Errno::NOSYS) => {
             return Err(Failure::Refused(RefusalReason::new("the file system has no clonefile")));
@@ -64,13 +63,12 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     Ok(Outcome { whole: Some(whole), ..Outcome::default() })
 }
 
-/// Properties that the call does not keep (clonefile(2), and measurements of others).
+/// Losses of the call (clonefile(2), and measurements of others).
 const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, copies sockets, and gives everything to you unless you are root";
 
-/// How many entries one call may clone.
-///
-/// The call cannot be interrupted, tells nothing while it runs, and large ones were seen to keep other programs from the disk for
-/// seconds (a shell that does not start). At about 57 us an entry, as measured by others, this many take half a second.
+/// Most entries for one call. It cannot be interrupted and tells nothing while it runs, and large ones were seen to
+/// keep other programs from the disk for seconds (a shell that does not start). At about 57 us an entry, as measured by
+/// others, this many take half a second.
 const MOST_ENTRIES_IN_ONE_CALL: u64 = 10_000;
 
 fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outcome, Failure> {
@@ -91,15 +89,13 @@ fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outc
     }
 }
 
-/// Entries that can be cloned in one call.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts {
     is_all: bool,
-    /// Each of these directories, relative to the root, with the number of entries in it; entries above them are made one by one.
+    /// Directories, relative to the root, and their numbers of entries. Entries above them are made one by one.
     largest: HashMap<PathBuf, u64>,
 }
 
-/// A directory that was looked into.
 struct VisitedDirectory {
     node: Arc<Node>,
     parent: Option<usize>,
@@ -128,7 +124,7 @@ impl Parts {
                     seen[index].is_partial |= has_acls;
                     directory
                 }
-                // The code that makes its entries names it.
+                // The code that makes its entries reports it.
                 Err(Errno::ACCESS) => {
                     seen[index].is_partial = true;
                     continue;
@@ -158,7 +154,7 @@ impl Parts {
     }
 
     fn among(mut seen: Vec<VisitedDirectory>, most_entries: u64) -> Self {
-        // Each comes after the one that it is in.
+        // Each comes after its parent.
         for index in (0..seen.len()).rev() {
             seen[index].is_partial |= seen[index].entries > most_entries;
             if let Some(parent) = seen[index].parent {
@@ -167,7 +163,6 @@ impl Parts {
             }
         }
         let is_all = !seen[0].is_partial;
-        // The root is not one of them.
         seen[0].is_partial = true;
         let is_largest =
             |one: &&VisitedDirectory| !one.is_partial && one.parent.is_some_and(|parent| seen[parent].is_partial);

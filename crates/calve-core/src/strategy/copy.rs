@@ -1,4 +1,4 @@
-//! `copy`: every file made on its own, its bytes read and written. Always works; what the others are checked against.
+//! `copy`: every file is made on its own, its bytes read and written. Always works; the others are checked against it.
 
 use super::criteria::RefusalReason;
 use super::method::{Failure, Job, Method, Outcome};
@@ -20,7 +20,7 @@ pub(super) const METHOD: Method = Method {
 
 fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     room::check(job.part.source, job.staging.parent(), job.part.dst, job.part.exclude, &job.part.options.cancel)?;
-    // Elsewhere the call shares extents where it can, which would not be what this strategy says of itself.
+    // Elsewhere the call shares extents where it can, against this strategy's name.
     let contents = if job.facts.copies_on_server { Contents::CopyOnServer } else { Contents::Copy };
     per_file(job, Files::Clone(contents), false)
 }

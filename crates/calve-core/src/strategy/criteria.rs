@@ -4,7 +4,6 @@ use crate::options::CloneOptions;
 use crate::vocabulary::remedy::Remedy;
 use crate::vocabulary::strategy::{Refusal, Strategy};
 
-/// Why a strategy declines, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefusalReason {
     pub(crate) why: String,
@@ -26,10 +25,9 @@ impl RefusalReason {
     }
 }
 
-/// The part of a request that decides about strategies.
 pub(crate) struct Criteria<'a> {
     pub(crate) options: &'a CloneOptions,
-    /// The clone has not every entry of the source.
+    /// The clone lacks entries of the source.
     pub(crate) excludes: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Finds out what two places can really do: by asking their file systems, and by doing it between them. The source is only ever read.
+//! The real abilities of two places, found by asking their file systems and by trying. The source is only ever read.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,7 +31,6 @@ pub(crate) struct Facts {
     pub(crate) hardlink: Result<(), RefusalReason>,
     /// The destination keeps small contents inside its metadata, where they cannot be shared.
     pub(crate) may_inline: bool,
-    /// The destination's server copies by itself.
     pub(crate) copies_on_server: bool,
 }
 
@@ -68,12 +67,11 @@ impl Facts {
     }
 }
 
-/// Makes a file in the staged directory, and returns what it got.
 pub(crate) fn created_in(staging: &Staging<'_>) -> Result<NewFileDefaults, Error> {
     with_new_file(staging, |_, _| {})
 }
 
-/// Makes a file in the staged directory, hands both over, and removes it. Returns what it had.
+/// Makes a file in the staged directory, passes both to `then`, and removes it. Returns the metadata that it had.
 fn with_new_file(
     staging: &Staging<'_>,
     then: impl FnOnce(BorrowedFd<'_>, BorrowedFd<'_>),
@@ -92,7 +90,7 @@ fn with_new_file(
 
 const PROBE_NAME: &CStr = c".calve-probe";
 
-/// Returns the number of nested subvolumes, or why a snapshot is out of the question. Only the call itself tells whether it is permitted.
+/// Returns the number of nested subvolumes, or why no snapshot is possible. Only the call tells if it is permitted.
 fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, RefusalReason> {
     let src = source.directory();
     if source.single().is_some() {
@@ -128,7 +126,7 @@ fn cannot_list(errno: Errno) -> RefusalReason {
     RefusalReason::new(format!("cannot list the subvolumes nested in it: {}", std::io::Error::from(errno)))
 }
 
-/// Fails if the user may not snapshot one of the nested subvolumes: only its owner and root may, and each takes a snapshot of its own.
+/// Fails if the user may not snapshot a nested subvolume: only its owner and root may, and each needs its own snapshot.
 fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), RefusalReason> {
     const OWNER_MAY_CHANGE: RawMode = 0o300;
     for path in nested {
@@ -136,7 +134,7 @@ fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), R
         let (parent, name) = open_above(root, path, OFlags::RDONLY).map_err(cannot_list)?;
         let is_in_root = path.parent() == Some(Path::new(""));
         let stat = rustix::fs::fstat(&parent).map_err(cannot_list)?;
-        // The root itself is its owner's to change until it is published.
+        // The root belongs to this user until it is published.
         if !is_in_root && (stat.st_uid != user || stat.st_mode & OWNER_MAY_CHANGE != OWNER_MAY_CHANGE) {
             let why = format!("the nested subvolume `{}` is in a directory that you may not change", ShownPath(path));
             return Err(RefusalReason::new(why));

@@ -1,5 +1,5 @@
-//! `hardlink`: every file is the source's own inode under a second name. **The trees are not independent**: a write in place on
-//! either side shows on the other. Only when named.
+//! `hardlink`: every file is the source's own inode under a second name. **The trees are not independent**: a write in
+//! place on either side shows on the other. Only when named.
 
 use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
@@ -8,7 +8,6 @@ use crate::tree::fill::Files;
 use crate::vocabulary::reason::WarningCode;
 use crate::vocabulary::strategy::Strategy;
 
-/// The warning for people.
 pub const NOT_INDEPENDENT: &str =
     "hard links: source and clone are the same files, so a write in place on either side changes both";
 

@@ -1,4 +1,4 @@
-//! What a strategy is, what it gets, and what comes of it.
+//! A strategy's interface: its properties, its job and its outcome.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -21,27 +21,26 @@ use crate::vocabulary::strategy::{Refusal, Requirement, Strategy};
 
 pub(crate) struct Method {
     pub(crate) strategy: Strategy,
-    /// Accepts or declines, going by the facts. Pure: no system calls.
+    /// Accepts or declines by the facts. Pure: no system calls.
     pub(crate) accepts: fn(&Facts, &Criteria<'_>) -> Result<(), RefusalReason>,
-    /// The requirements that its clones meet. The per-file strategies check `stable` while they work, and once more before publishing.
+    /// The requirements that its clones meet. Per-file strategies check `stable` at work, and again before publishing.
     pub(crate) meets: &'static [Requirement],
-    /// It is no match for the others: only a caller that names it gets it.
+    /// No match for the others: only callers that name it get it.
     pub(crate) is_used_only_when_named: bool,
-    /// It comes to every entry of the source, and can take over less than everything ([`PlainCopy`](crate::options::internal::PlainCopy)).
+    /// It visits every entry, and can keep less than everything ([`PlainCopy`](crate::options::internal::PlainCopy)).
     pub(crate) makes_each_file: bool,
-    /// Returns whether it makes the whole tree by itself, so that nothing has to be tried with files first.
+    /// Returns whether it makes the whole tree by itself, without a trial with files first.
     pub(crate) is_one_call: fn(&Exclusions) -> bool,
-    /// Makes the clone under the staging name. The metadata of the root is set later, and other users cannot enter until then.
+    /// Makes the clone under the staging name. The root's metadata is set later; until then other users cannot enter.
     pub(crate) run: fn(&mut Job<'_, '_>) -> Result<Outcome, Failure>,
 }
 
-/// A source, and the place in a staged tree that it is to be cloned to.
+/// A source, and its place in a staged tree.
 pub(crate) struct ClonePart<'a> {
     pub(crate) source: &'a Source,
     pub(crate) exclude: &'a Exclusions,
-    /// The directory in the staged tree that is to be filled, when it is not its root.
+    /// The directory in the staged tree to fill, if not its root.
     pub(crate) below: Option<BorrowedFd<'a>>,
-    /// For messages.
     pub(crate) dst: &'a Path,
     pub(crate) notes: &'a Notes,
     pub(crate) options: &'a CloneOptions,
@@ -59,13 +58,12 @@ pub(crate) struct Job<'a, 'p> {
 pub(crate) struct Outcome {
     pub(crate) entries: Option<Entries>,
     pub(crate) bytes: Option<Bytes>,
-    /// The root as one call made it, with all of its metadata, before it was closed to others by [`close_to_others`].
+    /// The root as one call made it, with all metadata, before [`close_to_others`].
     pub(crate) whole: Option<WholeRoot>,
     /// For `stable`: the moment before anything was read.
     pub(crate) started: Option<Since>,
 }
 
-/// How a clone was made, and what came of it.
 pub(crate) struct StrategyRun {
     pub(crate) strategy: Strategy,
     pub(crate) refused: Vec<Refusal>,
@@ -97,7 +95,6 @@ impl StrategyRun {
     }
 }
 
-/// The root of a tree before it was closed to others.
 #[derive(Debug, Clone)]
 pub(crate) struct WholeRoot {
     pub(crate) stat: Stat,
@@ -105,8 +102,8 @@ pub(crate) struct WholeRoot {
     pub(crate) locks: u32,
 }
 
-/// Closes a tree to other users until it is published. Returns the root's attributes from before. Only the mode changes, and with it an access
-/// control list's mask: setting the mode again brings both back.
+/// Closes a tree to other users until it is published. Returns the root's attributes from before. Changes only the
+/// mode, and with it an access control list's mask: setting the mode again restores both.
 pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<WholeRoot> {
     let stat = rustix::fs::fstat(root)?;
     let locks = crate::sys::unlock(root)?;
@@ -114,9 +111,8 @@ pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<WholeR
     Ok(WholeRoot { stat, locks })
 }
 
-/// Why nothing was made.
 pub(crate) enum Failure {
-    /// It declines after all; the next one may be tried. Nothing of it is left.
+    /// It declines after all, and leaves nothing; the next one may be tried.
     Refused(RefusalReason),
     Error(Error),
 }

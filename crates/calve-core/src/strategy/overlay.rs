@@ -1,5 +1,5 @@
-//! `overlay`: an OverlayFS mount, the source below and a fresh directory for changes above. The cost does not grow with the
-//! tree, but the clone lives only as long as the mount, which needs an owner: only callers of the library can ask for it.
+//! `overlay`: an OverlayFS mount, the source below and a fresh directory for changes above. The cost does not grow with
+//! the tree, but the clone lives only as long as the mount, which needs an owner: only library callers can ask for it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -35,9 +35,9 @@ pub(super) const METHOD: Method = Method {
 
 /// A mounted overlay. Dropping it unmounts and deletes all changes.
 ///
-/// Should the process be killed, the mount stays until its mount namespace ends, and the hidden directory with the changes
-/// stays for good: nothing can tell from outside whether a mount in some namespace still uses it. Callers that may be killed
-/// should own a namespace (unshare(2)), and the directory that the mount point is in.
+/// If the process is killed, the mount stays until its mount namespace ends, and the hidden directory with the changes
+/// stays for good: nothing tells from outside whether a mount in some namespace still uses it. Callers that may be
+/// killed should own a namespace (unshare(2)), and the mount point's directory.
 #[derive(Debug)]
 pub struct OverlayMount {
     mount_point: Location,
@@ -52,11 +52,10 @@ pub(crate) struct State {
     pub(crate) lock: Lock,
 }
 
-/// Mounts a working copy of the directory `src` at `dst`, which must not exist. Needs root, or a user namespace in which the
-/// caller is root.
+/// Mounts a working copy of the directory `src` at the new path `dst`. Needs root, at least in a user namespace.
 ///
-/// The changes are kept in a hidden sibling of `dst`. Where that shares extents with the source, the first write to a file costs no copy of
-/// it. The kernel does not sync them: a crash of the machine loses them.
+/// The changes are in a hidden sibling of `dst`. If that shares extents with the source, the first write to a file
+/// copies nothing. The kernel does not sync them: a crash of the machine loses them.
 ///
 /// `src` must not change while it is mounted (overlayfs.rst: "the behaviour of the overlay is undefined").
 pub fn mount_overlay(src: &Path, dst: &Path) -> Result<OverlayMount, Error> {
@@ -86,7 +85,7 @@ pub fn mount_overlay(src: &Path, dst: &Path) -> Result<OverlayMount, Error> {
 }
 
 impl OverlayMount {
-    /// Returns where the working copy is.
+    /// Returns the path of the working copy.
     pub fn path(&self) -> &Path {
         self.mount_point.path()
     }
@@ -101,7 +100,7 @@ impl OverlayMount {
             return Ok(());
         }
         let (parent, name, path) = (self.mount_point.parent(), self.mount_point.name(), self.mount_point.path());
-        // Until this has worked the changes are in use.
+        // Until this has worked, the changes are in use.
         sys::detach_mount(parent, name).io(Operation::Unmount, path)?;
         let state = self.state.take();
         rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).io(Operation::RemoveDirectory, path)?;
@@ -116,7 +115,7 @@ impl Drop for OverlayMount {
 }
 
 impl State {
-    /// Makes `upper` and `work` under a hidden name. The root of the mounted tree shows the upper directory's metadata: the source's.
+    /// Makes `upper` and `work` under a hidden name. The mount shows the upper's metadata: the source's.
     pub(crate) fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
         let directory = sys::open_at(rustix::fs::CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY)
             .io(Operation::CreateUpper, parent)?;

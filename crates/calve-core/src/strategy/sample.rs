@@ -1,4 +1,4 @@
-//! Trying a reflink with a file of the source: a few blocks of one that has contents.
+//! Trying a reflink with a few blocks of a file of the source.
 
 use std::ffi::CStr;
 use std::ops::ControlFlow;
@@ -13,14 +13,14 @@ use crate::tree::node::{Node, open_source};
 use crate::tree::source::Source;
 use crate::vocabulary::remedy::Remedy;
 
-/// Directories that are looked into for a file to try with.
+/// Directories searched for a file to try.
 const MOST_DIRECTORIES: usize = 256;
-/// Files that are opened to see whether they have contents.
+/// Files opened to see whether they have contents.
 const MOST_OPENED: usize = 512;
-/// Files that are tried before a refusal that may concern one file only is taken for the answer.
+/// Files tried before accepting a refusal that may concern one file only.
 const MOST_FILES: usize = 8;
 
-/// Returns whether extents of the source's files can be shared with `target`, an empty file in the staged directory `root`.
+/// Returns whether files of the source can share extents with `target`, an empty file in the staged directory `root`.
 pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), RefusalReason> {
     let mut refused = None;
     let mut files = 0;
@@ -40,7 +40,7 @@ pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: Borrowe
     }
 }
 
-/// Tries a reflink with a file of its own, for a source without files. On one device, the destination's own ability decides.
+/// Tries with files of its own, for a source without any. On one device, the destination's own ability decides.
 fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), RefusalReason> {
     let here = rustix::fs::fstat(root).map(|stat| stat.st_dev);
     if here != Ok(source.stat().st_dev) && !sys::same_btrfs(source.directory(), root) {
@@ -58,7 +58,7 @@ fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) 
     tried.map_err(|errno| reason(errno, root))
 }
 
-/// Reflinks all of a small file, or the first blocks of a large one: sharing takes time in proportion to the extents.
+/// Reflinks a small file, or the first blocks of a large one: sharing takes time in proportion to the extents.
 fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> {
     const PART_BYTES: u64 = 64 * 1024;
     let stat = rustix::fs::fstat(src)?;
@@ -68,7 +68,6 @@ fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> 
     })
 }
 
-/// Words the refusal of a reflink to a file in `root`.
 fn reason(errno: Errno, root: BorrowedFd<'_>) -> RefusalReason {
     let name = sys::file_system_name(root);
     match errno {
@@ -87,7 +86,7 @@ fn reason(errno: Errno, root: BorrowedFd<'_>) -> RefusalReason {
     }
 }
 
-/// Calls `look` with regular files of the source that have contents and can be opened, until it breaks.
+/// Calls `look` with openable regular files of the source that have contents, until it breaks.
 fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> ControlFlow<()>) {
     if let Some((name, kind)) = source.single() {
         if kind == FileType::RegularFile

@@ -1,5 +1,3 @@
-//! The strategies in order of preference, and the choice between them.
-
 use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
 use super::method::Method;
@@ -11,7 +9,7 @@ use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
 pub(crate) const IN_ORDER: [&Method; 6] =
     [&snapshot::METHOD, &clonefile::METHOD, &reflink::METHOD, &copy::METHOD, &hardlink::METHOD, &overlay::METHOD];
 
-/// Returns the fastest method that accepts, and the refusals of those before it, `refused_already` among them. Touches no disk.
+/// Returns the fastest method that accepts, and the refusals before it, with `refused_already`. Touches no disk.
 pub(crate) fn choose(
     facts: &Facts,
     criteria: &Criteria<'_>,
@@ -32,13 +30,13 @@ pub(crate) fn choose(
     let requirement = match (criteria.options.strategy, criteria.options.require.first()) {
         (Choice::Only(strategy), _) => StatedRequirement::Strategy(strategy),
         (Choice::Fastest, Some(requirement)) => StatedRequirement::Property(*requirement),
-        // `copy` accepts everything, unless it is kept out by a requirement.
+        // `copy` accepts everything, unless a requirement excludes it.
         (Choice::Fastest, None) => StatedRequirement::Strategy(Strategy::Copy),
     };
     Err(Error::RequirementRefused { requirement, refused, detail: None })
 }
 
-/// Asks one strategy. Fails with `None` if it is out of the question.
+/// Asks one strategy. Fails with `None` if it is not eligible.
 fn consider(method: &Method, facts: &Facts, criteria: &Criteria<'_>) -> Result<(), Option<RefusalReason>> {
     match criteria.options.strategy {
         Choice::Only(named) if named != method.strategy => return Err(None),
@@ -60,7 +58,6 @@ fn consider(method: &Method, facts: &Facts, criteria: &Criteria<'_>) -> Result<(
     (method.accepts)(facts, criteria).map_err(Some)
 }
 
-/// Returns whether clones by this strategy meet a requirement.
 pub(crate) fn meets(strategy: Strategy, requirement: Requirement) -> bool {
     IN_ORDER.iter().any(|method| method.strategy == strategy && method.meets.contains(&requirement))
 }

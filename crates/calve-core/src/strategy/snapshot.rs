@@ -72,8 +72,7 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     Ok(Outcome { whole: Some(whole), ..Outcome::default() })
 }
 
-/// Makes the empty directory `path`, in such a way that clones of it can be snapshots where the file system has them: on btrfs
-/// as a subvolume. Says whether it is one.
+/// Makes the empty directory `path`, on btrfs a subvolume, whose clones can be snapshots. Returns whether it is one.
 pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
     let Some(location) = Location::open(path)? else { return Err(Error::DestinationExists(path.to_path_buf())) };
     let is_subvolume = match sys::create_subvolume(location.parent(), location.name()) {
@@ -89,7 +88,7 @@ pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
     Ok(is_subvolume)
 }
 
-/// Returns the reason for which a snapshot declines, or `None` for an error that is a failure.
+/// Returns the reason for declining, or `None` for an error that is a failure.
 fn refusal(errno: Errno) -> Option<RefusalReason> {
     Some(match errno {
         Errno::PERM | Errno::ACCESS => RefusalReason::new("only the owner of a subvolume (or root) may snapshot it")
@@ -98,7 +97,6 @@ fn refusal(errno: Errno) -> Option<RefusalReason> {
         Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL => {
             RefusalReason::new("the kernel refused it: the source is no subvolume after all")
         }
-        // A swap file is active in the subvolume.
         Errno::TXTBSY => RefusalReason::new("a swap file is active in the subvolume"),
         _ => return None,
     })
@@ -108,8 +106,8 @@ fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
     Error::io(Operation::Snapshot, job.part.source.path(), errno)
 }
 
-/// Replaces the empty directories that a snapshot has for nested subvolumes by snapshots of these. `at`: the place of `src` in the source. One that
-/// is left out stays an empty directory, unless it is Calve's own.
+/// Replaces a snapshot's empty directories by snapshots of the nested subvolumes. `at`: the place of `src` in the
+/// source. An excluded one stays an empty directory, unless it is Calve's own.
 fn nested(
     src: BorrowedFd<'_>,
     dst: BorrowedFd<'_>,
