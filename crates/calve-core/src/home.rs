@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Returns CALVE_HOME, by default a directory in the user's data directory (XDG Base Directory Specification), which need not exist; or
-/// the reason why it is missing. `variable` looks up an environment variable; `user` is the user's home directory.
+/// Returns CALVE_HOME, by default in the user's data directory (XDG Base Directory Specification), or why there is
+/// none. It need not exist. `variable` looks up an environment variable; `user` is the user's home directory.
 pub fn home_directory(
     variable: impl Fn(&str) -> Option<OsString>,
     user: Option<PathBuf>,
@@ -24,14 +24,14 @@ pub fn home_directory(
     }
 }
 
-/// Returns a path as records have it: a place below CALVE_HOME moves with it.
+/// Returns a path for a record: one below CALVE_HOME moves with it.
 pub(crate) fn from_home(path: &Path, home: &Path) -> PathBuf {
     let real = home.canonicalize().unwrap_or_else(|_| home.to_path_buf());
-    // The home itself is not empty, which stands for none.
+    // The home itself becomes `.`: an empty path stands for none.
     path.strip_prefix(real).map_or_else(|_| path.to_path_buf(), |below| Path::new(".").join(below))
 }
 
-/// Returns the path that a record has, which may be relative to CALVE_HOME.
+/// Returns a recorded path, which may be relative to CALVE_HOME.
 pub(crate) fn in_home(recorded: &Path, home: &Path) -> PathBuf {
     home.join(recorded).components().collect()
 }

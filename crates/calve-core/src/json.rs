@@ -9,17 +9,16 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::io::Errno;
 use serde::{Serialize, Serializer};
 
-// Writes a field of a report as a `T`, by `#[serde(with = "As::<T>")]`. As a doc comment, this would describe those fields in the schema.
+// Writes a report's field as `T`: `#[serde(with = "As::<T>")]`. A doc comment would describe the fields in the schema.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transparent))]
 pub struct As<T>(pub T);
 
-/// A value of a document that is made from a `V` of a report.
+/// A value of a document, made from a `V` of a report.
 pub trait FromReport<V> {
     fn from_report(value: &V) -> Self;
 }
 
 impl<T: Serialize> As<T> {
-    /// Serializes the value as a `T`.
     pub fn serialize<V, S: Serializer>(value: &V, to: S) -> Result<S::Ok, S::Error>
     where
         T: FromReport<V>,
@@ -60,7 +59,7 @@ pub struct Undecodable {
 }
 
 impl ReceiptPath {
-    /// Converts a path. The root of a tree, relative to itself, is `.`.
+    /// Converts a path. A tree's root, relative to itself, is `.`.
     pub fn new(path: &Path) -> Self {
         let path = named(path);
         match path.to_str() {
@@ -78,7 +77,7 @@ impl FromReport<PathBuf> for ReceiptPath {
     }
 }
 
-/// Returns `.` for the root of a tree, whose path relative to itself is empty.
+/// Returns `.` for a tree's root, whose path relative to itself is empty.
 pub fn named(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
@@ -146,18 +145,17 @@ impl FromReport<i32> for ErrorName {
     }
 }
 
-/// Pairs error numbers with their names.
 macro_rules! names {
     ($($name:ident)*) => { &[$((Errno::$name, concat!("E", stringify!($name)))),*] };
 }
 
-/// Those that calls on files can end with. Of two with one number, the first counts.
+/// Errors of calls on files. Of two with one number, the first counts.
 const NAMES: &[(Errno, &str)] = names! {
     PERM NOENT INTR IO NXIO BADF AGAIN NOMEM BUSY EXIST XDEV NODEV NOTDIR ISDIR INVAL NFILE MFILE NOTTY TXTBSY FBIG NOSPC SPIPE ROFS MLINK
     RANGE NAMETOOLONG NOSYS NOTEMPTY LOOP OVERFLOW ILSEQ OPNOTSUPP NOTSUP TIMEDOUT STALE DQUOT CANCELED
 };
 
-/// Those that rustix calls otherwise.
+/// Errors with other names in rustix.
 const OTHER_NAMES: [(Errno, &str); 2] = [(Errno::TOOBIG, "E2BIG"), (Errno::ACCESS, "EACCES")];
 
 #[cfg(test)]

@@ -18,8 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The library never prints, never reads the environment or configuration files, and never changes anything of the process
-//! that it runs in.
+//! The library never prints, never reads the environment or configuration files, and changes nothing of its process.
 
 mod background;
 #[warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! Patterns as in gitignore(5), for what a clone leaves out or takes.
+//! Patterns as in gitignore(5), for entries that a clone leaves out or takes.
 
 use std::path::Path;
 
@@ -6,19 +6,19 @@ use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::Error;
 
-/// A pattern costs memory for each of its bytes, and one with slashes for each directory on the way once more.
+/// A pattern costs memory for each of its bytes, and with slashes again for each directory on the way.
 const LONGEST_BYTES: usize = 4096;
 const DEEPEST: usize = 64;
 
-/// Decides which paths a list of lines as in gitignore(5) matches. Paths are relative to the root of the tree.
+/// Lines as in gitignore(5) that match paths relative to the root of the tree.
 ///
-/// A pattern without a slash matches a name in any directory, one with a slash a path from the root; a slash at the end limits it to
-/// directories. The last line that matches decides, and `!` at its beginning takes back what the lines before it match.
+/// A pattern without a slash matches a name in any directory, one with a slash a path from the root; a final slash
+/// limits it to directories. The last matching line decides, and `!` at its start takes back matches of earlier lines.
 #[derive(Debug, Clone, Default)]
 pub struct Patterns {
     lines: Vec<Line>,
     globs: GlobSet,
-    /// Match the directories on the way to what the patterns with a slash name.
+    /// Match the directories on the way to targets of patterns with a slash.
     ways: GlobSet,
 }
 
@@ -32,7 +32,7 @@ impl Patterns {
     /// Reads one pattern a line. Skips empty lines and those that begin with `#`.
     ///
     /// # Errors
-    /// [`Error::Pattern`] for the first pattern that is not valid.
+    /// Fails with [`Error::Pattern`] for the first invalid pattern.
     pub fn new(lines: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, Error> {
         let (mut read, mut globs, mut ways) = (Vec::new(), GlobSetBuilder::new(), GlobSetBuilder::new());
         for line in lines {
@@ -64,12 +64,12 @@ impl Patterns {
         Ok(Self { lines: read, globs: built(globs)?, ways: built(ways)? })
     }
 
-    /// Returns true when there is no pattern.
+    /// Returns whether there is no pattern.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Returns true when the list matches the path itself. Ignores the directories above it: see [`Patterns::covers`].
+    /// Returns whether the list matches the path itself; directories above it do not count: see [`Patterns::covers`].
     pub fn matches(&self, path: &Path, is_directory: bool) -> bool {
         // Asked for every entry of a tree.
         if self.is_empty() {
@@ -80,20 +80,20 @@ impl Patterns {
         last.is_some_and(|last| !self.lines[last].is_negated)
     }
 
-    /// Returns true when the list matches the path or a directory above it. As in git, nothing below a directory that is matched can be
-    /// taken back.
+    /// Returns whether the list matches the path or a directory above it. As in git, nothing below a matched directory
+    /// can be taken back.
     pub fn covers(&self, path: &Path, is_directory: bool) -> bool {
         let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
         self.matches(path, is_directory) || above.into_iter().any(|above| self.matches(above, true))
     }
 
-    /// Returns true when a pattern with a slash may match something below this directory.
+    /// Returns whether a pattern with a slash may match something below this directory.
     pub fn reach_into(&self, directory: &Path) -> bool {
         self.ways.is_match(directory)
     }
 }
 
-/// Returns what counts of a line; `None` for an empty one and a comment. Spaces at the end count only behind a backslash.
+/// Returns the significant part of a line, if any. Spaces at its end count only after a backslash.
 fn significant(line: &str) -> Option<&str> {
     let mut text = line.trim_end_matches(['\r', '\n']);
     while text.ends_with(' ') && !text.ends_with("\\ ") {
@@ -108,7 +108,7 @@ fn glob(pattern: &str) -> Result<Glob, String> {
     built.map_err(|error| error.kind().to_string())
 }
 
-/// Rewrites what git and `globset` read differently: braces are ordinary characters to git, and none of its classes matches a slash.
+/// Rewrites differences between git and `globset`: to git, braces are ordinary, and no class matches a slash.
 fn in_globsets_terms(pattern: &str) -> Result<String, String> {
     let mut rewritten = String::with_capacity(pattern.len() + 3);
     let mut rest = pattern.chars().peekable();

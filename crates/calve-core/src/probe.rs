@@ -1,4 +1,4 @@
-//! Finds out what two places can really do, by doing it between them. The source is only ever read.
+//! The real abilities of two places, found by trying. The source is only ever read.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::tree::location::{Location, identity};
 use crate::tree::source::Source;
 use crate::vocabulary::operation::Operation;
 
-/// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.
+/// Finds the strategies for cloning `src` to `dst`: into `dst` if it is a directory, otherwise beside it.
 ///
-/// Makes one hidden file in a hidden directory there, and removes both: also where `src` and `dst` are the same directory, whose
-/// modification time that changes. Where nothing can be made for want of permission, or because the file system is mounted
-/// read-only, every strategy is refused for that reason if it has none of its own.
+/// Makes one hidden file in a hidden directory there, and removes both, which changes the modification time even of
+/// `src` if it is the same directory. If nothing can be made there, for want of permission or on a read-only mount,
+/// every strategy without a refusal of its own is refused for that reason.
 pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let source = Source::open(src)?;
     let (location, is_directory) = location_of(dst)?;
@@ -59,7 +59,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     })
 }
 
-/// Opens the location that `dst` means: inside `dst` if it is a directory, otherwise beside it. Returns whether it is a directory.
+/// Opens a location inside `dst` if that is a directory, otherwise `dst`. Returns whether it is a directory.
 fn location_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())

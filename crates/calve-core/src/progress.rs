@@ -1,4 +1,4 @@
-//! Counters to look at, and a token to cancel by, from another thread.
+//! Counters to read, and a token to cancel by, from another thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,21 +28,21 @@ impl Progress {
     }
 }
 
-/// Ends an operation early. Clones of it are the same token.
+/// Ends an operation early. Its clones are the same token.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,
     pace: Option<Arc<dyn Pace>>,
 }
 
-/// Holds an operation up whenever it asks whether it is to go on.
+/// Holds up an operation whenever that asks whether to go on.
 pub(crate) trait Pace: std::fmt::Debug + Send + Sync {
-    /// Returns when the operation may go on. False if it is to end.
+    /// Returns when the operation may go on. False if it must end.
     fn keep(&self) -> bool;
 }
 
 impl CancelToken {
-    /// Creates a token from `flag`, which other code can set too (a signal handler, say).
+    /// Creates a token from `flag`, which other code may set too (such as a signal handler).
     pub fn from_flag(flag: Arc<AtomicBool>) -> Self {
         Self { flag, pace: None }
     }
@@ -57,7 +57,7 @@ impl CancelToken {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the operation is to end.
+    /// Returns whether the operation must end.
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Relaxed) || self.pace.as_ref().is_some_and(|pace| !pace.keep())
     }

@@ -31,7 +31,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Returns the number of all entries together.
+    /// Returns the number of all entries.
     pub fn total(&self) -> u64 {
         self.directories + self.files + self.symlinks + self.fifos + self.devices + self.hard_links
     }
@@ -121,7 +121,7 @@ pub struct Warning {
 /// A tree that waits to be deleted: see [`crate::reap`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrashedTree {
-    /// The directory whose trash it is.
+    /// The directory that the trash is in.
     pub parent: PathBuf,
     /// Its name there.
     pub name: std::ffi::OsString,
@@ -197,13 +197,13 @@ pub struct SpareReport {
     pub entries_updated: u64,
 }
 
-/// How it is made sure that a spare equals its source.
+/// The check that a spare equals its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum SpareCheck {
     /// The source is a template, which does not change.
     Frozen,
-    /// A watcher knows what has changed.
+    /// A watcher knows the changes.
     Watched,
     /// Every entry was compared with its record.
     Walked,
@@ -263,12 +263,12 @@ pub struct FileSystemReport {
     pub device: String,
 }
 
-/// One strategy, and whether it can be used between the two paths.
+/// A strategy, and its availability between the two paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The strategy.
     pub strategy: Strategy,
-    /// `None` when it is available.
+    /// `None` if it is available.
     pub refused: Option<Refusal>,
 }
 
@@ -281,15 +281,15 @@ pub struct ProbeReport {
     pub dst: FileSystemReport,
     /// All strategies, in order of preference.
     pub offers: Vec<Offer>,
-    /// The strategy that [`crate::clone_tree`] would use; `None` where nothing can be made at `dst`.
+    /// The strategy that [`crate::clone_tree`] would use; `None` if nothing can be made at `dst`.
     pub chosen: Option<Strategy>,
 }
 
 /// The result of [`crate::reap`].
 #[derive(Debug, Default)]
 pub struct ReapReport {
-    /// How many entries were deleted. A btrfs subvolume is one.
+    /// The number of deleted entries. A btrfs subvolume is one.
     pub deleted: u64,
-    /// The first entries that could not be deleted, and why. They stay in the trash.
+    /// The first entry that could not be deleted, and why. Such entries stay in the trash.
     pub failure: Option<Error>,
 }

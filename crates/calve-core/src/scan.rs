@@ -18,21 +18,19 @@ use crate::tree::pool::thread_count;
 use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, Walker, reason, start_at, walk, whole_tree};
 use crate::vocabulary::operation::Operation;
 
-/// How [`scan_tree`] goes through a tree.
 #[derive(Debug, Clone, Default)]
 pub struct ScanOptions {
     /// Only these entries, by their paths below the root. Empty: everything.
     pub below: Vec<PathBuf>,
-    /// The entries that are known to be there, because the tree was a spare: only those that the visitors want are opened.
+    /// The known entries of a tree that was a spare: then only those that the visitors want are opened.
     pub names: Option<Arc<SpareNames>>,
-    /// How many threads; by default as many as there are processors, at most 8.
+    /// By default as many threads as processors, at most 8.
     pub threads: Option<NonZeroUsize>,
-    /// Ends the scan early.
     pub cancel: CancelToken,
 }
 
-/// Visits every entry below `root`, each once, by several threads. Follows no symlink, crosses no mount, and opens nothing but
-/// directories. Passes over entries that have gone.
+/// Visits every entry below `root` once, by several threads. Follows no symlink, crosses no mount, and opens only
+/// directories. Skips entries that have gone.
 pub fn scan_tree<V: Visitor>(
     root: &Path,
     options: &ScanOptions,

@@ -1,7 +1,7 @@
 //! Making a tree under a hidden name beside its destination, and publishing it by one rename.
 //!
-//! The promise: whatever happens to this process, the destination is absent (or as it was) or complete. What a killed process
-//! leaves is a hidden name whose lock is free, which the next run in that directory sweeps.
+//! The promise: whatever happens to this process, the destination is absent (or as it was) or complete. A killed
+//! process leaves a hidden name with a free lock, which the next run in that directory sweeps.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,29 +23,28 @@ use crate::tree::location::{DIRECTORY, Location, identity, is_at};
 use crate::tree::lock::{Lock, Purpose};
 use crate::vocabulary::operation::Operation;
 
-/// The kind of directory that is made under the hidden name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootKind {
-    /// A directory that takes nothing over from the one that it is in: the tree gets everything from its source.
+    /// Inherits nothing from its parent: the tree gets everything from its source.
     Closed,
-    /// A directory with its parent's default ACLs, set-group-ID bit and attributes: entries made in it are as if made beside it.
+    /// Inherits default ACLs, set-group-ID bit and attributes: entries made in it are as if made beside it.
     Inheriting,
     /// As `Closed`, but on btrfs a subvolume.
     Subvolume,
 }
 
-/// A hidden name that is reserved beside `location`, and whatever has been made under it.
+/// A hidden name reserved beside `location`, and everything made under it.
 pub(crate) struct Staging<'p> {
     location: &'p Location,
     /// `None` once published.
     lock: Option<Lock>,
     root: Option<OwnedFd>,
-    /// The entry of the staged directory that is to be published instead of the directory.
+    /// The entry of the staged directory to publish instead of the directory.
     pub(crate) inside: Option<CString>,
 }
 
 impl<'p> Staging<'p> {
-    /// Reserves a name. Nothing but its lock is made yet.
+    /// Reserves a name. Makes only its lock.
     pub(crate) fn reserve(location: &'p Location) -> Result<Self, Error> {
         let lock =
             Lock::reserve(location.parent(), Purpose::Staging).io(Operation::CreateStaging, location.parent_path())?;
@@ -92,13 +91,12 @@ impl<'p> Staging<'p> {
         self.lock.as_ref().map_or(Ok(()), Lock::record_subvolume)
     }
 
-    /// Writes down for sweepers what the hidden name stands for.
+    /// Records the identity of the hidden name's entry for sweepers.
     fn record(&self, root: &OwnedFd) -> sys::Result<()> {
         let stat = rustix::fs::fstat(root)?;
         self.lock.as_ref().map_or(Ok(()), |lock| lock.record(identity(&stat)))
     }
 
-    /// Takes note of a directory that was made under the reserved name.
     pub(crate) fn adopt_directory(&mut self, operation: Operation) -> Result<(), Error> {
         let path = self.location.parent_path();
         let root = sys::open_at(self.parent(), self.name(), DIRECTORY);
@@ -139,25 +137,25 @@ impl<'p> Staging<'p> {
         self.root.as_ref().map(|root| root.as_fd())
     }
 
-    /// Gives the staged tree its name. With [`ExistingDestination::Replace`] the old entry is exchanged for it, and goes to the trash.
+    /// Gives the staged tree its name. [`ExistingDestination::Replace`] moves the old entry to the trash in exchange.
     pub(crate) fn publish(self, existing: ExistingDestination, protect: &[PathBuf]) -> Result<Publication, Error> {
         let replaced = self.rename(existing, protect, true)?;
         Ok(self.finish(replaced))
     }
 
-    /// Exchanges the staged tree for the old one, which is under the hidden name then, and not noted as one that may be swept. Returns false if
-    /// there was none. [`Self::finish`], [`Self::exchange_back`] or [`Self::keep`] must follow.
+    /// Exchanges the staged tree for the old one, which then has the hidden name, but no record that permits sweeping
+    /// it. Returns false without an old one. [`Self::finish`], [`Self::exchange_back`] or [`Self::keep`] must follow.
     pub(crate) fn exchange(&self, protect: &[PathBuf]) -> Result<bool, Error> {
         self.rename(ExistingDestination::Replace, protect, false)
     }
 
-    /// Puts the two trees back to where they were before [`Self::exchange`]. Returns whether that was possible.
+    /// Undoes [`Self::exchange`]. Returns whether that was possible.
     pub(crate) fn exchange_back(&self) -> bool {
         let parent = self.location.parent();
         sys::rename_exchange(parent, self.name(), parent, self.location.name()).is_ok()
     }
 
-    /// Gives the tree under the hidden name one that people see, and returns its path.
+    /// Gives the tree under the hidden name a visible one, and returns its path.
     pub(crate) fn keep(mut self) -> Result<PathBuf, Error> {
         let (location, parent) = (self.location, self.location.parent());
         let Some(lock) = self.lock.take() else { return Err(self.lost()) };
@@ -170,7 +168,7 @@ impl<'p> Staging<'p> {
         kept.io(Operation::ExchangeBack, location.path())
     }
 
-    /// Returns whether something was exchanged. With `is_noted`, the lock gets the identity of what will be under the hidden name before that.
+    /// Returns whether something was exchanged. `is_noted` first records the hidden name's future entry in the lock.
     fn rename(&self, existing: ExistingDestination, protect: &[PathBuf], is_noted: bool) -> Result<bool, Error> {
         let lost = || self.lost();
         let lock = self.lock.as_ref().filter(|lock| lock.is_held(self.parent())).ok_or_else(lost)?;
@@ -181,7 +179,7 @@ impl<'p> Staging<'p> {
         };
         let (parent, dst, path) = (self.location.parent(), self.location.name(), self.location.path());
         let exists = || Error::DestinationExists(path.to_path_buf());
-        // A destination that comes and goes between the two calls is met again in the next round.
+        // A destination that comes and goes between the two calls meets the next round.
         for _ in 0..16 {
             match sys::rename_no_replace(from, name, parent, dst) {
                 Ok(()) => return Ok(false),
@@ -201,7 +199,7 @@ impl<'p> Staging<'p> {
             match sys::rename_exchange(from, name, parent, dst) {
                 Ok(()) => return Ok(true),
                 Err(Errno::NOENT) => {}
-                // EXDEV: an overlay moves no directory that a lower layer has.
+                // EXDEV: an overlay moves no directory of a lower layer.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::XDEV) => {
                     return Err(Error::ReplaceUnsupported(path.to_path_buf()));
                 }
@@ -211,8 +209,8 @@ impl<'p> Staging<'p> {
         Err(exists())
     }
 
-    /// Publishes on file systems without the rename flags (NFS, some FUSE ones). A directory can be renamed only over an empty directory,
-    /// so nothing can be lost; anything else gets its name by a link, which never replaces.
+    /// Publishes on file systems without the rename flags (NFS, some FUSE ones). A directory can replace only an empty
+    /// one, so nothing can be lost; anything else gets its name by a link, which never replaces.
     fn rename_without_flags(
         &self,
         from: BorrowedFd<'_>,
@@ -238,7 +236,7 @@ impl<'p> Staging<'p> {
         }
     }
 
-    /// Removes what the rename left under the hidden name. The clone is published, so nothing here is a failure of it.
+    /// Removes leftovers of the rename under the hidden name. The clone is published, so it cannot fail any more.
     pub(crate) fn finish(mut self, replaced: bool) -> Publication {
         let parent = self.location.parent();
         let Some(lock) = self.lock.take() else { return Publication::default() };
@@ -259,7 +257,7 @@ impl<'p> Staging<'p> {
                 lock.remove(parent);
                 Publication { trashed, ..Publication::default() }
             }
-            // It stays under the hidden name, and is swept by the next run.
+            // It stays under the hidden name, and the next run sweeps it.
             Err(error) => {
                 lock.leave();
                 Publication { left: Some(error), ..Publication::default() }
@@ -267,7 +265,7 @@ impl<'p> Staging<'p> {
         }
     }
 
-    /// Moves the replaced entry, now under the hidden name, to the trash. Anything but a directory goes at once.
+    /// Moves the replaced entry, now under the hidden name, to the trash. Deletes anything but a directory at once.
     fn trash(&self, lock: &Lock) -> Result<Option<TrashedTree>, Error> {
         let parent = self.location.parent();
         match rustix::fs::unlinkat(parent, lock.name(), AtFlags::empty()) {
@@ -281,7 +279,7 @@ impl<'p> Staging<'p> {
     }
 }
 
-/// Takes away what the parent bequeaths: default ACLs, the set-group-ID bit, and on btrfs what keeps files from being shared.
+/// Drops the parent's inheritance: default ACLs, the set-group-ID bit, and on btrfs an attribute that prevents sharing.
 pub(crate) fn inherit_nothing(root: BorrowedFd<'_>) -> sys::Result<()> {
     sys::drop_inherited_acls(root);
     let _ = sys::clear_nocow(root);
@@ -291,11 +289,11 @@ pub(crate) fn inherit_nothing(root: BorrowedFd<'_>) -> sys::Result<()> {
 #[derive(Default)]
 pub(crate) struct Publication {
     pub(crate) trashed: Option<TrashedTree>,
-    /// Why it is still there, under the hidden name.
+    /// The reason why the old entry is still there, under the hidden name.
     pub(crate) left: Option<Error>,
 }
 
-/// Deletes what a lock protects in the foreground, whatever the caller's wish to stop: nothing is to be left behind.
+/// Deletes a lock's entry in the foreground, even if the caller wants to stop: nothing may be left behind.
 fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Error> {
     delete_protected(parent, lock, path, &Deletion::uncancelled()).map(|_| ())
 }
@@ -313,7 +311,7 @@ impl Drop for Staging<'_> {
     }
 }
 
-/// Gives the entry `name` the first of these paths in the same directory that nothing has, and returns it.
+/// Gives the entry `name` the first unused one of these paths in the same directory, and returns it.
 pub(crate) fn rename_to_first_free(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -329,7 +327,7 @@ pub(crate) fn rename_to_first_free(
     Err(Errno::EXIST)
 }
 
-/// Returns the `number`th name beside the directory `path` under which the old directory can be kept.
+/// Returns the `number`th name beside the directory `path` under which to keep the old directory.
 pub(crate) fn kept_name(path: &Path, number: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or(OsStr::from_bytes(b"directory")).to_owned();
     name.push(if number == 0 { ".kept".to_owned() } else { format!(".kept{number}") });
