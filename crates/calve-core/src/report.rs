@@ -170,7 +170,7 @@ pub struct CloneReport {
     /// The entry that [`crate::ExistingDestination::Replace`] moved away.
     #[serde(skip)]
     pub trashed: Option<TrashedTree>,
-    /// Whether there is trash beside the destination, of this run or of earlier ones: work for [`crate::reap`].
+    /// There is trash beside the destination, of this run or an earlier one: work for [`crate::reap`].
     #[serde(skip)]
     pub trash_waits: bool,
     /// The time in milliseconds from the start to the published clone.

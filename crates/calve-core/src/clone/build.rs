@@ -71,11 +71,8 @@ pub fn build_tree<T, E: From<Error>>(
     Ok(made)
 }
 
-/// Checks in advance that [`build_tree`] may put something at `dst`, where that can be known.
-///
-/// # Errors
-/// Fails with [`Error::DestinationExists`] if `dst` is anything but an empty directory, and with
-/// [`Error::NotReplaceable`] if that cannot be removed.
+/// Checks in advance that [`build_tree`] may put something at `dst`, where that can be known. Fails with
+/// [`Error::DestinationExists`] for anything but an empty directory, or [`Error::NotReplaceable`] if that must stay.
 pub fn check_buildable(dst: &Path) -> Result<(), Error> {
     EmptyDirectory::find(&Location::of_destination(dst)?).map(|_| ())
 }

@@ -39,9 +39,6 @@ impl FollowedSource {
     ///
     /// Returns `None` for a subvolume, whose snapshot needs no following, and where the file system does not show every
     /// later change of everything in the directory.
-    ///
-    /// # Errors
-    /// Fails if `src` cannot be read.
     pub fn record(src: &Path, beside: &Path, strategy: Choice, cancel: &CancelToken) -> Result<Option<Self>, Error> {
         let (source, clock) = (Source::open(src)?, Source::open(beside)?);
         let shows = sys::shows_stores(source.directory()).io(Operation::Open, src)?;
@@ -57,10 +54,7 @@ impl FollowedSource {
     }
 
     /// Makes `clone`, begun after the state was recorded, what the source was at some moment since, for entries that do
-    /// not change during this. May be called again. No other process may write to the clone.
-    ///
-    /// # Errors
-    /// Leaves a part of the work done.
+    /// not change during this. May be called again. No other process may write to the clone. An error leaves a part done.
     pub fn catch_up(&mut self, clone: &Path, cancel: &CancelToken) -> Result<(), Error> {
         let (source, made, clock) = (Source::open(&self.path)?, Source::open(clone)?, Source::open(&self.beside)?);
         self.find_methods(&source, &made)?;
@@ -75,9 +69,7 @@ impl FollowedSource {
 
     /// Does the same as [`FollowedSource::catch_up`], while nothing writes to the source. Returns whether `clone`
     /// equals it now. If not, make it anew: more than a quarter of the entries changed, or files have several names.
-    ///
-    /// # Errors
-    /// Leaves a part of the work done, as it may if it returns false.
+    /// An error leaves a part of the work done, and so may a return of false.
     pub fn finish(mut self, clone: &Path, cancel: &CancelToken) -> Result<bool, Error> {
         let (source, made) = (Source::open(&self.path)?, Source::open(clone)?);
         self.find_methods(&source, &made)?;

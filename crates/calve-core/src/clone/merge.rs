@@ -31,7 +31,6 @@ pub enum OverwriteRule {
 }
 
 /// Copies the entries of the directory `src` into `dst`. Directories that exist in both are merged, and otherwise stay.
-///
 /// With [`Durability::Synced`] all of it is on disk on return. Losses of metadata are not reported.
 ///
 /// First copies everything beside `dst`, then checks that every entry can be moved in, and then moves them one by one,
@@ -102,7 +101,6 @@ struct Moves {
 }
 
 impl MergeRules {
-    /// Lists the entries to move, and checks that they can be.
     fn plan(&self, at: &MergedDirectory<'_>, stat: &Stat, below: &Path, moves: &mut Vec<Moves>) -> Result<(), Error> {
         self.check_heritage(at.dst, stat, at.path)?;
         let mut here = Moves { directory: below.to_path_buf(), entries: Vec::new() };

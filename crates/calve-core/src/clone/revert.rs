@@ -32,9 +32,7 @@ impl CloneState {
     /// this returns. After a revert, entries changed since its start count as changed, which finds writes during it.
     ///
     /// Returns `None` where the file system does not show every later change: on Linux, only btrfs, ext4 and XFS do.
-    ///
-    /// # Errors
-    /// Fails if `clone` cannot be read, or contains sockets, other file systems or subvolumes.
+    /// Fails if `clone` contains sockets, other file systems or subvolumes.
     pub fn record(clone: &Path, after: Option<&RevertReport>, cancel: &CancelToken) -> Result<Option<Self>, Error> {
         let made = Source::open(clone)?;
         if made.single().is_some() {

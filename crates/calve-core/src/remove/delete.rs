@@ -364,7 +364,7 @@ impl DeleteWorker<'_, '_> {
         }
     }
 
-    /// Keeps the first failure. A directory that is not empty follows from an earlier one.
+    /// Keeps the first failure. A non-empty directory only follows from an earlier one.
     fn note(&self, operation: Operation, node: &Node, name: Option<&CStr>, errno: Errno) {
         let mut failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.is_some() {

@@ -47,19 +47,15 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
     remove(path, None, options)
 }
 
-/// Removes the open `directory` as [`remove_tree`] does, if it is still at `path`. Leaves anything else there.
-///
-/// # Errors
-/// Fails like [`remove_tree`], and with [`Error::Protected`] if something else is at `path`.
+/// Removes the open `directory` as [`remove_tree`] does. Fails with [`Error::Protected`], and removes nothing, if
+/// something else is at `path`.
 pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
     let stat = rustix::fs::fstat(directory).io(Operation::Stat, path)?;
     remove(path, Some(identity(&stat)), options)
 }
 
-/// Moves the directory at `path` to the trash, for [`reap`].
-///
-/// # Errors
-/// Fails like [`remove_tree`], and if the parent directory does not permit the rename. Nothing is done then.
+/// Moves the directory at `path` to the trash, for [`reap`]. Fails like [`remove_tree`], and, with nothing done, if the
+/// parent directory does not permit the rename.
 pub fn move_to_trash(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     let location = open(path)?;
     guard::check(&location, &options.protect)?;
@@ -97,10 +93,8 @@ fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) ->
 }
 
 /// Deletes the directory at `path` in place and in the foreground, without the trash and the checks of [`remove_tree`].
-/// Does not cross a mount, follow a link, or change a mode.
-///
-/// # Errors
-/// Fails if `path` is no directory, or something could not be deleted: that stays, with the directories above it.
+/// Does not cross a mount, follow a link, or change a mode. Fails if `path` is no directory, or something could not be
+/// deleted: that stays, with the directories above it.
 pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     let location = open(path)?;
     let stat = location.stat()?.ok_or_else(|| Error::io(Operation::OpenDirectory, path, Errno::NOENT))?;
@@ -259,7 +253,7 @@ pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
     Ok(pending.collect())
 }
 
-/// Deletes this user's trash in the directory `parent`, if no living process is busy with it.
+/// Deletes this user's trash in the directory `parent`, except trash that a living process is busy with.
 ///
 /// `background` also gives this **process**, which must do nothing else, the lowest priority, and retries busy trash.
 pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &CancelToken) -> Result<ReapReport, Error> {

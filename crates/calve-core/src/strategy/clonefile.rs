@@ -66,9 +66,8 @@ fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
 /// Losses of the call (clonefile(2), and measurements of others).
 const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, copies sockets, and gives everything to you unless you are root";
 
-/// Most entries for one call. It cannot be interrupted and tells nothing while it runs, and large ones were seen to
-/// keep other programs from the disk for seconds (a shell that does not start). At about 57 us an entry, as measured by
-/// others, this many take half a second.
+/// Most entries for one call, which is silent and cannot be interrupted. Large ones were seen to keep other programs
+/// from the disk for seconds (no shell starts). At about 57 us an entry, measured by others, these take half a second.
 const MOST_ENTRIES_IN_ONE_CALL: u64 = 10_000;
 
 fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outcome, Failure> {

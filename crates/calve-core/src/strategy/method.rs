@@ -98,7 +98,6 @@ impl StrategyRun {
 #[derive(Debug, Clone)]
 pub(crate) struct WholeRoot {
     pub(crate) stat: Stat,
-    /// The flags that forbid changes ([`crate::sys::unlock`]).
     pub(crate) locks: u32,
 }
 

@@ -1,6 +1,5 @@
 //! File extents, on platforms that expose them.
 
-/// A run of a file's bytes on disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
     /// Offset in the file.

@@ -171,7 +171,6 @@ impl Lock {
         sys::stat_at(parent, &*lock_name(&self.name)).is_ok_and(|stat| identity(&stat) == self.identity)
     }
 
-    /// Removes the lock, once the entry that it protected is gone.
     pub(crate) fn remove(self, parent: BorrowedFd<'_>) {
         if self.is_held(parent) {
             self.erase();

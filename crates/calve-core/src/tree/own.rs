@@ -103,7 +103,6 @@ impl OwnDirectory {
         Ok(was_there)
     }
 
-    /// Syncs the creation, renaming and removal of entries.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         sys::sync_file(self.as_fd()).io(Operation::Sync, &self.path)
     }

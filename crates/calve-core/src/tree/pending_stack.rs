@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::node::{Names, Node};
 
-/// A directory that was read, and its subdirectories still to enter.
 pub(crate) struct PendingDirectories<Open, More> {
     pub(crate) node: Arc<Node>,
     /// `None` if closed to stay within the limit of descriptors; reopened when needed.
@@ -15,7 +14,6 @@ pub(crate) struct PendingDirectories<Open, More> {
 }
 
 impl<Open, More> PendingDirectories<Open, More> {
-    /// Returns the node and the open directory, which `open` reopens if it was closed.
     pub(crate) fn opened<E>(&mut self, open: impl FnOnce(&Node) -> Result<Open, E>) -> Result<(&Arc<Node>, &Open), E> {
         let opened = match &mut self.open {
             Some(opened) => opened,

@@ -127,7 +127,6 @@ impl<T: Send> Pool<T> {
         self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
     }
 
-    /// Ends the run with an error, unless it has one.
     pub(crate) fn fail(&self, error: Error) {
         self.lock().error.get_or_insert(error);
         self.stop();

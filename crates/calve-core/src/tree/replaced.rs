@@ -40,9 +40,6 @@ impl ReplacedFile {
     pub const NEW_MODE: u32 = 0o600;
 
     /// Finds the file of this name. Returns `None` if it is missing or not a regular file.
-    ///
-    /// # Errors
-    /// Fails if the system refuses access.
     pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<Self>> {
         let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
         let stat = match sys::stat_at(directory, &*name) {
@@ -107,7 +104,6 @@ impl ReplacedFile {
     }
 }
 
-/// Reads the attributes for the new file. Unreadable ones are not kept.
 fn attributes(from: XattrTarget<'_>, is_readable: bool) -> (OldAcl, Vec<(CString, Vec<u8>)>) {
     let mut names = Vec::new();
     let Ok(names) = sys::list_xattrs(from, &mut names) else { return (OldAcl::Unknown, Vec::new()) };

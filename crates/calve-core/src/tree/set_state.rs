@@ -35,9 +35,6 @@ pub struct FileSetState {
 
 impl FileSetState {
     /// Looks at the files of a set in an open directory.
-    ///
-    /// # Errors
-    /// Fails if the directory or a file is inaccessible.
     pub fn look_at(set: &FileSet, directory: impl AsFd) -> std::io::Result<Self> {
         Ok(Self::look(directory.as_fd(), set, &mut ListedSets::default())?)
     }

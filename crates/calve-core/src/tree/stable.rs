@@ -229,7 +229,6 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
     Ok(found)
 }
 
-/// The entries to check again.
 pub(crate) struct StabilityCheck<'a> {
     pub(crate) source: &'a Source,
     pub(crate) since: Since,
@@ -239,7 +238,6 @@ pub(crate) struct StabilityCheck<'a> {
     pub(crate) renamed: Option<&'a Stat>,
 }
 
-/// Finds an entry (relative to the source) that has changed, if any.
 pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Error> {
     let (source, since) = (check.source, check.since);
     let differs = |now: &Stat| since.has_changed(now) || !same_version(source.stat(), now);

@@ -72,7 +72,6 @@ pub struct Folder<'a> {
 
 #[derive(Debug)]
 pub struct ScanReport<V> {
-    /// The workers' visitors, in their final state.
     pub visitors: Vec<V>,
     pub entries: u64,
     /// Unreadable entries, and why.
@@ -247,7 +246,6 @@ impl<W: Walker> WalkWorker<'_, W> {
         self.pending.push(Start { node, open: Some(fd), names: below, more });
     }
 
-    /// Passes a directory's entries to the walker, and collects the names to go into.
     fn list(&mut self, folder: &Folder<'_>, below: &mut Names) -> sys::Result<()> {
         let mut entries = 0;
         let mut listing = Listing::new(folder.directory, &mut self.buffer)?;

@@ -60,8 +60,7 @@ pub struct StageReport {
 /// its owner can enter the staged tree, on btrfs a subvolume. Leftovers of killed runs beside `dst` are removed first.
 /// Each clone into the tree is verified and stable as its own options demand; `options` are about the whole tree.
 ///
-/// With `parent`, publishes in that open directory, wherever it is by now. The path above `dst`'s name is then only for
-/// messages.
+/// With `parent`, publishes in that open directory, wherever it is; the path above `dst`'s name is then for messages.
 ///
 /// # Errors
 /// Fails when `make`, staging or publishing fails. Leaves nothing behind.
@@ -145,8 +144,6 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Makes the root a clone of the selected part of `src`. Snapshots a btrfs subvolume, and removes the rest.
-    ///
-    /// # Errors
     /// Fails as [`crate::clone_tree`] does if the clone is not as `options` demand.
     pub fn clone_root(&mut self, src: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let started = Instant::now();
@@ -157,8 +154,6 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Makes `at`, a missing path below the root, a clone of the directory `src`.
-    ///
-    /// # Errors
     /// Fails as [`crate::clone_tree`] does if the clone is not as `options` demand.
     pub fn clone_below(&mut self, src: &Path, at: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let started = Instant::now();

@@ -85,7 +85,6 @@ pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     matches!((fs_info(a), fs_info(b)), (Ok(a), Ok(b)) if a.fsid == b.fsid)
 }
 
-/// Returns the size of a node or leaf of a btrfs's trees.
 pub(crate) fn btrfs_node_bytes(directory: BorrowedFd<'_>) -> Result<u64> {
     fs_info(directory).map(|info| info.node_bytes.into())
 }

@@ -104,7 +104,6 @@ struct RootOf {
     name: [u8; 4080],
 }
 
-/// Returns the number of the subvolume that contains an open directory.
 pub(crate) fn btrfs_subvolume(directory: BorrowedFd<'_>) -> Result<u64> {
     const INO_LOOKUP: Opcode = opcode::read_write::<RootOf>(MAGIC, 18);
     const _: () = assert!(size_of::<RootOf>() == 4096);

@@ -112,7 +112,7 @@ struct DedupeRange {
     reserved: u32,
 }
 
-/// Has the kernel compare two ranges and, if equal, let `dst` use the extents of `src` (ioctl_fideduperange(2)).
+/// Has the kernel compare two ranges and, if equal, let `dst` share the extents of `src` (ioctl_fideduperange(2)).
 /// Returns false if they differ. Keeps contents and times; an owner of `dst` need not have it open for writing.
 pub(crate) fn dedupe_range(
     src: BorrowedFd<'_>,

@@ -15,7 +15,6 @@ pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
     Ok(rustix::fs::fstatfs(fd)?.f_type as u64 & 0xffff_ffff)
 }
 
-/// Returns whether other machines may use the file system too.
 pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
     magic(directory).map(copies_on_the_server)
 }
@@ -29,9 +28,8 @@ pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     matches!(magic, NFS | CIFS | SMB2 | CEPH)
 }
 
-/// Returns whether a store to a clean page of a shared mapping changes the file's times, and write-back cleans the
-/// page, as tests showed for these. tmpfs never cleans a page, overlays depend on the upper, servers keep times for
-/// FUSE and networks.
+/// Returns whether a store to a clean page of a shared mapping changes the times, and write-back cleans it, as tested.
+/// tmpfs never cleans a page, overlays depend on their upper, and servers keep the times of FUSE and network files.
 pub(crate) fn shows_stores(file: BorrowedFd<'_>) -> Result<bool> {
     Ok(matches!(magic(file)?, EXT4_MAGIC | XFS_MAGIC | BTRFS_MAGIC))
 }

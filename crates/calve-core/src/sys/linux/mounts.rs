@@ -40,7 +40,6 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     Ok(mount_id(parent.as_fd())? != mount_id(directory)?)
 }
 
-/// Returns the path of an open directory, free of links.
 pub(crate) fn real_path(directory: BorrowedFd<'_>) -> Result<PathBuf> {
     let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let target = rustix::fs::readlinkat(CWD, link, Vec::new())?;
@@ -65,7 +64,6 @@ pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedF
     }
 }
 
-/// Returns the file system's device and the directory's path on it.
 fn path_on_device(directory: BorrowedFd<'_>) -> Option<(Vec<u8>, PathBuf)> {
     let line = own_line(directory)?;
     let path = real_path(directory).ok()?;

@@ -49,7 +49,7 @@ pub(crate) fn contain(
 ) -> Result<Steps> {
     let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-    // Outside the tree it stays the same, even if no path leads there any more.
+    // A directory outside the tree stays as it is, even if no path leads there any more.
     let here = working_directory.starts_with(paths[0]).then(|| text(working_directory));
     let [tree, upper, work] = paths.map(text);
     let lock = lock.as_raw_fd();

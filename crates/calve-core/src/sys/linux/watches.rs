@@ -41,7 +41,6 @@ impl Watches {
         let _ = inotify::remove_watch(&self.queue, watch);
     }
 
-    /// Takes everything so far off the queue.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(WatchEvent)) -> Result<()> {
         /// Least size of an event in the queue; a name adds to it.
         const LEAST_BYTES: u64 = 16;

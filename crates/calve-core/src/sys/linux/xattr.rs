@@ -43,7 +43,6 @@ pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     }
 }
 
-/// Removes the access control list that a new file inherited.
 pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
     match rustix::fs::fremovexattr(file, c"system.posix_acl_access") {
         Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Ok(()),

@@ -8,7 +8,7 @@ use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 use super::magic::{XFS_MAGIC, magic};
 use crate::sys::InodeSpace;
 
-/// `struct xfs_fsop_geom_v1`, the needed fields named (xfs_fs.h; ioctl_xfs_fsgeometry(2)).
+/// `struct xfs_fsop_geom_v1` (xfs_fs.h; ioctl_xfs_fsgeometry(2)); only the needed fields are named.
 #[repr(C)]
 struct XfsGeometry {
     block_bytes: u32,
@@ -23,7 +23,7 @@ struct XfsGeometry {
     _rest: [u64; 2],
 }
 
-/// Returns how many low bits of an inode number are its place in its allocation group. `None` without such groups.
+/// Returns how many low bits of an inode number locate it within its allocation group. `None` without such groups.
 pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
     let geometry = xfs_geometry(directory)?;
     let inodes_per_block = geometry.block_bytes.checked_div(geometry.inode_bytes)?;

@@ -1,8 +1,7 @@
 //! A stand-in for macOS's kernel on Linux, for tests. Each rule names its source; other calls behave as on Linux.
 //!
-//! XFS and btrfs stand for APFS, everything else for HFS+, which has no clones. An access control list is the attribute
-//! `user.like.acl`: lines such as `deny delete`, or `inherit`, which new entries below get. The flag `uchg` is `chattr
-//! +i`.
+//! XFS and btrfs stand for APFS, everything else for HFS+, without clones. `user.like.acl` is an access control list:
+//! lines such as `deny delete`, or `inherit` for new entries below. The flag `uchg` is `chattr +i`.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -29,9 +28,8 @@ const NAME: OFlags = OFlags::PATH.union(READ);
 const NOT_FOLLOWED: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
 /// Behaves as clonefile(2), all or nothing: EEXIST for an existing name, EXDEV between volumes, ENOTSUP without
-/// VOL_CAP_INT_CLONE, EINVAL for a volume's root. Drops set-user-ID and set-group-ID bits; each hard link becomes a
-/// file. Entries of a directory lose their lists even with CLONE_ACL, and a root without a list inherits its parent's
-/// (reports).
+/// VOL_CAP_INT_CLONE, EINVAL for a volume's root. Drops set-ID bits; each hard link becomes a file. Entries of a
+/// directory lose their lists even with CLONE_ACL, and a root without one inherits its parent's (reports).
 pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {
     let (volume, kind) = mounted(src)?;
     if path_of(src)? == volume {
@@ -207,7 +205,6 @@ pub(crate) fn host() -> Option<[u8; 16]> {
     None
 }
 
-/// Returns a mount point and its file system's name, as statfs(2).
 pub(super) fn mounted(fd: BorrowedFd<'_>) -> Result<(PathBuf, String)> {
     let text = |path: &str| std::fs::read_to_string(path).map_err(|_| Errno::NOSYS);
     let info = text(&format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;

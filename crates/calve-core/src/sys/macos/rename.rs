@@ -48,7 +48,7 @@ fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], rename: impl Fn() -> Result<()>)
 struct Restraints {
     file: OwnedFd,
     mode: Mode,
-    /// Only of Calve's own entries: a list or a flag on a user's entry means that it is to stay.
+    /// Only for Calve's own entries: a list or a flag on a user's entry means that it is to stay.
     acl: Option<Vec<u8>>,
     flags: u32,
 }

@@ -15,7 +15,7 @@ const ACL: &CStr = c"com.apple.system.Security";
 /// Errors of an entry that cannot have attributes, because of its file system or (EPERM) its kind.
 const NO_ATTRIBUTES: [Errno; 4] = [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM];
 
-/// Reads of a value that keeps changing.
+/// Most reads of a value that keeps changing.
 const MOST_READS: usize = 64;
 
 /// A resource fork can be as long as a file, and moves in pieces (getxattr(2), setxattr(2), `position`).
@@ -66,7 +66,7 @@ impl<'a> XattrTarget<'a> {
             buffer.extend_from_slice(&value);
             return Ok(value.len());
         }
-        // A short buffer may be filled without an error: it gets a byte more than the value, until both agree.
+        // A short buffer may be filled without an error. So it gets a byte more than the value, until lengths agree.
         for _ in 0..MOST_READS {
             let length = kernel::fgetxattr(fd, name, &mut [0; 0][..])?;
             if buffer.len() <= length {
@@ -97,7 +97,7 @@ impl<'a> XattrTarget<'a> {
         kernel::fsetxattr(fd, name, value, XattrFlags::empty())
     }
 
-    /// Opens an unopened entry into `own`. `None` for FIFOs, sockets and devices: no attributes, and they stay closed.
+    /// Opens a named entry into `own`. `None` for FIFOs, sockets and devices, which have no attributes and stay closed.
     fn open<'o>(self, own: &'o mut Option<OwnedFd>) -> Result<Option<BorrowedFd<'o>>>
     where
         'a: 'o,

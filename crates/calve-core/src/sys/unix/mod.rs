@@ -124,7 +124,6 @@ pub(crate) fn random() -> u64 {
     RandomState::new().hash_one((std::process::id(), Instant::now()))
 }
 
-/// Returns the end of the data at `position`.
 pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Hole(position))
 }
@@ -149,7 +148,6 @@ pub(crate) fn stored(stat: &Stat) -> u64 {
     allocated(stat).min(size(stat))
 }
 
-/// Returns the bytes available to this user.
 pub(crate) fn available(room: &StatVfs) -> u64 {
     room.f_bavail.saturating_mul(room.f_frsize)
 }

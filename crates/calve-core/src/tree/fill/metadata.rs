@@ -284,7 +284,7 @@ pub(crate) fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
     }
 }
 
-/// Returns whether an entry is the same in two looks at it: not written to in between.
+/// Returns whether an entry was not written to between two looks at it.
 pub(crate) fn same_version(before: &Stat, after: &Stat) -> bool {
     (before.st_mtime, before.st_mtime_nsec, before.st_ctime, before.st_ctime_nsec, before.st_size)
         == (after.st_mtime, after.st_mtime_nsec, after.st_ctime, after.st_ctime_nsec, after.st_size)

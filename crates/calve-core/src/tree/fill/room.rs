@@ -84,10 +84,8 @@ impl NewEntries {
         self.room.bytes = self.room.bytes.saturating_sub(shared.room.bytes);
     }
 
-    /// Fails unless they fit in this directory, which errors call `path`.
-    ///
-    /// # Errors
-    /// Fails with [`Error::NoRoom`]. A file system that does not say how full it is lets everything in.
+    /// Fails with [`Error::NoRoom`] unless they fit in this directory, which errors call `path`. A file system that does
+    /// not say how full it is lets everything in.
     pub fn check_room(&self, directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
         check_room(&self.room, directory, path)
     }

@@ -41,6 +41,7 @@ pub(super) enum Task {
     Directories { parent: Arc<Node>, names: Names },
     /// One entry of the root, and nothing else.
     Single { name: CString, kind: FileType },
+    /// Some entries of one very large directory.
     Entries { large: Arc<LargeDirectory>, names: Names },
 }
 
@@ -61,7 +62,6 @@ impl LargeDirectory {
 /// Entries of a directory left for later.
 #[derive(Default)]
 pub(super) struct Later {
-    /// Existing directories to fill.
     pub(super) below: Names,
     pub(super) held_back: Names,
 }

@@ -65,7 +65,6 @@ pub(crate) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     Ok(Some(words.into_iter().flat_map(u32::to_ne_bytes).take(length).collect()))
 }
 
-/// Gives an open file a list from [`read_acl`].
 pub(crate) fn write_acl(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     if !is_whole(bytes) {
         return Err(Errno::INVAL);
