@@ -34,7 +34,7 @@ pub(crate) use rustix::io::{Result, retry_on_intr as retry};
 mod extent;
 pub(crate) use extent::*;
 
-/// Most files open at a time. A macOS shell allows a program 256, other systems at least 1,024.
+/// Most files open at a time. A macOS shell allows a program 256, others 1,024.
 pub(crate) const MOST_DESCRIPTORS: usize = if cfg!(target_os = "macos") { 160 } else { 256 };
 
 /// Largest distance from 1970 that a timestamp can be set to: macOS counts its nanoseconds in 64 bits.
