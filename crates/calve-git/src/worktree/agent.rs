@@ -26,7 +26,6 @@ const PLACES: [([&str; 2], &str); 4] = [
     (["opencode", "worktree"], "opencode"),
 ];
 
-/// The answer to an agent that asks for a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentBranch {
     Free,

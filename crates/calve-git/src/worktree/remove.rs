@@ -85,7 +85,6 @@ pub struct RemovalPlan {
     pub worktree: Worktree,
     /// Everything that exists nowhere else. Items that need force are lost, ignored files are moved aside.
     pub unsaved: Vec<UnsavedItem>,
-    /// Its branch, if that goes too.
     pub branch: Option<GoingBranch>,
 }
 
@@ -108,7 +107,6 @@ pub struct WorktreeRemoveReport {
     /// The directory was gone before, so that only the entry was removed.
     pub was_gone: bool,
     pub kept: Option<KeptFiles>,
-    /// Items lost by force.
     pub lost: Vec<UnsavedItem>,
     /// Why the entry or the branch may still be there, though the directory is gone.
     pub unfinished: Option<Error>,
@@ -258,7 +256,6 @@ impl<'r> Going<'r> {
         Err(Error::refused(text, Remedy::RemoveInnerOrForce))
     }
 
-    /// Refuses if the directory or the entry would stay.
     fn check_removable(&self) -> Result<()> {
         if let Some(linked) = &self.linked {
             self.check_directory_removable(linked)?;
@@ -266,8 +263,7 @@ impl<'r> Going<'r> {
         self.worktree.entry.as_deref().filter(|entry| !is_missing(entry)).map_or(Ok(()), registration::check_removable)
     }
 
-    /// Refuses a worktree that the engine would refuse, such as one with a mount inside, or would delete in place because the directory around
-    /// it is not writable: it would be emptied, and stay.
+    /// Refuses a worktree that the engine would refuse, such as with a mount inside, or would empty and leave in place.
     fn check_directory_removable(&self, linked: &LinkedWorktree) -> Result<()> {
         match calve_core::internal::check_removable(&linked.path, &self.removal()) {
             // The caller may leave the directory until then.
@@ -394,8 +390,7 @@ impl<'r> Going<'r> {
         Ok(Some(GoingBranch { name: name.clone(), commit: commit.clone(), own_commits }))
     }
 
-    /// Returns whether a branch is merged as `git branch -d` means it: into its upstream, else into the main worktree's HEAD. Its log, too, must
-    /// lead to nothing else.
+    /// Returns whether a branch and its log are merged as for `git branch -d`: into the upstream, else the main HEAD.
     fn is_merged(&self, branch: &GoingBranch, references: &References) -> Result<bool> {
         if branch.own_commits > 0 {
             return Ok(false);
@@ -411,7 +406,7 @@ impl<'r> Going<'r> {
     }
 }
 
-/// Returns whether a listed worktree has one of these branches checked out, or an unfinished operation that returns to it.
+/// Returns whether a listed worktree has one of these branches checked out, or an operation that returns to it.
 fn is_in_use(repository: &Repository, names: &HashSet<String>) -> Result<bool> {
     let common = &repository.common;
     let has_it =

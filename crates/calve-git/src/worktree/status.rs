@@ -44,7 +44,6 @@ impl UntrackedEntry {
         UntrackedEntry { path: path_of(directory.unwrap_or(path)), is_directory: directory.is_some() }
     }
 
-    /// Parses a list with a NUL after each path.
     pub(crate) fn all(list: &[u8]) -> Vec<UntrackedEntry> {
         list.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed).collect()
     }
@@ -84,7 +83,7 @@ impl Status {
     }
 }
 
-/// Returns the untracked entries of directories in place of tracked files. `git status` shows them only if asked for all.
+/// Returns the untracked entries of directories in place of tracked files: `git status` needs `--untracked-files=all`.
 pub(crate) fn in_place_of<'p>(git: &Git, files: impl Iterator<Item = &'p [u8]>) -> Result<Vec<UntrackedEntry>> {
     let is_directory =
         |path: &&[u8]| fs_err::symlink_metadata(git.directory().join(path_of(path))).is_ok_and(|found| found.is_dir());

@@ -36,7 +36,7 @@ pub struct FillReport {
     pub donor: PathBuf,
     /// A pull request's if the donor is.
     pub provenance: Provenance,
-    /// The donor's entries. Env files may be this worktree's own, and dependency directories count if they were carried.
+    /// The donor's entries. Env files may be this worktree's own, and dependency directories count if carried.
     pub untracked: CarriedFiles,
     pub changed: Vec<PathBuf>,
     pub audit: AuditReport,
@@ -84,7 +84,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     Ok(FillReport { path, donor, provenance, untracked, changed, audit })
 }
 
-/// Carries the entries of `untracked`, which then has the carried ones. Returns changed ones, and those carried now or before.
+/// Carries the entries of `untracked`, which then has the carried ones. Returns changed ones, and all carried so far.
 fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let here = &request.path;
     let shown = planned(request, survey, untracked, &request.repository.own)?;
@@ -129,7 +129,7 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
     Ok((changed, audited))
 }
 
-/// Files that belong together but are carried one by one, as git lists them if it does not ignore their whole directory.
+/// Files that belong together but are carried one by one, as git lists them if it does not ignore the whole directory.
 struct SingleSet {
     directory: File,
     set: FileSet,
@@ -187,7 +187,7 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
     trust::mark(&entry, request.foreign_part(), Some(&request.target.oid))
 }
 
-/// Returns whether only directories lead to a path below `here`. With `makes`, makes missing ones, else assumes they could be.
+/// Returns whether only directories lead to a path below `here`. Makes missing ones if `makes`, else lets them pass.
 fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> {
     let missing = if makes { MissingDirectory::Made } else { MissingDirectory::Ends };
     let (mut directory, mut there) = (open_directory(here)?, here.to_path_buf());

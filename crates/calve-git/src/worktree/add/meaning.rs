@@ -17,13 +17,11 @@ pub(crate) enum Meaning<'n> {
     Remote(RemoteBranch<'n>),
     /// Any other name of a commit: a tag, an id, `FETCH_HEAD`, `HEAD~1`.
     Commit(String),
-    /// Nothing has the name, so a new branch can have it.
     Unused(&'n str),
 }
 
 impl<'n> Meaning<'n> {
-    /// Resolves a name. Refuses one that git would refuse and that no new branch should have: several remotes have the branch, or it reads like
-    /// a missing reference or commit.
+    /// Resolves a name. Refuses one that git refuses, that several remotes have, or that reads like a missing revision.
     pub(crate) fn find(repository: &'n Repository, git: &Git, asked: &'n str) -> Result<Meaning<'n>> {
         if let Some(number) = pull_request(asked) {
             return Ok(Meaning::PullRequest(number));
@@ -84,7 +82,7 @@ pub(crate) fn pull_request(branch: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Returns a branch's present commit. `git rev-parse` would read `refs/heads/x-0-gab12` as a commit that begins with `ab12`.
+/// Returns a branch's present commit. `git rev-parse` would read `refs/heads/x-0-gab12` as a commit named `ab12`.
 pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
     let reference = format!("refs/heads/{branch}");
     // Branches below it match, too.
@@ -112,7 +110,7 @@ fn is_reserved(repository: &Repository, name: &str) -> bool {
     is_id(name) || is_below || name.ends_with("_HEAD") || of_remote(repository, name).is_some()
 }
 
-/// Returns whether a name reads like a commit's id. A short one needs digit and letter: `defaced` is a word, `20261129` a date.
+/// Returns whether a name reads like an id. Short ones need digit and letter: `defaced` is a word, `20261129` a date.
 fn is_id(name: &str) -> bool {
     let has = |is_such: fn(&u8) -> bool| name.as_bytes().iter().any(is_such);
     let is_short = (7..40).contains(&name.len()) && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);

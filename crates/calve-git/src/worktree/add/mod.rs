@@ -1,5 +1,3 @@
-//! Adds a worktree: the plot.
-
 pub(crate) mod fill;
 pub(crate) mod ignored;
 pub(crate) mod input_paths;
@@ -61,7 +59,7 @@ fn intent(request: &AddRequest) -> AddIntent {
     }
 }
 
-/// Makes the entry, the files under a hidden name, the name, then git's list. Until then, dropping entry and tree undoes it.
+/// Makes the entry, hidden files, their name, then git's list. Until that, dropping entry and staged tree undoes all.
 fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let (path, parent) = request.place.make_parent()?;
     request.path = path;

@@ -54,7 +54,6 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     Ok(AddPlan { worktree, intent, untracked, tracked_same, tracked_other, secrets, services, inputs })
 }
 
-/// Fails if this user may not write to the repository, or where the worktree would be.
 fn check_places(request: &AddRequest) -> Result<()> {
     let path = request.place.path();
     let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("."));
@@ -78,7 +77,7 @@ fn services(request: &AddRequest, survey: &Survey) -> Result<BTreeMap<String, Se
     Ok(Config::of_commit(text.as_deref(), &request.donor)?.services)
 }
 
-/// Makes the services' `inputs`, and maybe more, in the new directory `files`, by the code for real worktrees. False: no inputs.
+/// Makes the services' `inputs`, and maybe more, in the new directory `files`, as for a worktree. False: no inputs.
 fn make_inputs(
     files: &Path,
     entry: &Registration<'_>,

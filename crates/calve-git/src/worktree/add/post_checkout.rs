@@ -20,7 +20,7 @@ pub struct HookRun {
     pub output: Vec<u8>,
 }
 
-/// Runs an existing hook with the null commit, the new one, and 1. If it cannot start, nothing fails: the worktree exists.
+/// Runs an existing hook with the null commit, the new one, and 1. If it cannot start, that fails nothing.
 pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
     let git = Git::at(worktree);
     let hook = match repository.hooks() {

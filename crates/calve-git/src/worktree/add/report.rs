@@ -57,7 +57,7 @@ pub struct AddedFiles {
     pub untracked: CarriedFiles,
     /// Directories made from spares, each as its own clone, by its path in the worktree.
     pub spares: Vec<CloneReport>,
-    /// Changed and untracked files that stay in the donor; 0 with [`UncommittedChanges::Carry`](super::UncommittedChanges).
+    /// Changed and untracked files left in the donor; 0 with [`UncommittedChanges::Carry`](super::UncommittedChanges).
     pub uncommitted: u64,
     pub audit: AuditReport,
     pub warnings: Vec<AddWarning>,
@@ -67,7 +67,6 @@ pub struct AddedFiles {
 pub struct AddReport {
     pub worktree: NewWorktree,
     pub files: AddedFiles,
-    /// The number of spares of the donor that its configuration asks for.
     pub spares_request: Option<SparesRequest>,
     pub post_checkout: Option<HookRun>,
     /// There is trash beside the worktree: work for [`calve_core::reap`].
@@ -114,7 +113,6 @@ impl Drop for PlanScratch {
     }
 }
 
-/// A planned worktree, before any of it is made.
 #[derive(Debug, Clone)]
 pub struct AddIntent {
     pub donor: PathBuf,

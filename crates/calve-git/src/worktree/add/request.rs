@@ -15,7 +15,6 @@ use crate::worktree::add::options::{AddOptions, Trust};
 use crate::worktree::add::report::NewWorktree;
 use crate::worktree::add::target::{self, AddTarget};
 
-/// The request, in terms of one repository.
 pub(crate) struct AddRequest {
     pub(crate) options: AddOptions,
     pub(crate) repository: Repository,
@@ -32,7 +31,6 @@ pub(crate) struct AddRequest {
     pub(crate) listed_in: Option<PathBuf>,
     /// The donor has a sparse checkout, and so will the new worktree.
     pub(crate) is_sparse: bool,
-    /// Id of the worktree whose service data is cloned.
     pub(crate) data_source: Option<String>,
 }
 
@@ -81,7 +79,7 @@ impl AddRequest {
         if fs_err::symlink_metadata(&path).is_ok() {
             return Err(taken(&repository, path));
         }
-        // A worktree that was moved, or is on an unmounted disk, has an entry already: the new one would be a second beside it.
+        // A worktree that was moved, or is on an unmounted disk, has an entry already: a second one would be made.
         let listed = real(&path);
         if let Some(gone) = repository.worktrees.iter().find(|worktree| worktree.path == listed) {
             gone.check_unlocked(Remedy::UnlockAndPrune)?;

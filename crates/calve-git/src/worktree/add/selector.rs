@@ -38,7 +38,6 @@ pub(crate) struct Selector {
     pub(crate) rules: Rules,
     nested: HashSet<PathBuf>,
     replaced: HashSet<PathBuf>,
-    /// `.git` files that were met.
     pointers: Mutex<Vec<PathBuf>>,
 }
 
@@ -67,7 +66,6 @@ impl Selector {
         self.open(above).names.insert(name.to_vec(), take);
     }
 
-    /// Returns a directory's record. Makes missing ones, above it too.
     fn open(&mut self, path: &[u8]) -> &mut Directory {
         if !self.directories.contains_key(path) {
             let (above, name) = split(path);
@@ -81,7 +79,7 @@ impl Selector {
         self.directories.entry(path.to_vec()).or_default()
     }
 
-    /// Decides about an entry. `known`: its directory's record, `None` if it is taken whole. Nothing is asked below a left directory.
+    /// Decides about an entry. `known`: its directory's record, `None` if whole. Nothing is asked below a left one.
     fn decide(&self, known: Option<&Directory>, path: &Path, name: &[u8], is_directory: bool) -> Decision {
         let listed = known.and_then(|known| known.names.get(name)).copied();
         let is_in_whole = known.is_none_or(|known| known.rest);

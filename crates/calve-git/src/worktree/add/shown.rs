@@ -114,7 +114,6 @@ impl Outline<'_> {
         }
     }
 
-    /// Adds an entry and its descendants, without those that vanish meanwhile.
     fn add(&self, from: &Path, path: &Path) -> Result<()> {
         let to = self.tree.join(path);
         let Ok(found) = fs_err::symlink_metadata(from) else { return Ok(()) };

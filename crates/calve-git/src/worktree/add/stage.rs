@@ -59,7 +59,6 @@ pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut su
     Ok(files)
 }
 
-/// Clones the donor's entries, and the dependencies that come from other worktrees.
 fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut Survey) -> Result<AddedFiles> {
     let AddRequest { donor, options, .. } = request;
     let mut untracked = survey.carried(donor);
@@ -134,7 +133,6 @@ fn audit(
     escape::audit(&staged.path(), &request.donor, &audit)
 }
 
-/// Returns how to search a worktree's carried entries for references into others.
 pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>) -> AuditOptions {
     let clone = &request.options.clone;
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare && one.path != request.path);

@@ -39,7 +39,6 @@ pub(crate) struct Survey {
     pub(crate) tracked: TrackedFiles,
     pub(crate) plan: Arc<Selector>,
     pub(crate) roots: Vec<UntrackedEntry>,
-    /// Spares of the whole donor.
     pub(crate) spare: Option<SpareUse>,
     /// Roots that a spare may be handed over for.
     pub(crate) spare_roots: Vec<PathBuf>,
@@ -69,7 +68,7 @@ impl Survey {
     }
 }
 
-/// Surveys the new worktree. `index` returns the commit's index, `git` its conversions: both run while git looks at the donor.
+/// Surveys the new worktree. `index` returns the commit's index, `git` its conversions: both run beside `git status`.
 pub(crate) fn survey(
     request: &AddRequest,
     index: impl FnOnce() -> Result<Index> + Send,
@@ -146,7 +145,6 @@ fn collides(tracked: &TrackedFiles, changed: &HashSet<GitPath>, path: &Path) -> 
     above.any(|above| tracked.index_of(above).is_some() && !changed.contains(above))
 }
 
-/// Compares the commit's index with the donor, whose status is read meanwhile.
 fn compared(
     request: &AddRequest,
     at_donor: &Git,
@@ -184,7 +182,6 @@ fn compared(
     Ok((TrackedFiles::compare(repository, index, &donor_index, &status, &conversions), status))
 }
 
-/// Counts uncommitted entries, without the worktrees inside.
 fn uncommitted(status: &Status, nested: &HashSet<PathBuf>) -> u64 {
     let changed: HashSet<&GitPath> = status.changed.iter().chain(&status.staged).collect();
     let is_own = |found: &&UntrackedEntry| !nested.iter().any(|inside| inside.starts_with(&found.path));
@@ -196,7 +193,7 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
     fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir())
 }
 
-/// Returns tracked files that differ from the donor's commit, without secrets that stay. Fails if the new commit changes one.
+/// Returns tracked files that differ from the donor's commit, but no secrets that stay. Fails if the new commit changes one.
 fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<SkippedEntry>) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
         let text = "a merge with conflicts is not finished here, and an unfinished merge cannot be carried";
@@ -247,7 +244,7 @@ fn replaced(donor: &Path, dependencies: &[Dependency], entries: &mut CarriedEntr
     replaced
 }
 
-/// Returns whether an ignored entry is in an untracked directory: the rule that ignores it may be in there and stay behind.
+/// Returns whether an ignored entry is in an untracked directory: the rule for it may be in there and stay behind.
 fn hidden_in_untracked(status: &Status) -> bool {
     status.untracked.iter().any(|UntrackedEntry { path, is_directory }| {
         path.ends_with(".gitignore") || *is_directory && status.ignored.iter().any(|one| one.path.starts_with(path))

@@ -10,7 +10,6 @@ use crate::trust::note_fetch;
 use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers, commit, pull_request};
 use crate::worktree::add::options::AddOptions;
 
-/// A new worktree's commit and branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddTarget {

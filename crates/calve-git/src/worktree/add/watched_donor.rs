@@ -77,7 +77,7 @@ const MOST_PATHS: usize = 64;
 /// The tracked files in a directory: their names, and their positions in the index.
 type Folder<'i> = Vec<(&'i [u8], usize)>;
 
-/// Returns the paths that git has to look at, with descendants. `None` if they are too many, or the index has more than files.
+/// Returns the paths that git has to look at, with descendants. `None` if too many, or the index has more than files.
 fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
     let is_file = |entry: &IndexEntry| {
         entry.stage == 0 && !entry.is_special && entry.mode != GITLINK && entry.directory().is_none()

@@ -5,7 +5,7 @@
 //! its `gitdir`. In between it is complete and works; after a kill, the next command adds the file. Killed before the name, nothing is listed,
 //! and nothing has the new name.
 //!
-//! While its maker lives, flock(2) is held on the entry's file `calve`. It names the new worktree for the next clean-up.
+//! While its maker lives, flock(2) is held on the entry's file `calve`. It names the new worktree for the clean-up.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -62,7 +62,7 @@ pub(crate) struct Registration<'r> {
 }
 
 impl<'r> Registration<'r> {
-    /// Makes the entry unless a run, rebase or bisection has the branch. git called it free; [`Registration::seal`] asks again.
+    /// Makes the entry unless a run, rebase or bisection has the branch. git called it free; [`Self::seal`] asks again.
     pub(crate) fn begin(request: &'r AddRequest) -> Result<Self> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
@@ -78,7 +78,7 @@ impl<'r> Registration<'r> {
             fs_err::create_dir(&directory).map(|()| directory)
         })?;
         let mut entry = Self { request, directory, journal: None, made_branch: None, is_taken_back: true };
-        // With all of its text at once: it marks the entry as Calve's if this process is killed before the journal exists.
+        // With all its text at once: it marks the entry as Calve's if this process is killed before it has a journal.
         write_at_once(&entry.directory.join(LOCKED), BEING_MADE.as_bytes())?;
         entry.note_provenance()?;
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
@@ -90,7 +90,7 @@ impl<'r> Registration<'r> {
         Ok(entry)
     }
 
-    /// Makes the entry of a planned worktree in `directory`, outside the repository, after the checks of [`Registration::begin`].
+    /// Makes a planned worktree's entry in `directory`, outside the repository, after the checks of [`Self::begin`].
     pub(crate) fn planned(request: &'r AddRequest, directory: PathBuf) -> Result<Self> {
         let common = &request.repository.common;
         {
@@ -197,7 +197,6 @@ impl<'r> Registration<'r> {
         Ok(file.write_all(&pointer)?)
     }
 
-    /// Shows the worktree to git, now that it has its name.
     pub(crate) fn show(mut self) -> Result<()> {
         show(&self.directory, &self.request.path)?;
         self.is_taken_back = false;
@@ -243,7 +242,6 @@ fn identifier(path: &Path) -> String {
     if id.is_empty() { "worktree".to_owned() } else { id }
 }
 
-/// State of an entry's maker, by the opened journal.
 #[derive(Debug, PartialEq, Eq)]
 enum MakerState {
     Alive,
@@ -285,7 +283,7 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     Ok(found)
 }
 
-/// Returns whether a worktree with one of these branches is being made, or is made and not shown yet. git lists neither.
+/// Returns whether a worktree with one of these branches is being made, or is made and not shown. git lists neither.
 fn is_being_added(common: &Path, names: &HashSet<String>) -> Result<bool> {
     // The next run removes an incomplete one.
     let stays = |(directory, journal): &(PathBuf, Option<LeftJournal>)| {
@@ -370,13 +368,12 @@ fn is_complete(directory: &Path, worktree: &Path) -> bool {
     worktree.is_absolute() && LinkedWorktree::open(directory, worktree).is_ok()
 }
 
-/// Returns whether an entry's maker was killed before it had a journal. A living one holds the repository's lock until then.
+/// Returns whether an entry's maker was killed before it had a journal. A living one holds the lock until then.
 fn was_left_before_its_journal(directory: &Path) -> bool {
     [JOURNAL, GITDIR].iter().all(|name| is_missing(&directory.join(name)))
         && fs_err::read(directory.join(LOCKED)).is_ok_and(|reason| reason == BEING_MADE.as_bytes())
 }
 
-/// Opens the repository after removing the leftovers of killed runs.
 pub(crate) fn open_swept(start: &Path) -> Result<Repository> {
     let repository = Repository::open(start)?;
     // Before any look-up: a branch that a killed run made goes with its other leftovers.
@@ -392,7 +389,7 @@ pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
     };
     let mut swept = SweepReport { places, trees: Vec::new() };
     for place in &swept.places {
-        // No work depends on it: a git that has outlived such a run may still write into its tree. The next sweep tries again.
+        // No work depends on it: a git that has outlived such a run may still write there. The next sweep tries again.
         swept.trees.extend(calve_core::internal::sweep(place).unwrap_or_default());
     }
     Ok(swept)
@@ -447,7 +444,7 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     Ok(deleted)
 }
 
-/// Looks for a branch's settings in the text of the repository's own file: most have none, and git takes longer to start.
+/// Looks for a branch's settings in the text of the file: most branches have none, and git takes longer to start.
 fn has_settings(common: &Path, branch: &str) -> bool {
     let Ok(text) = fs_err::read(common.join("config")) else { return true };
     let (text, branch) = (text.to_ascii_lowercase(), branch.replace('"', "\\\"").to_ascii_lowercase());
@@ -471,7 +468,7 @@ pub(crate) fn check_removable(directory: &Path) -> Result<()> {
 /// Removes an entry. First git stops showing it. Then it gets a name that git does not know: a git that a killed run started, and that is
 /// still at work, finds its directory gone and can put nothing more into it.
 ///
-/// `locked` goes first: an entry with it and without `gitdir` would stay for ever if this process were killed in between.
+/// `locked` goes first: an entry with it and without `gitdir` would stay for ever after a kill in between.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
     for name in [LOCKED, GITDIR] {
         if_there(fs_err::remove_file(directory.join(name)))?;
@@ -489,7 +486,7 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes entries half removed by killed runs and, if `may_go`, those without `gitdir` and `locked`, as git's prune does.
+/// Removes entries half removed by killed runs and, if `may_go`, those without `gitdir` and `locked`, as git does.
 pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool) -> Result<()> {
     let _turn = take_turn(common)?;
     for directory in entries::all(common)? {

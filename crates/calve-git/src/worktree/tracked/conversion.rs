@@ -14,8 +14,7 @@ use crate::worktree::tracked::index::Index;
 pub(crate) enum Conversion {
     /// A checkout writes the file as it is stored.
     None,
-    /// A file of this size, in bytes, is as git would write it: line endings change only on the way in, or a Git LFS pointer
-    /// names the size.
+    /// A file of this size, in bytes, is as git would write it: endings change only on the way in, or Git LFS names it.
     Size(u64),
     ByGit,
 }
@@ -116,7 +115,7 @@ impl Settings {
 /// A Git LFS pointer (git-lfs/docs/spec.md) is smaller than this. A large file committed as itself is not read.
 const POINTER_BYTES: u64 = 1024;
 
-/// Returns the sizes in bytes that the Git LFS pointers among these entries name. Leaves out entries that are no pointers.
+/// Returns the sizes in bytes that the Git LFS pointers among these entries name. Leaves out all other entries.
 fn sizes_in_lfs(git: &Git, index: &Index, wanted: &[usize]) -> Result<Vec<(usize, u64)>> {
     let oids: Vec<String> = wanted.iter().map(|&at| index.entries[at].hex()).collect();
     let found = wanted.iter().zip(git.blobs(&oids, POINTER_BYTES - 1)?).filter_map(|(&at, pointer)| {

@@ -1,7 +1,6 @@
 //! git's index file: read as gitformat-index(5) describes it, and given new stat data in place.
 //!
-//! `git read-tree` writes an index without stat data, with which the first `git status` would read every file. Filling in the
-//! forty bytes of each entry changes nothing else: lengths, order and extensions stay as git wrote them.
+//! `git read-tree` writes no stat data: the first `git status` would read every file. Only 40 bytes of each entry change.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::paths::{if_there, write_at_once};
 use crate::remedy::Remedy;
 
-/// Settings for an index in one file with an entry for each file, and without a daemon for a place that will be renamed.
+/// Settings for an index in one file with an entry for each file, and no daemon for a place that will be renamed.
 pub(crate) const PLAIN: [&str; 6] =
     ["-c", "core.splitIndex=false", "-c", "index.sparse=false", "-c", "core.fsmonitor=false"];
 
@@ -121,7 +120,7 @@ impl Index {
         Index { entries: entries.collect(), ..Self::default() }
     }
 
-    /// Returns an index of this one's tree as `git read-tree` writes it, without stat data. `None` where only git can write it.
+    /// Returns an index of this one's tree without stat data, like `git read-tree`. `None`: only git can write it.
     pub(crate) fn of_its_tree(&self) -> Option<Index> {
         let is_plain = |entry: &IndexEntry| entry.stage == 0 && !entry.is_special && entry.directory().is_none();
         if self.hash_bytes != 20 || self.is_partial || !self.entries.iter().all(is_plain) {
@@ -294,8 +293,7 @@ fn tree_in<'b>(extensions: &[&'b [u8]]) -> Option<&'b [u8]> {
     extensions.iter().copied().find(|extension| extension.starts_with(b"TREE"))
 }
 
-/// Returns the root tree's name if it has all entries. Format: a NUL, the number of entries (negative for an unknown tree), a space, the
-/// number of subtrees, a line feed, the name.
+/// Returns the root tree's name. Format: NUL, number of entries (negative: unknown), space, that of subtrees, LF, name.
 fn whole_tree(extension: &[u8], count: usize, hash_bytes: usize) -> Option<Vec<u8>> {
     let rest = extension.get(8..)?.strip_prefix(b"\0")?;
     let space = rest.iter().position(|&byte| byte == b' ')?;
@@ -305,7 +303,7 @@ fn whole_tree(extension: &[u8], count: usize, hash_bytes: usize) -> Option<Vec<u
     (entries == count).then(|| name.to_vec())
 }
 
-/// Parses git's variable-length numbers: 7 bits at a time, highest first, each continuation adds one. Returns also the end.
+/// Parses git's variable-length number: 7 bits each, highest first, each continuation adds one. Also returns its end.
 fn variable(body: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let mut byte = *body.get(at)?;
     let mut value = usize::from(byte & 0x7f);

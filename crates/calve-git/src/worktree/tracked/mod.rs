@@ -27,7 +27,6 @@ pub(crate) struct TrackedFiles {
     pub(crate) index: Index,
     /// Cloned entries, with the mtime and size that the donor's index has.
     clean: Vec<usize>,
-    /// Entries that git writes, and why.
     by_git: Vec<(usize, NotClonedReason)>,
     /// The donor's ignore rules differ from the commit's.
     pub(crate) ignores_otherwise: bool,
@@ -36,13 +35,11 @@ pub(crate) struct TrackedFiles {
     left_out: u64,
 }
 
-/// Why git writes a tracked file instead of Calve cloning it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum NotClonedReason {
     /// The donor's index has another version, or none.
     OtherVersion,
-    /// Changed in the donor, and not committed.
     Uncommitted,
     /// git converts it on checkout: line endings, a filter, `ident`.
     Converted,
@@ -161,8 +158,7 @@ impl TrackedFiles {
         self.by_git.retain(|(at, _)| !is_changed(&entries[*at].path));
     }
 
-    /// Completes the files at `git`: checks every cloned one, has git write the others, and saves the index. Of a sparse checkout, only a part of
-    /// the commit is written.
+    /// Completes the files at `git`: checks the cloned ones, has git write the rest (if sparse, a part), saves the index.
     pub(crate) fn check_out(
         mut self,
         git: &Git,
@@ -280,7 +276,7 @@ impl CreatedModes {
         }
     }
 
-    /// Applies the umask to directories of tracked files. They get no more than in the donor, which may hide ignored files there.
+    /// Applies the umask to directories of tracked files. They get no more than in the donor: it may hide files there.
     fn limit_directories(&self, root: BorrowedFd<'_>, files: &[&[u8]]) {
         let mut done: HashSet<&[u8]> = HashSet::new();
         for file in files {
@@ -304,7 +300,6 @@ impl CreatedModes {
     }
 }
 
-/// Takes the permissions outside `permitted` from an open directory.
 fn limit_mode(directory: BorrowedFd<'_>, permitted: u32) -> rustix::io::Result<()> {
     match limited(rustix::fs::fstat(directory)?.st_mode, permitted) {
         Some(mode) => rustix::fs::fchmod(directory, mode),

@@ -36,7 +36,7 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
     Ok(items)
 }
 
-/// Returns commits that `tips` reach, but not `others` or the main worktree: HEADs and references of linked ones may go.
+/// Returns commits that `tips` reach, but not `others` or the main worktree: linked ones' HEADs and references may go.
 fn loose(common: &Path, tips: &[String], others: &[&str]) -> Result<Option<LooseCommits>> {
     let git = Git::at(common).with("GIT_DIR", common);
     let asked = ["rev-list", "--ignore-missing", "--single-worktree", "--max-count=1000", "--stdin", "--not"];
@@ -78,7 +78,6 @@ fn references(common: &Path, entry: &Path) -> Result<Vec<UnsavedItem>> {
     Ok(items)
 }
 
-/// Lists the files whose staged contents the commit lacks.
 pub(super) fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Option<UnsavedItem>> {
     if fs_err::symlink_metadata(entry.join("index")).is_err() {
         return Ok(None);
@@ -115,7 +114,7 @@ fn submodules(repository: &Repository, worktree: &Worktree, entry: &Path) -> Res
     Ok(items)
 }
 
-/// Collects the repositories below a directory with their names. A name may have slashes, and submodules have submodules.
+/// Collects the repositories below a directory with their names. Names may have slashes, submodules have submodules.
 fn collect(all: &Path, directory: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     for entry in if_there(fs_err::read_dir(directory))?.into_iter().flatten() {
         let path = entry?.path();

@@ -15,7 +15,6 @@ use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
 
-/// A search among a worktree's ignored entries. It passes over dependencies and build outputs.
 pub(super) struct IgnoredSearch<'w> {
     root: &'w Path,
     donors: Vec<PathBuf>,
@@ -153,7 +152,7 @@ impl<'w> IgnoredSearch<'w> {
         Ok(())
     }
 
-    /// Returns whether a donor has the same file. Size and time prove that only before the worktree was made: times repeat.
+    /// Returns whether a donor has the same file. Size and time suffice if older than the worktree: later times repeat.
     fn has_same(&mut self, donor: usize, path: &Path, there: &Path, found: &Metadata) -> bool {
         if !self.is_really_in(donor, path.parent().unwrap_or(Path::new(""))) {
             return false;
@@ -188,7 +187,7 @@ pub(super) fn is_repository(directory: &Path) -> bool {
     is_there(".git/HEAD") || has_pointer() || is_there("HEAD") && is_there("objects") && is_there("refs")
 }
 
-/// Compares where two links (path, target, root) lead, also inside their worktrees: `calve worktree add` redirects links.
+/// Compares where two links (path, target, root) lead, also within their worktrees: adding a worktree redirects links.
 fn leads_alike(ours: (&Path, &Path, &Path), theirs: (&Path, &Path, &Path)) -> bool {
     let leads_to = |(link, target, _): (&Path, &Path, &Path)| plain(&link.parent().unwrap_or(link).join(target));
     let (here, there) = (leads_to(ours), leads_to(theirs));

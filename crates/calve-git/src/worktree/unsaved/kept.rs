@@ -148,7 +148,6 @@ pub(crate) fn check_place(common: &Path) -> Result<()> {
     Ok(check_writable(&there.join(".")).map_err(|error| failed("cannot make", &place, error))?)
 }
 
-/// Makes a directory named after the worktree and the time.
 fn new_directory(place: &Path, name: &Path) -> Result<PathBuf> {
     fs_err::create_dir_all(place)?;
     let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());

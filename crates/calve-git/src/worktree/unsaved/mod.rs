@@ -1,4 +1,4 @@
-//! Lists everything that exists only in a worktree and goes with it. All code that removes or replaces worktrees asks it.
+//! Lists everything that exists only in a worktree and goes with it. All code that removes or replaces one asks it.
 
 mod entry;
 mod hidden;

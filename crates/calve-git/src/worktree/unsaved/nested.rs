@@ -18,7 +18,6 @@ use crate::worktree::status::{Status, UntrackedEntry};
 use crate::worktree::unsaved::hidden;
 use crate::worktree::unsaved::unpushed::{careful, only_here, without_kept};
 
-/// Something inside that git works on, with its path below the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum NestedFinding {
     /// A directory with files and a `.git`.
@@ -65,7 +64,7 @@ impl Visitor for Finder {
 
 #[derive(Default)]
 pub(super) struct Nested {
-    /// Work that exists nowhere outside, nor in a repository at the same path in another worktree, from which it was copied.
+    /// Work that exists nowhere outside, nor in the repository at the same path of a worktree that it was copied from.
     pub(super) items: Vec<UnsavedItem>,
     /// Ignored entries, relative to the path before them.
     pub(super) ignored: Vec<(PathBuf, Vec<UntrackedEntry>)>,
@@ -111,7 +110,6 @@ impl Nested {
 struct OuterWorktree<'w> {
     root: &'w Path,
     entry: PathBuf,
-    /// Roots of the worktrees that stay.
     others: &'w [PathBuf],
 }
 
@@ -155,7 +153,7 @@ impl OuterWorktree<'_> {
         Ok(items)
     }
 
-    /// Returns whether a staying worktree's repository at `path` has equal operation files. Directories never count as equal.
+    /// Returns whether a staying worktree's repository at `path` has the same operation files. Directories never match.
     fn is_unfinished_elsewhere(&self, path: &Path, repository: &Path) -> bool {
         let same = |other: &PathBuf| {
             UNFINISHED.iter().all(|(name, _)| match fs_err::read(repository.join(name)) {
@@ -166,7 +164,7 @@ impl OuterWorktree<'_> {
         self.others_at(path).iter().any(same)
     }
 
-    /// Returns the repository that a directory's `.git` leads to, `None` without one, or as an error the path where it is missing.
+    /// Returns the repository that a `.git` leads to, `None` without one, or as an error the path where it is missing.
     fn repository_of(&self, files: &Path) -> std::result::Result<Option<PathBuf>, PathBuf> {
         let pointer = files.join(".git");
         if pointer.is_dir() {

@@ -35,7 +35,7 @@ pub(in crate::worktree) fn has_made_commits(directory: &Path, reference: &str) -
     Some(lines(&Log::new(directory, reference)).any(|line| makes_commit(&line) && !moves(&line)))
 }
 
-/// Returns whether a reference came to an existing commit. Without own commits, a rebase ends at the commit that it names.
+/// Returns whether a reference came to an existing commit. Without own commits, a rebase ends at the one it names.
 fn moves(line: &LogLine<'_>) -> bool {
     line.how.to_ascii_lowercase().ends_with("fast-forward") || line.how.ends_with(line.new)
 }

@@ -1,5 +1,3 @@
-//! Finds commits that exist only in a repository about to be removed.
-
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -70,8 +68,7 @@ fn has_remotes(git: &Git) -> Result<bool> {
 /// Returns those of the `commits` that `others` do not keep: commits of references must be in their references, those of reflogs at least in
 /// their reflogs. Commits that a remote had when it was last asked are kept, too.
 ///
-/// Only a repository with all its history counts, in objects of its own. Replacements, grafts and commit graphs, which pretend another history,
-/// are not read.
+/// A repository must have all its history in its own objects. Replacements, grafts and commit graphs are not read.
 pub(super) fn without_kept(git: &Git, commits: LooseCommits, others: &[PathBuf]) -> Result<Option<LooseCommits>> {
     let plain = |git: &Git| git.clone().with("GIT_NO_REPLACE_OBJECTS", "1").with("GIT_GRAFT_FILE", "/dev/null");
     let ours = plain(git);
@@ -142,7 +139,6 @@ fn is_whole(repository: &Path) -> bool {
         && ["HEAD", "packed-refs", "objects", "refs"].iter().all(|name| has_no_link(&repository.join(name)))
 }
 
-/// Returns whether a file or a whole directory is without links.
 fn has_no_link(path: &Path) -> bool {
     match fs_err::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs_err::read_dir(path)

@@ -21,7 +21,7 @@ const fn reason(number: usize, text: &'static str) -> SkipReason {
     SkipReason::Selection { number, text }
 }
 
-/// Moves the skipped entries from a report about the directory `at` to `left`. Returns paths that changed during cloning.
+/// Moves the skipped entries of a report about the directory `at` to `left`. Returns the paths that changed meanwhile.
 pub(crate) fn take_notes(report: &mut CloneReport, at: &Path, left: &mut Vec<SkippedEntry>) -> Vec<PathBuf> {
     let below = |path: PathBuf| if path.as_os_str().is_empty() { at.to_path_buf() } else { at.join(path) };
     left.extend(report.skipped.drain(..).map(|one| SkippedEntry { path: at.join(one.path), ..one }));

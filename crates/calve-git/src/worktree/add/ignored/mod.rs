@@ -1,4 +1,4 @@
-//! Chooses untracked entries: ignored ones, narrowed by `.worktreeinclude` and `.calve.toml`, and on request the others.
+//! Chooses untracked entries: ignored ones, narrowed by `.worktreeinclude` and `.calve.toml`, on request also others.
 
 pub(crate) mod dependencies;
 pub mod left_behind;
@@ -55,7 +55,6 @@ impl CarriedEntries<'_> {
         self.include.as_ref().is_none_or(|include| include.covers(path, is_directory))
     }
 
-    /// Returns whether an existing directory would be carried.
     pub(crate) fn takes(&self, directory: &Path) -> bool {
         self.covers(directory, true) && self.rules.leave(directory, true).is_none() && !(self.collides)(directory)
     }

@@ -29,7 +29,7 @@ pub(crate) fn secrets_rule(provenance: Provenance, configured: Option<Secrets>) 
     if provenance.is_untrusted() { Secrets::Leave } else { configured.unwrap_or_default() }
 }
 
-/// Returns whether people keep secrets under the last name. In directories that package managers or git fill, they do not.
+/// Returns whether people keep secrets under the last name. Directories that package managers or git fill have none.
 pub(crate) fn is_secret(path: &Path) -> bool {
     let (above, name) = split(path.as_os_str().as_bytes());
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();

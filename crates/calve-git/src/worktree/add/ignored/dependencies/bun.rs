@@ -1,4 +1,4 @@
-//! bun leaves no sign that it finished: each package of `bun.lock` is checked by the version in its `package.json`, as bun does.
+//! bun leaves no sign of completion: each package of `bun.lock` is checked by its `package.json` version, as bun does.
 
 use std::collections::{HashMap, HashSet};
 

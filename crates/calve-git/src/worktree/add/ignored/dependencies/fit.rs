@@ -19,7 +19,6 @@ impl From<bool> for Fit {
 /// Compares a directory with lockfiles that were read once.
 pub(super) type Judge<'t> = Box<dyn Fn(&Directory) -> Fit + 't>;
 
-/// Returns the items of a list, none for any other value.
 pub(super) fn listed<'v>(document: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
     document[key].as_array().into_iter().flatten()
 }

@@ -1,4 +1,4 @@
-//! Each installer's directories, lockfile, proof of completion and command. docs/worktree-reference.md has the same table.
+//! Each installer's directories, lockfile, proof of completion, command. docs/worktree-reference.md has the same table.
 
 use super::fit::{Fit, Judge};
 use super::python::lockfiles;
@@ -7,12 +7,11 @@ use crate::directory::Directory;
 
 type Read = for<'t> fn(&[&'t str]) -> Judge<'t>;
 
-/// A program that fills directories by a lockfile.
 pub(super) struct Installer {
     /// The first stands for the kind: one directory of a kind belongs to one lockfile.
     pub(super) directories: &'static [&'static str],
     pub(super) lockfile: &'static str,
-    /// Files or directories, one of which it leaves in each directory that it fills. Empty: nothing shows that it was there.
+    /// Files or directories, one of which it leaves in each directory that it fills. Empty: nothing shows that it ran.
     pub(super) witnesses: &'static [&'static str],
     pub(super) read: Read,
     /// The command to run beside the lockfile, whose name replaces `FILE`.

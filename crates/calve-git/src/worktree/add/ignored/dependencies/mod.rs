@@ -50,7 +50,7 @@ pub struct Dependency {
     pub command: Option<String>,
 }
 
-/// The most other worktrees to compare for one directory, the wanted lockfile first. Each comparison takes milliseconds.
+/// The most other worktrees to compare for one directory, the wanted lockfile first. Each takes milliseconds.
 const MOST_JUDGED: usize = 8;
 
 struct Lockfile<'t> {
@@ -102,10 +102,8 @@ impl Candidate<'_> {
     }
 }
 
-/// The worktree that gets dependencies, and those that may provide them.
 pub(crate) struct Choice<'a> {
     pub(crate) tracked: &'a TrackedFiles,
-    /// The donor's ignored entries.
     pub(crate) entries: &'a CarriedEntries<'a>,
     pub(crate) worktrees: &'a [Worktree],
     /// Tracked files that are carried in the donor's version instead of the commit's.
@@ -209,7 +207,6 @@ impl<'a> Choice<'a> {
         Candidate { path: worktree, lockfile: misfits[0].path.clone(), command, is_same, changed }
     }
 
-    /// Returns whether a directory fits the lockfiles, or `only` one of them.
     fn fits(
         &self,
         worktree: &Path,

@@ -49,7 +49,7 @@ fn packages(text: &str) -> Option<Packages<'_>> {
     Some(packages)
 }
 
-/// Returns whether an installer fills a path, at the top or in a package of a workspace. A lockfile may list paths above the project.
+/// Returns whether an installer fills a path: at the top or in a workspace's package, but not above the project.
 pub(super) fn is_installed_at(path: &str) -> bool {
     !path.starts_with("../") && (path.starts_with("node_modules/") || path.contains("/node_modules/"))
 }

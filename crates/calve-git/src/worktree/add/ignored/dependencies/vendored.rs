@@ -80,7 +80,7 @@ fn judge_composer(directory: &Directory, wanted: &Value) -> Fit {
     if !is_complete || !listed(wanted, "packages").chain(dev).all(|package| found.contains(&identity(package))) {
         return Fit::No;
     }
-    // It deletes a package before it writes that. Plugins write into it later, and reinstalling it does not renew the list.
+    // It deletes a package before it writes that. Plugins write into it later, and a reinstall does not renew the list.
     let is_settled = directory.changed(COMPOSER[0]).is_some_and(|end| directory.is_undeleted(directories(), end));
     if is_settled { Fit::Yes } else { Fit::Unsure }
 }
@@ -128,7 +128,6 @@ fn gems(lockfile: &str) -> Gems<'_> {
     gems
 }
 
-/// Returns whether one version of each gem is among the specifications.
 fn has_gems(gems: &Gems<'_>, specifications: &HashSet<String>) -> bool {
     let is_there = |name: &str, version: &str| specifications.contains(&format!("{name}-{version}.gemspec"));
     gems.iter().all(|(name, versions)| versions.iter().any(|version| is_there(name, version)))

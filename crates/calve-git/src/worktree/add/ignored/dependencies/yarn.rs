@@ -47,7 +47,6 @@ fn entries(lockfile: &str) -> HashMap<String, String> {
     entries
 }
 
-/// Returns the line without its `:` if it begins an entry.
 fn header(line: &str) -> Option<&str> {
     if line.starts_with([' ', '#']) { None } else { line.strip_suffix(':') }
 }
@@ -118,7 +117,7 @@ impl<'t> Resolved<'t> {
         resolved
     }
 
-    /// Returns whether the lockfile has all installed packages, and all that the project needs everywhere are installed.
+    /// Returns whether all installed packages are in the lockfile, and all needed on every platform are installed.
     fn is_installed(&self, installed: &HashSet<String>) -> bool {
         let Self { entries, by_descriptor } = self;
         let known: HashSet<&str> = entries.iter().map(|entry| entry.resolution).collect();

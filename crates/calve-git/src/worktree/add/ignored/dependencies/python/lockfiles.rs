@@ -16,14 +16,13 @@ pub(crate) struct Locked {
     /// `None`: any. It may end in `.*`.
     pub(super) version: Option<String>,
     pub(super) revision: Option<String>,
-    /// An environment marker.
     pub(super) marker: Option<String>,
     /// Groups that need it. Empty: unknown, and it may be missing.
     pub(super) groups: Vec<String>,
 }
 
 impl Locked {
-    /// Reads the common fields. Packages of an index have the lockfile's version, while a local one's changes with the project.
+    /// Reads the common fields. The version of an index's package is the lockfile's, but that of a local one changes.
     fn of(package: &Value, is_local: bool) -> Option<Locked> {
         let version = text_of(package, "version").filter(|_| !is_local);
         Some(Locked { name: normalised(package["name"].as_str()?), version, ..Locked::default() })
@@ -40,7 +39,7 @@ fn text_of(table: &Value, key: &str) -> Option<String> {
     table[key].as_str().map(str::to_owned)
 }
 
-/// uv resolves for all platforms, and lists each package's needs. So groups are followed from the project's own packages.
+/// uv resolves for all platforms, and lists each package's needs: groups are followed from the project's own packages.
 pub(crate) fn uv(text: &str) -> Option<Vec<Locked>> {
     let document: Value = toml::from_str(text).ok().filter(|document: &Value| document["version"] == 1)?;
     let packages: Vec<&Value> = listed(&document, "package").collect();

@@ -1,4 +1,4 @@
-//! Python: a virtual environment's `*.dist-info` directories, which have names and versions, against any tool's lockfile.
+//! Python: a virtual environment's `*.dist-info` directories, with names and versions, against any tool's lockfile.
 
 pub(super) mod lockfiles;
 mod marker;

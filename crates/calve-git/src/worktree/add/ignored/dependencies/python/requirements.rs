@@ -5,8 +5,7 @@ use super::lockfiles::{Locked, MAIN, normalised};
 /// The shortest name, and so the first file if it is there.
 const OWN: &str = "requirements.txt";
 
-/// Reads the files, the project's own first. Another file's packages may be missing, but only together. Also returns whether every line was
-/// understood.
+/// Reads the files, the project's own first. Another's packages may only be missing together. False: a line is unknown.
 pub(super) fn read(files: &[&str]) -> (Vec<Locked>, bool) {
     let (mut all, mut is_understood) = (Vec::new(), true);
     for (at, text) in files.iter().enumerate() {
@@ -31,7 +30,6 @@ fn adds_nothing(line: &str) -> bool {
     }
 }
 
-/// Joins lines that end in a backslash, and removes comments.
 fn lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = String::new();

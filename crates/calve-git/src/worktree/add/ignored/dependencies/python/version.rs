@@ -20,7 +20,7 @@ fn parts(version: &str) -> Vec<String> {
     parts
 }
 
-/// Returns whether an installed version is the wanted one, which may end in `.*`. A local part counts only if it names one.
+/// Returns whether an installed version is `wanted`, which may end in `.*`. A local part counts only if it has one.
 pub(super) fn is(installed: &str, wanted: &str) -> bool {
     let release = |version: &str| version.split('+').next().unwrap_or_default().to_owned();
     if let Some(beginning) = wanted.trim().strip_suffix(".*") {
