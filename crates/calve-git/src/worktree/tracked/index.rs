@@ -1,6 +1,6 @@
 //! git's index file: read as gitformat-index(5) describes it, and given new stat data in place.
 //!
-//! `git read-tree` writes no stat data: the first `git status` would read every file. Only 40 bytes of each entry change.
+//! `git read-tree` writes no stat data: the first `git status` would read every file. Only 40 bytes per entry change.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;

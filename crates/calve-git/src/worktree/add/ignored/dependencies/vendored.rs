@@ -80,7 +80,7 @@ fn judge_composer(directory: &Directory, wanted: &Value) -> Fit {
     if !is_complete || !listed(wanted, "packages").chain(dev).all(|package| found.contains(&identity(package))) {
         return Fit::No;
     }
-    // It deletes a package before it writes that. Plugins write into it later, and a reinstall does not renew the list.
+    // It deletes a package before it writes the list. Plugins write later, and a reinstall does not renew the list.
     let is_settled = directory.changed(COMPOSER[0]).is_some_and(|end| directory.is_undeleted(directories(), end));
     if is_settled { Fit::Yes } else { Fit::Unsure }
 }
