@@ -82,7 +82,7 @@ pub(crate) fn pull_request(branch: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Returns a branch's present commit. `git rev-parse` would read `refs/heads/x-0-gab12` as a commit named `ab12`.
+/// Returns a branch's present commit. `git rev-parse` would read `refs/heads/x-0-gab12` as the short id `ab12`.
 pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
     let reference = format!("refs/heads/{branch}");
     // Branches below it match, too.

@@ -59,7 +59,7 @@ fn intent(request: &AddRequest) -> AddIntent {
     }
 }
 
-/// Makes the entry, hidden files, their name, then git's list. Until that, dropping entry and staged tree undoes all.
+/// Makes the entry, the files under a hidden name, their name, git's list. Before that, dropping entry and tree undoes it.
 fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let (path, parent) = request.place.make_parent()?;
     request.path = path;

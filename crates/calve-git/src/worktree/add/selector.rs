@@ -79,7 +79,7 @@ impl Selector {
         self.directories.entry(path.to_vec()).or_default()
     }
 
-    /// Decides about an entry. `known`: its directory's record, `None` if whole. Nothing is asked below a left one.
+    /// Decides about an entry. `known`: its directory's record, `None` if whole. Nothing is asked below a left-out one.
     fn decide(&self, known: Option<&Directory>, path: &Path, name: &[u8], is_directory: bool) -> Decision {
         let listed = known.and_then(|known| known.names.get(name)).copied();
         let is_in_whole = known.is_none_or(|known| known.rest);

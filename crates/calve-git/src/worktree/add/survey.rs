@@ -193,7 +193,7 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
     fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir())
 }
 
-/// Returns tracked files that differ from the donor's commit, but not secrets that stay. Fails if the new one changes one.
+/// Returns tracked files that differ from the donor's commit, without secrets that stay. Fails if the new commit changes one, too.
 fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<SkippedEntry>) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
         let text = "a merge with conflicts is not finished here, and an unfinished merge cannot be carried";

@@ -27,7 +27,7 @@ fn judge(directory: &Directory, wanted: &str) -> Fit {
     if !is_same || !is_whole {
         return Fit::No;
     }
-    // It may also have begun deleting from the store, a package's own files before those below. But programs write there.
+    // It may also have begun deleting from the store, a package's files before those below. Programs write there, too.
     let is_settled = directory.directory(".pnpm").is_some_and(|store| {
         let names = store.names();
         let packages: Vec<String> = names.iter().filter_map(|name| package(name)).collect();
