@@ -1,4 +1,4 @@
-//! Worktrees for coding agents. One that comes back gets its own again, by a mark in git's directory: made for it, and all hooks have run.
+//! Worktrees for coding agents. A mark, written once all hooks have run, gives a returning agent its worktree again.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::worktree::add::report::NewWorktree;
 use crate::worktree::add::target;
 use crate::worktree::registration::delete_unused;
 
-/// The mark's name. In it is the word for the agent.
+/// The mark's file in an entry. It holds the agent's name.
 const MARK: &str = "calve-agent";
 
-/// An agent without a word for itself, and that of marks from before there were words.
+/// Name of an agent that gives none. Old marks have no name either.
 const SOME_AGENT: &str = "agent";
 
-/// Where agents put worktrees that they make themselves, and who they are.
+/// Directories in which agents make their own worktrees, and the agents' names.
 const PLACES: [([&str; 2], &str); 4] = [
     ([".claude", "worktrees"], "claude"),
     ([".codex", "worktrees"], "codex"),
@@ -26,21 +26,20 @@ const PLACES: [([&str; 2], &str); 4] = [
     (["opencode", "worktree"], "opencode"),
 ];
 
-/// The answer to an agent that asks for a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentBranch {
     Free,
-    /// This finished worktree was made for an agent.
+    /// A finished worktree made for this agent.
     Ready(PathBuf),
     /// The main worktree, which is the user's, has the branch.
     TakenByMain(PathBuf),
-    /// This worktree has the branch, and it is the user's or was not finished.
+    /// Another worktree has the branch: the user's, another agent's, or an unfinished one.
     Taken(PathBuf),
-    /// It is no branch, but a tag or a commit.
+    /// A tag or a commit, not a branch.
     Commit,
 }
 
-/// Finds out whether an agent can have a branch, which begins at `base`. It gets a worktree again that was made for an agent of its name.
+/// Finds out whether an agent can have a branch that begins at `base`. A worktree made for `maker` is handed out again.
 pub fn for_agent(start: &Path, branch: &str, base: Option<&str>, maker: &str) -> Result<AgentBranch> {
     let repository = Repository::open(start)?;
     let branch = match base {
@@ -63,7 +62,7 @@ pub fn for_agent(start: &Path, branch: &str, base: Option<&str>, maker: &str) ->
     }
 }
 
-/// Returns the agent that a worktree was made for, or that made it: told by the mark, or else by where it is.
+/// Returns the agent that a worktree was made for or that made it, by the mark, else by the path.
 pub(crate) fn maker(worktree: &Worktree) -> Option<String> {
     if worktree.is_main {
         return None;
@@ -76,7 +75,7 @@ pub(crate) fn maker(worktree: &Worktree) -> Option<String> {
     })
 }
 
-/// Reads the word in the mark, or `SOME_AGENT` where that is no word. `None`: there is no mark.
+/// Reads the name in the mark: `SOME_AGENT` if it is unusable, `None` without a mark.
 fn marked(entry: &Path) -> Option<String> {
     let text = fs_err::read_to_string(entry.join(MARK)).ok()?;
     let word = text.trim_end();
@@ -95,11 +94,11 @@ pub fn finish_for_agent(root: &Path, maker: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the branch that was made for a worktree, unless it has moved.
+/// Deletes the branch made for a worktree, unless it has moved.
 pub fn delete_made_branch(added: &NewWorktree) -> Result<()> {
     let Some(branch) = added.target.branch.as_deref().filter(|_| added.target.is_new) else { return Ok(()) };
     let repository = Repository::open(&added.donor)?;
-    // Its own entry may still be there, where something keeps it from being removed.
+    // Its own entry may still be there, if something keeps it from being removed.
     let has_it = |one: &Worktree| one.branch.as_deref() == Some(branch) && one.path != added.path;
     let is_in_use = || Ok(repository::list(&repository.git())?.iter().any(has_it));
     let names = repository.references.names_of(branch);

@@ -1,4 +1,4 @@
-//! Serializes agents that ask for the same branch, until its worktree is finished: a hook that is configured twice asks twice at once.
+//! Serializes agents that want the same branch, until its worktree is finished: a hook configured twice asks twice.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -17,15 +17,14 @@ const PREFIX: &str = "calve-agent-";
 const SUFFIX: &str = ".lock";
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The right to make a worktree of one branch for an agent, held until this is dropped or its process ends. Where there are no locks, everybody
-/// has it: an agent without its worktree would be worse than two that ask at once.
+/// The right to make a branch's worktree for an agent, until dropped or its process ends. Without file locks, every agent has it: an agent
+/// without its worktree would be worse than two that ask at once.
 #[derive(Debug)]
 pub struct AgentTurn {
     locked: Option<(PathBuf, File)>,
 }
 
 impl AgentTurn {
-    /// Waits until no other process is making this branch's worktree for an agent.
     pub fn wait(start: &Path, branch: &str, cancel: &CancelToken) -> Result<AgentTurn> {
         let id = blake3::hash(branch.as_bytes()).to_hex();
         let path = Repository::open(start)?.common.join(format!("{PREFIX}{}{SUFFIX}", &id[..16]));
@@ -34,7 +33,7 @@ impl AgentTurn {
                 Ok(Some(turn)) => return Ok(turn),
                 Ok(None) if cancel.is_cancelled() => return Err(Error::Interrupted),
                 Ok(None) => {}
-                // The file system has no such locks, or the file belongs to a user who does not share the repository.
+                // The file system has no locks, or the file belongs to a user who does not share the repository.
                 Err(_) => return Ok(AgentTurn { locked: None }),
             }
             sleep(PAUSE);
@@ -61,12 +60,12 @@ impl AgentTurn {
     }
 }
 
-/// Lets everybody who may write to the repository's directory use the file, as in a repository with `core.sharedRepository`.
+/// Lets everyone who may write to the repository's directory use the file (`core.sharedRepository`).
 fn share(path: &Path, file: &File) -> std::io::Result<()> {
     let writers = fs_err::metadata(path.parent().unwrap_or(path))?.mode() & 0o022;
     // Writers read it, too.
     let mode = 0o600 | writers | (writers << 1);
-    // A file of another user has the mode already.
+    // Another user's file has the mode already.
     if file.metadata()?.mode() & 0o777 != mode {
         let _ = file.set_permissions(Permissions::from_mode(mode));
     }

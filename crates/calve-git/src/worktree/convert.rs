@@ -39,11 +39,11 @@ pub struct ConvertReport {
 
 /// Clones the worktree that `start` is in into a new subvolume, compares the two, and exchanges them in one step.
 ///
-/// Does not check for unsaved work, because nothing is lost: the entry in the repository, with HEAD, index and references, stays as it is,
-/// and the clone has every file, ignored or not, with its contents compared before the old directory goes to the trash.
+/// Does not check for unsaved work, because nothing is lost: the repository's entry, with HEAD, index and references, stays as it is, and the
+/// clone has every file, ignored or not, compared by contents before the old directory goes to the trash.
 ///
-/// Refuses while a process is inside, because it would go on in the old directory. Nothing that short-lived programs write is lost: if
-/// something changed by the time of the exchange, undoes the exchange, or keeps the old directory under another name.
+/// Refuses while a process is inside, because it would go on in the old directory. Writes of short-lived programs are not lost either: if
+/// something changed before the exchange, it is undone, or the old directory is kept under another name.
 pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     let started = Instant::now();
     let repository = Repository::open(start)?;
@@ -70,7 +70,7 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     Ok(ConvertReport { path, converted: true, trashed, kept, elapsed: started.elapsed() })
 }
 
-/// Refuses if the engine has left something out, such as a socket: it would be gone with the old directory.
+/// Refuses if the engine left something out, such as a socket: it would go with the old directory.
 fn check_complete(report: &CloneReport) -> Result<()> {
     let lacking = report.skipped.iter().find(|skipped| skipped.reason != SkipReason::CalvesOwn);
     let Some(SkippedEntry { path, reason }) = lacking else { return Ok(()) };
@@ -88,10 +88,10 @@ fn while_at_work(error: Error) -> Error {
     }
 }
 
-/// Updates the index for the new inodes of the files, so that git need not read them all.
+/// Gives the index the new inodes, so that git need not read every file.
 fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
     let index = Git::at(old).own_file("index")?;
-    // A linked worktree's index is elsewhere, and is not cloned: git refreshes it by itself.
+    // A linked worktree's index is elsewhere and is not cloned: git refreshes it itself.
     let Ok(inside) = index.strip_prefix(old).map(Path::to_path_buf) else { return Ok(()) };
     let at = new.join(inside);
     let mut index = Index::read(&at, repository.hash_bytes())?;

@@ -14,24 +14,24 @@ use crate::worktree::registration::open_swept;
 pub struct WorktreeInfo {
     pub worktree: Worktree,
     pub is_here: bool,
-    /// Whether something in it is not committed; none where that cannot be told.
+    /// Has uncommitted changes. `None` if git cannot tell.
     pub is_dirty: Option<bool>,
-    /// Commits that it has and `compared_with` has not.
+    /// Commits that `compared_with` lacks.
     pub ahead: Option<u64>,
-    /// Commits that `compared_with` has and it has not.
+    /// Commits that only `compared_with` has.
     pub behind: Option<u64>,
-    /// The branch's upstream, or else the main worktree's branch.
+    /// The branch's upstream, else the main worktree's branch.
     pub compared_with: Option<String>,
     /// The agent that it was made for, or that made it.
     pub maker: Option<String>,
-    /// Since it was made; none for the main one.
+    /// Since it was made. `None` for the main worktree.
     pub age: Option<Duration>,
 }
 
 pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
     let repository = &open_swept(start)?;
     let main = repository.worktrees.first().and_then(|main| main.branch.as_deref());
-    // git looks at several worktrees at a time: each takes as long as a `git status`.
+    // In parallel, because each takes as long as a `git status`.
     std::thread::scope(|scope| {
         let begin = |worktree| scope.spawn(move || look(repository, worktree, main));
         let all: Vec<_> = repository.worktrees.iter().map(begin).collect();

@@ -15,28 +15,25 @@ use crate::worktree::processes::check_idle;
 use crate::worktree::remove::{RemoveWorktreeOptions, plan_in};
 use crate::worktree::unsaved::reflog;
 
-/// A worktree all of whose commits another branch has.
 #[derive(Debug)]
 pub struct MergedWorktree {
     pub worktree: Worktree,
-    /// The main worktree's branch, or its own upstream.
+    /// The main worktree's branch, or the worktree's own upstream.
     pub merged_into: String,
-    /// The branch has one commit with all the changes, and not the commits.
+    /// The branch has all changes in one commit, and not the commits.
     pub is_squashed: bool,
-    /// Since it was made.
     pub age: Option<Duration>,
-    /// Why it is to stay all the same.
+    /// Why it stays nevertheless.
     pub refused: Option<Error>,
-    /// Ignored files that only this worktree has. They are moved aside if it goes.
+    /// Ignored files that only this worktree has. Removal moves them aside.
     pub unsaved: Vec<UnsavedItem>,
 }
 
-/// Returns the linked worktrees whose commits are in the main worktree's branch or in their upstream, or whose changes are in one commit of
-/// the main worktree's branch (a squashed merge), the oldest first. They were made `older_than` ago, or earlier.
+/// Returns the merged linked worktrees made at least `older_than` ago, oldest first: the main worktree's branch or their upstream has their
+/// commits, or one commit of the main worktree's branch has all their changes (a squashed merge).
 ///
-/// A worktree is refused for the reasons for which [`super::remove`] refuses, while a process is inside (those of other users cannot be
-/// seen without privilege), and if it is the one that `start` is in. Without `older_than`, also if no commit was ever made on its branch:
-/// that is new, and not merged.
+/// A worktree is refused for the reasons of [`super::remove`], while a process is inside (other users' cannot be seen without privilege),
+/// and if `start` is in it. Without `older_than`, also if no commit was ever made on its branch: that is new, not merged.
 pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) -> Result<Vec<MergedWorktree>> {
     let repository = Repository::open(start)?;
     repository.check_references(Remedy::RemoveWithGit)?;
@@ -65,7 +62,7 @@ pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) 
     Ok(found)
 }
 
-/// Returns whether a worktree of [`merged`] is still what it was, and may go. [`super::remove`] checks for unsaved work itself.
+/// Returns whether a worktree of [`merged`] is unchanged and may go. [`super::remove`] checks for unsaved work itself.
 pub fn is_still_merged(start: &Path, found: &MergedWorktree) -> Result<bool> {
     let repository = Repository::open(start)?;
     let Some(worktree) = repository.worktrees.iter().find(|worktree| **worktree == found.worktree) else {
@@ -75,8 +72,8 @@ pub fn is_still_merged(start: &Path, found: &MergedWorktree) -> Result<bool> {
     Ok(is_free && branch_with(&repository, worktree)?.is_some())
 }
 
-/// Returns whether a commit was ever made on a worktree's branch, or in it if HEAD is detached, by the log. Without a log, and of a branch with
-/// an upstream, whose commits were made elsewhere, that is known only if it was merged by a commit.
+/// Returns whether a commit was ever made on a worktree's branch, or in it if HEAD is detached, by the reflog. Without a reflog, and for a
+/// branch with an upstream, whose commits were made elsewhere, only a merge by a commit shows that.
 fn has_own_commits(repository: &Repository, worktree: &Worktree, merged_into: &str) -> Result<bool> {
     let (directory, reference) = match (&worktree.branch, &worktree.entry) {
         (Some(branch), _) => (&repository.common, format!("refs/heads/{branch}")),
@@ -94,14 +91,14 @@ fn has_own_commits(repository: &Repository, worktree: &Worktree, merged_into: &s
     Ok(!straight.split(|&byte| byte == b'\n').any(|commit| commit == head.as_bytes()))
 }
 
-/// Returns whether a worktree's branch follows one of a remote.
+/// Returns whether a worktree's branch follows a remote one. `.` is this repository.
 fn has_remote(git: &Git, worktree: &Worktree) -> Result<bool> {
     let Some(branch) = &worktree.branch else { return Ok(false) };
     let remote = git.answer(&["config", "--get", &format!("branch.{branch}.remote")])?;
     Ok(remote.is_some_and(|remote| remote != "."))
 }
 
-/// Returns the branch that has all commits of a linked worktree, and whether it has them as one. The worktree's own branch does not count.
+/// Returns the other branch that has all commits of a linked worktree, and whether it has them as one.
 fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(String, bool)>> {
     if worktree.is_main || !worktree.is_usable() {
         return Ok(None);
@@ -132,14 +129,14 @@ fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(S
     }
 }
 
-/// Returns whether a branch has a commit with all changes that this worktree's commits make together, compared as `git cherry` compares, and still
-/// has these changes: a merge would change nothing (`git merge-tree`, git 2.38). With an older git, nothing counts as squashed.
+/// Returns whether one commit of a branch has all changes of this worktree, as `git cherry` compares, and the branch still has them: a merge
+/// would change nothing (`git merge-tree`, git 2.38). With an older git, nothing counts as squashed.
 fn has_squashed(repository: &Repository, git: Git, head: &str, branch: &str) -> Result<bool> {
     let Some(base) = git.answer(&["merge-base", head, branch])? else { return Ok(false) };
     if git.succeeds(&["diff-tree", "--quiet", &base, head])? {
         return Ok(false);
     }
-    // The objects that git makes for the comparison are not the repository's.
+    // The objects that git makes for the comparison do not belong in the repository.
     let objects = tempfile::tempdir()?;
     let info = objects.path().join("info");
     fs_err::create_dir(&info)?;
@@ -147,7 +144,7 @@ fn has_squashed(repository: &Repository, git: Git, head: &str, branch: &str) -> 
     alternates.push(b'\n');
     fs_err::write(info.join("alternates"), alternates)?;
     let git = git.with("GIT_OBJECT_DIRECTORY", objects.path());
-    // With a message of its own it is no commit that there is already.
+    // Its own message makes the commit differ from every existing one.
     let signed = ["-c", "user.name=calve", "-c", "user.email=calve@localhost", "commit-tree", "-m", "calve: squashed"];
     let squashed = git.answer(&[&signed[..], &["-p", &base, &format!("{head}^{{tree}}")]].concat())?;
     let Some(squashed) = squashed else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! The processes that work in a worktree, by proc(5). Where a system has no /proc, none are found.
+//! Processes at work in a worktree, by proc(5). Without /proc, none are found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::paths::path_of;
 use crate::remedy::Remedy;
 
-/// Fails if a process that this user may see is inside `path`: by its directory, root, program, an open file or a writable mapping.
+/// Fails if a process that this user sees has its directory, root, program, an open file or writable mapping in `path`.
 pub(super) fn check_idle(path: &Path) -> Result<()> {
     for process in all() {
         let directory = directory(process);
@@ -27,21 +27,21 @@ pub(super) fn check_idle(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A process of this user's that goes on when its worktree goes.
+/// A process of this user that would outlive its worktree.
 #[derive(Debug)]
 pub struct WorktreeProcess {
     pub pid: u32,
-    /// The name of its program, which may have any characters in it.
+    /// The program's name, which may contain any characters.
     pub name: String,
     pub is_inside: bool,
-    /// The ports of the worktree that it listens on.
+    /// The worktree's ports that it listens on.
     pub ports: Vec<u16>,
-    /// Its number cannot come to mean another one as long as this is open.
+    /// Means this process even if its number is reused.
     handle: OwnedFd,
 }
 
-/// Returns this user's processes that are inside the worktree at `path`, or listen on one of its ports. This process and those that have
-/// started it are left out, and so are others of this program: they remove the worktree too, or keep its services.
+/// Returns this user's processes that are inside the worktree at `path`, or listen on one of its ports. Leaves out this process, those that
+/// started it, and others of this program: they remove the worktree too, or keep its services.
 pub fn processes(path: &Path, ports: &[u16]) -> Vec<WorktreeProcess> {
     let sockets = listening(ports);
     let me = rustix::process::geteuid().as_raw();
@@ -61,7 +61,7 @@ pub fn processes(path: &Path, ports: &[u16]) -> Vec<WorktreeProcess> {
             return None;
         }
         let handle = pidfd::open(pid)?;
-        // Looked at again: until it was opened, its number could come to mean another one.
+        // Looks again: until the handle was open, the number could have passed to another process.
         let (is_inside, ports) = look(pid)?;
         Some(WorktreeProcess { pid, name: name(pid), is_inside, ports, handle })
     });
@@ -69,7 +69,7 @@ pub fn processes(path: &Path, ports: &[u16]) -> Vec<WorktreeProcess> {
 }
 
 impl WorktreeProcess {
-    /// Asks all of them to end (SIGTERM), and waits for that. Returns those that go on.
+    /// Sends SIGTERM to all of them and waits for their end. Returns those that go on.
     pub fn end(mut these: Vec<WorktreeProcess>, at_most: Duration, cancel: &CancelToken) -> Vec<WorktreeProcess> {
         let give_up = Instant::now() + at_most;
         these.iter().for_each(|process| pidfd::terminate(&process.handle));
@@ -87,7 +87,7 @@ fn directory(process: u32) -> PathBuf {
     Path::new("/proc").join(process.to_string())
 }
 
-/// Returns which file a process runs.
+/// Returns device and inode of the file that a process runs.
 fn program(process: &Path) -> Option<(u64, u64)> {
     fs_err::metadata(process.join("exe")).ok().map(|file| (file.dev(), file.ino()))
 }
@@ -97,21 +97,20 @@ fn name(process: u32) -> String {
     String::from_utf8_lossy(&name).trim_end().to_owned()
 }
 
-/// Returns the numbers of all processes but this one.
 fn all() -> impl Iterator<Item = u32> {
     let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(|process| *process != std::process::id())
 }
 
-/// Returns the processes that have started this one, by proc_pid_stat(5), field 4.
+/// Returns this process and those that started it, by proc_pid_stat(5), field 4.
 fn starters() -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut process = std::process::id();
     while found.insert(process) {
         let text = fs_err::read(directory(process).join("stat")).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        // The second field is the program's name in brackets, in which anything may be.
+        // The second field is the program's name in parentheses, which may contain any characters.
         let parent = text.rsplit(')').next().and_then(|rest| rest.split_ascii_whitespace().nth(1)?.parse().ok());
         process = parent.unwrap_or(process);
     }
@@ -123,16 +122,16 @@ fn open_files(process: &Path) -> impl Iterator<Item = PathBuf> {
     all.filter_map(|entry| fs_err::read_link(entry.path()).ok())
 }
 
-/// Returns the part of a process that is below `path`.
+/// Returns a file or directory that the process has at or below `path`.
 fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
-    // A thread of the kernel runs no program, and has no files.
+    // A kernel thread runs no program, and has no files.
     let program = fs_err::read_link(process.join("exe")).ok()?;
     let links = ["cwd", "root"].map(|name| process.join(name));
     let links = links.into_iter().filter_map(|link| fs_err::read_link(link).ok());
     std::iter::once(program).chain(links).chain(open_files(process)).find(|target| target.starts_with(path))
 }
 
-/// Finds a file below `path` that a process writes to as memory (proc_pid_maps(5)). It is slow to list: only for what would lose something.
+/// Finds a file below `path` with a shared, writable mapping (proc_pid_maps(5)). Slow: only where data would be lost.
 fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
     let maps = fs_err::read(process.join("maps")).ok()?;
     let files = maps.split(|&byte| byte == b'\n').filter_map(|line| {
@@ -143,7 +142,7 @@ fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
     files.into_iter().find(|file| file.starts_with(path))
 }
 
-/// Returns the sockets that listen on these ports, as the links in `/proc/PID/fd` name them (proc_pid_net(5), "tcp").
+/// Returns the sockets that listen on these ports, named as the links in `/proc/PID/fd` (proc_pid_net(5), "tcp").
 fn listening(ports: &[u16]) -> BTreeMap<PathBuf, u16> {
     const LISTEN: &str = "0A";
     // The tables have all connections of the machine, which takes the kernel 10 ms.
@@ -165,7 +164,6 @@ fn listens(process: &Path, sockets: &BTreeMap<PathBuf, u16>) -> Vec<u16> {
     ports.into_iter().collect()
 }
 
-/// Processes held by a descriptor.
 #[cfg(target_os = "linux")]
 mod pidfd {
     use std::os::fd::OwnedFd;

@@ -13,23 +13,23 @@ use crate::worktree::unsaved;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneReport {
-    /// Git's own directory of the repository.
+    /// git's own directory of the repository.
     pub common: PathBuf,
-    /// Worktrees whose directories are gone, and which git no longer lists.
+    /// Worktrees that are gone or replaced, and which git no longer lists.
     pub forgotten: Vec<PathBuf>,
-    /// The directories in the repository that git has for these. Only a plan has them.
+    /// Their entries in the repository. Only in a plan.
     pub entries: Vec<PathBuf>,
-    /// Worktrees that are not where git lists them, and that it goes on to list.
+    /// Worktrees that are not where git lists them, and stay listed.
     pub kept: Vec<KeptEntry>,
-    /// Hidden trees of runs that were killed.
+    /// Hidden trees of killed runs.
     pub swept: Vec<PathBuf>,
-    /// Directories that may have trash in them: work for [`calve_core::reap`].
+    /// Directories that may contain trash: work for [`calve_core::reap`].
     pub places: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptEntry {
-    /// The path at which git lists it, or its entry if git does not list it.
+    /// Where git lists it, or its entry if git does not.
     pub path: PathBuf,
     pub reason: String,
     pub remedy: Option<Remedy>,
@@ -37,8 +37,8 @@ pub struct KeptEntry {
     pub unsaved: Vec<UnsavedItem>,
 }
 
-/// Makes git forget worktrees that are gone or were replaced by something else, unless they are locked or their entry has the last copy of
-/// something. Also removes what killed runs have left. Never touches the directory at a worktree's path.
+/// Makes git forget worktrees that are gone or replaced, unless they are locked or their entry has the last copy of something. Also removes
+/// the leftovers of killed runs. Never touches the directory at a worktree's path.
 pub fn prune(start: &Path) -> Result<PruneReport> {
     let repository = Repository::open(start)?;
     repository.check_references(Remedy::RemoveWithGit)?;
@@ -57,7 +57,7 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
         repository.worktrees.iter().filter_map(|worktree| Some(worktree.path.parent()?.to_path_buf())).collect();
     places.extend(swept.places);
     if let Some(here) = &repository.here {
-        // Where `add` makes nothing, it has left nothing.
+        // Where `add` makes nothing, it left nothing.
         let usual =
             Config::of_worktree(here)?.place(&repository, "x").and_then(|place| place.check().map(|()| place.path()));
         places.extend(usual.ok().and_then(|path| Some(path.parent()?.to_path_buf())));
@@ -68,7 +68,7 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
             pruned.places.push(place);
         }
     }
-    // Later failures are only recorded: an error would hide from the user which worktrees were forgotten.
+    // Later failures are only recorded: an error would hide which worktrees were forgotten.
     // Deleting leftovers takes a while, in which a worktree may have come back.
     let repository = if pruned.swept.is_empty() { repository } else { Repository::open(start).unwrap_or(repository) };
     for (path, entry) in pruned.find_gone(&repository) {
@@ -79,7 +79,7 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
     Ok(pruned)
 }
 
-/// Plans [`prune`]: returns which worktrees would be forgotten, and which kept. Changes nothing.
+/// Returns which worktrees [`prune`] would forget, and which keep. Changes nothing.
 pub fn plan_prune(start: &Path) -> Result<PruneReport> {
     let repository = Repository::open(start)?;
     repository.check_references(Remedy::RemoveWithGit)?;
@@ -89,7 +89,7 @@ pub fn plan_prune(start: &Path) -> Result<PruneReport> {
 }
 
 impl PruneReport {
-    /// Returns the worktrees that are not where git lists them, with their entries, and notes those that it goes on to list.
+    /// Returns the worktrees that are not where git lists them, with their entries. Records those that stay listed.
     fn find_gone(&mut self, repository: &Repository) -> Vec<(PathBuf, PathBuf)> {
         let mut gone = Vec::new();
         for worktree in repository.worktrees.iter().filter(|worktree| worktree.locked.is_none()) {

@@ -1,5 +1,3 @@
-//! Removes a worktree.
-
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -44,11 +42,11 @@ pub struct RemoveWorktreeOptions {
     pub start: PathBuf,
     /// `start` is git's own directory of the repository, as [`find_all`] returns it.
     pub is_found: bool,
-    /// The branch, the path, or the last name of the path; without it, the worktree that `start` is in.
+    /// Branch, path, or last name of the path. Without it, the worktree that `start` is in.
     pub what: Option<PathBuf>,
-    /// Also when something would be lost, or it is locked.
+    /// Removes it although something would be lost, or it is locked.
     pub is_forced: bool,
-    /// Also when the data of services would be lost.
+    /// Removes it although service data would be lost.
     pub loses_data: bool,
     pub branch: BranchFate,
     pub remove: RemoveOptions,
@@ -56,14 +54,13 @@ pub struct RemoveWorktreeOptions {
 
 /// The caller's part in a removal.
 pub trait RemovalSteps<E> {
-    /// Lists what the caller knows of that would be lost, such as the data of services.
+    /// Lists losses that only the caller knows of, such as service data.
     fn unsaved(&mut self, worktree: &Worktree) -> StepResult<Vec<UnsavedItem>, E>;
 
-    /// Is called when nothing stands in the way any more, with the worktree still whole.
+    /// Runs once nothing stands in the way any more, with the worktree still whole.
     fn before(&mut self, worktree: &Worktree) -> StepResult<Meanwhile, E>;
 }
 
-/// A caller who knows of nothing more.
 impl<E> RemovalSteps<E> for () {
     fn unsaved(&mut self, _: &Worktree) -> StepResult<Vec<UnsavedItem>, E> {
         Ok(Vec::new())
@@ -79,17 +76,15 @@ impl<E> RemovalSteps<E> for () {
 pub enum Meanwhile {
     /// It took no time.
     Nothing,
-    /// It took time, in which files may have been saved: everything is looked at once more.
+    /// It took time, in which files may have been saved: everything is checked again.
     Changes,
 }
 
-/// The removal of a worktree, if nothing changes until then.
 #[derive(Debug)]
 pub struct RemovalPlan {
     pub worktree: Worktree,
-    /// Everything in it that exists nowhere else. What needs force is lost by it; ignored files are moved aside.
+    /// Everything that exists nowhere else. Items that need force are lost, ignored files are moved aside.
     pub unsaved: Vec<UnsavedItem>,
-    /// Its branch, if that goes too.
     pub branch: Option<GoingBranch>,
 }
 
@@ -98,7 +93,7 @@ pub struct GoingBranch {
     /// Without `refs/heads/`.
     pub name: String,
     pub commit: String,
-    /// How many commits only it and its log lead to. The log, with amended and reset commits, goes with the branch.
+    /// Commits that only the branch and its log reach. The log, with amended and reset commits, goes with the branch.
     pub own_commits: u64,
 }
 
@@ -106,25 +101,23 @@ pub struct GoingBranch {
 pub struct WorktreeRemoveReport {
     pub path: PathBuf,
     pub branch: Option<String>,
-    /// The same branch, if it was to be deleted and stays.
+    /// The branch, if it was to be deleted and stays.
     pub staying_branch: Option<GoingBranch>,
     pub deleted_branch: Option<GoingBranch>,
-    /// Its directory was gone before, so that only its entry was removed.
+    /// The directory was gone before, so that only the entry was removed.
     pub was_gone: bool,
     pub kept: Option<KeptFiles>,
-    /// The items that were lost by force.
     pub lost: Vec<UnsavedItem>,
-    /// Why the worktree's entry or branch may still be there, though its directory is gone.
+    /// Why the entry or the branch may still be there, though the directory is gone.
     pub unfinished: Option<Error>,
-    /// A directory to go to from one that is gone: the main worktree, or in a bare repository the directory that the worktree was in.
+    /// Where to go from a removed directory: the main worktree, or for a bare repository the worktree's parent.
     pub home: PathBuf,
     /// Where its files wait for [`calve_core::reap`].
     pub trashed: Option<TrashedTree>,
-    /// From the call to its return.
     pub elapsed: Duration,
 }
 
-/// Removes a worktree. Refuses to lose anything that exists nowhere else, unless that is forced.
+/// Removes a worktree. Refuses to lose anything that exists nowhere else, unless forced.
 pub fn remove<E: From<Error>>(
     options: &RemoveWorktreeOptions,
     steps: &mut impl RemovalSteps<E>,
@@ -134,7 +127,7 @@ pub fn remove<E: From<Error>>(
     let going = Going::find(&repository, options)?;
     let mut unsaved = going.checked_unless_removed(steps)?;
     if steps.before(&going.worktree)? == Meanwhile::Changes {
-        // Servers that have ended are not asked again.
+        // Service data of the first check stays in the list: servers that have ended are not asked again.
         let data = unsaved.into_iter().filter(|item| matches!(item, UnsavedItem::Service(_)));
         let data: Vec<UnsavedItem> = data.collect();
         unsaved = going.checked_unless_removed(steps)?;
@@ -149,7 +142,7 @@ impl RemoveWorktreeOptions {
     }
 }
 
-/// Plans [`remove`]. Fails as that would, and changes nothing.
+/// Plans [`remove`]: fails where it would, and changes nothing.
 pub fn plan_removal<E: From<Error>>(
     options: &RemoveWorktreeOptions,
     steps: &mut impl RemovalSteps<E>,
@@ -168,7 +161,7 @@ pub(super) fn plan_in<E: From<Error>>(
     Ok(RemovalPlan { worktree: going.worktree, unsaved, branch })
 }
 
-/// Returns the paths of the worktrees that `names` mean, and the directory to remove them from. One inside another comes before it.
+/// Returns the repository to remove from, and the path for each of `names`. A worktree inside another comes before it.
 pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<PathBuf>>)> {
     let repository = Repository::open(start)?;
     let found = names.iter().map(|name| repository.find(name).map(|worktree| worktree.path.clone()));
@@ -177,7 +170,7 @@ pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<
     Ok((repository.common, found))
 }
 
-/// A worktree that is to be removed, held open unless it is gone.
+/// A worktree to be removed, held open unless it is gone.
 struct Going<'r> {
     repository: &'r Repository,
     options: &'r RemoveWorktreeOptions,
@@ -186,7 +179,7 @@ struct Going<'r> {
 }
 
 impl<'r> Going<'r> {
-    /// Finds the worktree. Refuses the main one, a locked one, and whatever is not the worktree.
+    /// Finds the worktree. Refuses the main one, a locked one, and anything that is not the worktree.
     fn find(repository: &'r Repository, options: &'r RemoveWorktreeOptions) -> Result<Going<'r>> {
         repository.check_references(Remedy::RemoveWithGit)?;
         let what = options.what.as_ref().or(repository.here.as_ref());
@@ -213,7 +206,7 @@ impl<'r> Going<'r> {
         Ok(Going { repository, options, worktree, linked })
     }
 
-    /// Returns [`Self::checked`], and tells a worktree that goes meanwhile from what failed.
+    /// Runs [`Self::checked`]. If the worktree went meanwhile, says so instead of naming the failure that this caused.
     fn checked_unless_removed<E: From<Error>>(
         &self,
         steps: &mut impl RemovalSteps<E>,
@@ -226,7 +219,7 @@ impl<'r> Going<'r> {
         })
     }
 
-    /// Lists what would be lost. Refuses if something needs force, and it was not given.
+    /// Lists everything that would be lost. Refuses if something needs force, unless that was given.
     fn checked<E: From<Error>>(&self, steps: &mut impl RemovalSteps<E>) -> StepResult<Vec<UnsavedItem>, E> {
         let Going { repository, options, worktree, .. } = self;
         // Force also applies to a worktree that is too broken to inspect.
@@ -253,7 +246,7 @@ impl<'r> Going<'r> {
         Ok(items)
     }
 
-    /// Refuses to take along another worktree, whose hook would not run, and whose ports and data would stay.
+    /// Refuses to take along another worktree: its hook would not run, and its ports and data would stay.
     fn check_none_inside(&self, worktrees: &[Worktree]) -> Result<()> {
         let outer = real(&self.worktree.path);
         let is_another = |other: &Worktree| !other.is_main && other.is_usable() && other.path != self.worktree.path;
@@ -263,7 +256,6 @@ impl<'r> Going<'r> {
         Err(Error::refused(text, Remedy::RemoveInnerOrForce))
     }
 
-    /// Refuses a worktree or an entry that would stay.
     fn check_removable(&self) -> Result<()> {
         if let Some(linked) = &self.linked {
             self.check_directory_removable(linked)?;
@@ -271,13 +263,12 @@ impl<'r> Going<'r> {
         self.worktree.entry.as_deref().filter(|entry| !is_missing(entry)).map_or(Ok(()), registration::check_removable)
     }
 
-    /// Refuses what the engine would refuse to remove, such as a worktree with a file system mounted inside, and what it would delete in
-    /// place because the directory around it may not be written to: the worktree would be emptied, and stay.
+    /// Refuses a worktree that the engine would refuse, such as with a mount inside, or would empty and leave in place.
     fn check_directory_removable(&self, linked: &LinkedWorktree) -> Result<()> {
         match calve_core::internal::check_removable(&linked.path, &self.removal()) {
             // The caller may leave the directory until then.
             Err(calve_core::Error::Protected { reason: Protection::CurrentDirectory, .. }) => {}
-            // One that is gone by itself needs no removal.
+            // Without a directory there is nothing to remove.
             Err(calve_core::Error::Missing(_)) => return Ok(()),
             Err(error) if matches!(error.remedy(), Some(calve_core::error::Remedy::DeleteAsRoot(_))) => {
                 return Err(Error::refused(error.to_string(), Remedy::RemoveAsRoot(self.worktree.path.clone())));
@@ -316,7 +307,7 @@ impl<'r> Going<'r> {
         }
         if let Some(linked) = linked {
             kept = match unsaved::keep(&repository.common, &linked, &ignored(&unsaved)) {
-                // Force is also for a disk that is full.
+                // Force also applies when the disk is full.
                 Err(_) if options.is_forced => None,
                 kept => kept?,
             };
@@ -325,18 +316,18 @@ impl<'r> Going<'r> {
                 Err(error) => {
                     kept.take().into_iter().for_each(|kept| kept.undo(linked.root()));
                     match error {
-                        // By a program that knows nothing of entries.
+                        // Removed by a program that knows nothing of entries.
                         calve_core::Error::Missing(_) => was_gone = true,
                         error => return Err(error.into()),
                     }
                 }
             }
         }
-        // Errors from here on go into the report, so that the user still learns what has gone and where the rest is.
+        // Later errors go into the report: the user still learns which parts have gone and where the rest is.
         let is_there = worktree.entry.as_deref().map_or(Ok(()), registration::remove);
         unsaved::sweep_kept(&repository.common);
         let deleted = is_there.and_then(|()| match &going_branch {
-            // The branch stays if it has new commits since.
+            // The branch stays if it got new commits meanwhile.
             Some(branch) if may_go => {
                 let names = references.names_of(&branch.name);
                 let is_in_use = || is_in_use(repository, &names);
@@ -365,7 +356,7 @@ impl<'r> Going<'r> {
         })
     }
 
-    /// Returns the references that there are. The checks and the hook may have taken a while, which is of no account where none decides.
+    /// Returns the references, listed again where they decide: the checks and the hook may have taken a while.
     fn references(&self) -> Result<Cow<'r, References>> {
         Ok(match self.options.branch {
             BranchFate::DeletedIfMerged => Cow::Owned(References::list(&self.repository.git_to_ask())?),
@@ -386,7 +377,7 @@ impl<'r> Going<'r> {
         tips.insert(commit.clone());
         tips.retain(|tip| !staying.contains(tip.as_str()));
         let own_commits = match tips.is_empty() {
-            // Mostly it has nothing of its own, and git need not be asked.
+            // Usually it has nothing of its own, and git need not be asked.
             true => 0,
             false => {
                 let staying = staying.iter().map(|oid| format!("^{oid}"));
@@ -399,8 +390,7 @@ impl<'r> Going<'r> {
         Ok(Some(GoingBranch { name: name.clone(), commit: commit.clone(), own_commits }))
     }
 
-    /// Returns whether a branch is merged as `git branch -d` understands it: into its upstream, or else into the main worktree's HEAD. Its log, too,
-    /// leads to nothing else.
+    /// Returns whether a branch and its log are merged as for `git branch -d`: into the upstream, else the main HEAD.
     fn is_merged(&self, branch: &GoingBranch, references: &References) -> Result<bool> {
         if branch.own_commits > 0 {
             return Ok(false);
@@ -416,13 +406,12 @@ impl<'r> Going<'r> {
     }
 }
 
-/// Returns whether a worktree that git still lists has a branch with one of these names checked out, or is in the middle of something that
-/// goes back to it.
+/// Returns whether a listed worktree has one of these branches checked out, or an operation that returns to it.
 fn is_in_use(repository: &Repository, names: &HashSet<String>) -> Result<bool> {
     let common = &repository.common;
     let has_it =
         |one: &Worktree| one.branch.as_ref().is_some_and(|branch| names.contains(&format!("refs/heads/{branch}")));
-    // Mostly no HEAD names it, and git need not be asked.
+    // Usually no HEAD names it, and git need not be asked.
     if registration::may_be_checked_out(common, Path::new(""), names)?
         && repository::list(&repository.git_to_ask())?.iter().any(has_it)
     {
@@ -447,7 +436,7 @@ fn take_turn(entry: &Path) -> Result<File> {
     Ok(directory)
 }
 
-/// Returns the error for a worktree that was there when it was found, whatever else failed because it is gone.
+/// Returns the error for a worktree that was removed since it was found, whatever failed because of that.
 fn removed_meanwhile(worktree: &Worktree) -> Error {
     let path = ShownPath(&worktree.path);
     let text = format!("the worktree `{path}` is gone: something else has removed it meanwhile");

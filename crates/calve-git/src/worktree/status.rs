@@ -1,5 +1,3 @@
-//! The output of `git status` for a worktree.
-
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,10 +7,10 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
 
-/// A path as git prints it: bytes, relative to the worktree's root, without a slash at its end.
+/// A path as git prints it: bytes, relative to the worktree's root, without a trailing slash.
 pub(crate) type GitPath = Vec<u8>;
 
-/// Returns the directory of a path, empty for the root, and the last name.
+/// Returns a path's directory, empty for the root, and its last name.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memrchr(b'/', path) {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
@@ -22,14 +20,14 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// Tracked files that are not as the index has them.
+    /// Tracked files that differ from the index.
     pub(crate) changed: HashSet<GitPath>,
-    /// Tracked files that the index has otherwise than the commit.
+    /// Tracked files whose index entry differs from the commit.
     pub(crate) staged: Vec<GitPath>,
     pub(crate) has_conflicts: bool,
-    /// Untracked files, and directories in which nothing is tracked.
+    /// Untracked files, and directories without tracked files.
     pub(crate) untracked: Vec<UntrackedEntry>,
-    /// Ignored files, and directories that are ignored as a whole.
+    /// Ignored files, and wholly ignored directories.
     pub(crate) ignored: Vec<UntrackedEntry>,
 }
 
@@ -40,13 +38,12 @@ pub(crate) struct UntrackedEntry {
 }
 
 impl UntrackedEntry {
-    /// Reads a path as git lists it, with a slash after a directory.
+    /// Parses a path of git's lists, in which a directory ends in a slash.
     pub(crate) fn listed(path: &[u8]) -> UntrackedEntry {
         let directory = path.strip_suffix(b"/");
         UntrackedEntry { path: path_of(directory.unwrap_or(path)), is_directory: directory.is_some() }
     }
 
-    /// Reads all paths of a list with a NUL after each.
     pub(crate) fn all(list: &[u8]) -> Vec<UntrackedEntry> {
         list.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed).collect()
     }
@@ -57,22 +54,21 @@ impl Status {
         Status::asked(git, &STATUS)
     }
 
-    /// Returns the state with that of submodules, whose changes are changed paths.
+    /// Reads the status with that of submodules, whose changes are changed paths.
     pub(crate) fn with_submodules(git: &Git) -> Result<Status> {
-        // The last of an option counts.
+        // The last of repeated options counts.
         Status::asked(git, &[&STATUS[..], &["--no-ahead-behind", "--ignore-submodules=none"]].concat())
     }
 
-    /// Returns the state of these paths, relative to git's directory, and of their descendants.
+    /// Reads the status of these paths, relative to git's directory, and of their descendants.
     pub(crate) fn of_paths(git: &Git, paths: &[GitPath]) -> Result<Status> {
-        // Threads to look at files would have next to none to look at.
+        // Threads would have next to no files to look at.
         const FEW: [&str; 3] = ["--literal-pathspecs", "-c", "core.preloadIndex=false"];
         let all = [&FEW[..], &STATUS, &["--"]].concat();
         let arguments = all.into_iter().map(OsStr::new).chain(paths.iter().map(|path| OsStr::from_bytes(path)));
         Status::asked(git, &arguments.collect::<Vec<_>>())
     }
 
-    /// Returns the paths of everything that is not committed, in order.
     pub(crate) fn uncommitted(&self) -> Vec<PathBuf> {
         let changed = self.changed.iter().chain(&self.staged).map(|path| path_of(path));
         let all: BTreeSet<PathBuf> = changed.chain(self.untracked.iter().map(|found| found.path.clone())).collect();
@@ -87,7 +83,7 @@ impl Status {
     }
 }
 
-/// Returns the untracked entries of directories in place of tracked files, which `git status` shows only with `--untracked-files=all`.
+/// Returns the untracked entries of directories in place of tracked files: `git status` needs `--untracked-files=all`.
 pub(crate) fn in_place_of<'p>(git: &Git, files: impl Iterator<Item = &'p [u8]>) -> Result<Vec<UntrackedEntry>> {
     let is_directory =
         |path: &&[u8]| fs_err::symlink_metadata(git.directory().join(path_of(path))).is_ok_and(|found| found.is_dir());

@@ -1,4 +1,4 @@
-//! Carries what git ignores into a worktree that something else has made, by git alone.
+//! Carries ignored entries into a worktree that was made with git alone.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -30,21 +30,20 @@ use crate::worktree::add::stage::audit_options;
 use crate::worktree::add::survey::{Survey, survey};
 use crate::worktree::tracked::index::Index;
 
-/// A worktree that has now what git ignores.
 #[derive(Debug)]
 pub struct FillReport {
     pub path: PathBuf,
     pub donor: PathBuf,
-    /// Whose it is. It is a pull request's if the donor is.
+    /// A pull request's if the donor is.
     pub provenance: Provenance,
-    /// The donor's entries. Files of variables may be those of this one, and of the directories of dependencies those that were carried count.
+    /// The donor's entries. Env files may be this worktree's own, and dependency directories count if carried.
     pub untracked: CarriedFiles,
     pub changed: Vec<PathBuf>,
     pub audit: AuditReport,
 }
 
-/// Carries what git ignores from `options.from`, by default the main worktree, into the worktree that `options.start` is in. What is there
-/// already stays as it is, but that what points back into the donor is repaired in it too: a killed run may have left it.
+/// Carries ignored entries from `options.from`, by default the main worktree, into the worktree that `options.start` is in. Existing entries
+/// stay as they are, but references back into the donor are repaired in them too: a killed run may have left some.
 pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let repository = Repository::open(&options.start)?;
     let here = repository.here.clone().ok_or_else(|| no_donor(&repository))?;
@@ -71,7 +70,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     if options.trust == Trust::No {
         judge(&mut request, &here)?;
     }
-    // After the mark, by which it runs no code of the worktree.
+    // After the mark, by which git runs no code of the worktree.
     let git = Git::at(&here);
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &head])?));
     let survey = survey(&request, index, None)?;
@@ -85,8 +84,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     Ok(FillReport { path, donor, provenance, untracked, changed, audit })
 }
 
-/// Carries the entries of `untracked`, which has those that were carried afterwards. Returns those that changed meanwhile, and those that were
-/// carried, now or before.
+/// Carries the entries of `untracked`, which then has the carried ones. Returns changed ones, and all carried so far.
 fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let here = &request.path;
     let shown = planned(request, survey, untracked, &request.repository.own)?;
@@ -113,7 +111,7 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
         } else {
             let mut clone = request.options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;
-            // Nothing here would make the next one.
+            // Nothing here would make the next spare.
             clone.spares = None;
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
             clone.select = is_directory.then(|| rules_below(&survey.plan, &path));
@@ -131,7 +129,7 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
     Ok((changed, audited))
 }
 
-/// Files that belong together and are carried one by one, as git lists them where it does not ignore their whole directory.
+/// Files that belong together but are carried one by one, as git lists them if it does not ignore the whole directory.
 struct SingleSet {
     directory: File,
     set: FileSet,
@@ -141,7 +139,7 @@ struct SingleSet {
 }
 
 impl SingleSet {
-    /// Looks at the sets among these entries. Each comes with where it is in the donor, which is first.
+    /// Finds the sets among these entries, which are pairs of the path in the donor and the path in the worktree.
     fn all(parts: &[(PathBuf, PathBuf)]) -> Vec<Self> {
         let mut sets: BTreeMap<(&Path, FileSet), Vec<PathBuf>> = BTreeMap::new();
         for (from, path) in parts {
@@ -153,14 +151,14 @@ impl SingleSet {
             }
         }
         for ((_, set), paths) in &mut sets {
-            // Nothing in the name of a database need tell that it is one.
+            // A database's name need not tell that it is one.
             let main = paths.first().map(|path| path.with_file_name(OsStr::from_bytes(&set.main_file())));
             paths.extend(main.filter(|main| !paths.contains(main) && parts.iter().any(|(_, path)| path == main)));
         }
         // A lone database file counts too: its journal may come and go while it is carried.
         sets.retain(|(_, set), paths| paths.len() > 1 || !set.is_told_by_others());
         let looked = sets.into_iter().filter_map(|((directory, set), paths)| {
-            // What cannot be opened here cannot be carried either, which is told there.
+            // An unreadable directory cannot be carried either, which is reported there.
             let directory = File::open(directory).ok()?;
             let before = FileSetState::look_at(&set, &directory).ok()?;
             Some(SingleSet { directory, set, before, paths })
@@ -173,9 +171,9 @@ impl SingleSet {
     }
 }
 
-/// Refuses to carry files of a pull request into the main worktree. Marks a linked one that gets some, before anything is carried into it.
+/// Refuses to carry a pull request's files into the main worktree. Marks a linked one before it gets any.
 fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
-    // The repository has been opened, so the worktree is marked if it is a pull request's, also where it has moved.
+    // Opening the repository has marked a pull request's worktree, even a moved one.
     request.of_commit = trust::recorded(here);
     request.provenance = request.of_commit.with_files_of(trust::recorded(&request.donor));
     if !request.provenance.is_untrusted() {
@@ -189,7 +187,7 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
     trust::mark(&entry, request.foreign_part(), Some(&request.target.oid))
 }
 
-/// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.
+/// Returns whether only directories lead to a path below `here`. Makes missing ones if `makes`, else lets them pass.
 fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> {
     let missing = if makes { MissingDirectory::Made } else { MissingDirectory::Ends };
     let (mut directory, mut there) = (open_directory(here)?, here.to_path_buf());

@@ -11,10 +11,9 @@ use crate::git::Git;
 use crate::paths::{path_of, plain};
 use crate::worktree::tracked::index::{Index, SYMLINK};
 
-/// The longest path that a link may have (PATH_MAX).
+/// PATH_MAX, which limits a link's target.
 const LONGEST_LINK_BYTES: u64 = 4096;
 
-/// The paths at and below which inputs may be.
 #[derive(Debug)]
 pub(crate) struct InputPaths {
     patterns: Vec<PathBuf>,
@@ -22,7 +21,7 @@ pub(crate) struct InputPaths {
 }
 
 impl InputPaths {
-    /// Follows the links of a commit that inputs are, or that lead to them.
+    /// Follows the links of the commit that are inputs or lead to them.
     pub(crate) fn find(mut patterns: Vec<PathBuf>, index: &Index, git: Git) -> Result<Arc<Self>> {
         let mut unread: Vec<_> = index.entries.iter().filter(|entry| entry.mode == SYMLINK).collect();
         loop {
@@ -48,7 +47,7 @@ impl InputPaths {
     fn new(patterns: Vec<PathBuf>) -> Self {
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns.iter().filter_map(|pattern| pattern.to_str()) {
-            // A file may have a name that is no pattern.
+            // A file's name may be an invalid pattern.
             if let Ok(glob) = GlobBuilder::new(pattern).literal_separator(true).build() {
                 globs.add(glob);
             }
@@ -56,7 +55,7 @@ impl InputPaths {
         Self { patterns, globs: globs.build().unwrap_or_default() }
     }
 
-    /// Returns whether an entry may be an input, or lead to one, or decide whether git ignores one.
+    /// Returns whether an entry may be an input, lead to one, or decide whether git ignores one.
     pub(crate) fn may_have(&self, path: &Path, is_directory: bool) -> bool {
         let may_be = |pattern: &PathBuf| {
             let has_wildcard = |part: &&OsStr| part.as_encoded_bytes().iter().any(|byte| b"*?[{".contains(byte));

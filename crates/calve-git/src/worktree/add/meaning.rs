@@ -12,26 +12,23 @@ use crate::repository::{RemoteBranch, Repository};
 #[derive(Debug)]
 pub(crate) enum Meaning<'n> {
     PullRequest(u64),
-    /// A local branch, and its commit.
     Local(&'n str, String),
-    /// A branch of a remote; there is no local one of that name.
+    /// A remote's branch without a local one of its name.
     Remote(RemoteBranch<'n>),
-    /// Anything else for which git knows a commit: a tag, a commit's id, `FETCH_HEAD`, `HEAD~1`.
+    /// Any other name of a commit: a tag, an id, `FETCH_HEAD`, `HEAD~1`.
     Commit(String),
-    /// Nothing has the name, so a new branch can have it.
     Unused(&'n str),
 }
 
 impl<'n> Meaning<'n> {
-    /// Finds out what a name means. Refuses those that git would refuse, and that are no name for a new branch: more than one remote has the
-    /// branch, or it reads like a reference or a commit that is not there.
+    /// Resolves a name. Refuses one that git refuses, that several remotes have, or that reads like a missing revision.
     pub(crate) fn find(repository: &'n Repository, git: &Git, asked: &'n str) -> Result<Meaning<'n>> {
         if let Some(number) = pull_request(asked) {
             return Ok(Meaning::PullRequest(number));
         }
         let name = branch_name(asked);
         if let Err(refused) = check_name(git, name) {
-            // `HEAD~1` is no branch's name, and yet a commit's.
+            // `HEAD~1` is no branch's name, but a commit's.
             return commit(git, asked)?.map(Meaning::Commit).ok_or(refused);
         }
         if let Some(oid) = repository.object_of("refs/heads/", name) {
@@ -69,7 +66,7 @@ impl<'n> Meaning<'n> {
         }
     }
 
-    /// Returns the branch that a worktree would have. `None`: it would have a commit and no branch.
+    /// Returns the branch that a worktree would have, `None` for a commit alone.
     pub(crate) fn branch(&self, asked: &'n str) -> Option<&'n str> {
         match self {
             Meaning::PullRequest(_) => Some(asked),
@@ -80,16 +77,15 @@ impl<'n> Meaning<'n> {
     }
 }
 
-/// Parses the number in `pr/123`.
 pub(crate) fn pull_request(branch: &str) -> Option<u64> {
     let digits = branch.strip_prefix("pr/")?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Returns the commit that a local branch has now. `git rev-parse` would take `refs/heads/x-0-gab12` for a commit that begins with `ab12`.
+/// Returns a branch's present commit. `git rev-parse` would read `refs/heads/x-0-gab12` as the short id `ab12`.
 pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
     let reference = format!("refs/heads/{branch}");
-    // Those below it match, too.
+    // Branches below it match, too.
     let listed = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", &reference])?;
     let listed = String::from_utf8_lossy(&listed);
     let mut tips = listed.lines().filter_map(|line| line.split_once(' '));
@@ -103,26 +99,25 @@ pub(crate) fn commit(git: &Git, revision: &str) -> Result<Option<String>> {
     Ok(answer.filter(|oid| !oid.starts_with('^')))
 }
 
-/// Returns the name of a branch, which may be spelled in full.
 pub(crate) fn branch_name(asked: &str) -> &str {
     asked.strip_prefix("refs/heads/").unwrap_or(asked)
 }
 
-/// Returns whether a name that means nothing here reads like a reference or a commit of elsewhere, rather than like that of a new branch.
+/// Returns whether an unknown name reads like a reference or a commit from elsewhere, rather than a new branch.
 fn is_reserved(repository: &Repository, name: &str) -> bool {
-    // `origin` is git's own name for a remote, also without a remote, or if it has another name.
+    // `origin` is git's name for a remote, even if there is no remote, or it has another name.
     let is_below = ["refs/", "heads/", "tags/", "remotes/", "origin/"].iter().any(|prefix| name.starts_with(prefix));
     is_id(name) || is_below || name.ends_with("_HEAD") || of_remote(repository, name).is_some()
 }
 
-/// Returns whether a name reads like a commit's id or its beginning. A short one needs digit and letter: `defaced` is a word, `20261129` a date.
+/// Returns whether a name reads like an id. Short ones need digit and letter: `defaced` is a word, `20261129` a date.
 fn is_id(name: &str) -> bool {
     let has = |is_such: fn(&u8) -> bool| name.as_bytes().iter().any(is_such);
     let is_short = (7..40).contains(&name.len()) && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
     (is_short || [40, 64].contains(&name.len())) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Splits a name that begins with that of a remote: `origin/x`.
+/// Splits a name such as `origin/x` after the remote.
 fn of_remote<'n>(repository: &'n Repository, name: &'n str) -> Option<(&'n str, &'n str)> {
     let below = |remote| Some((remote, name.strip_prefix(remote)?.strip_prefix('/')?));
     repository.remotes().into_iter().filter_map(below).max_by_key(|(remote, _)| remote.len())
@@ -138,20 +133,19 @@ fn not_found(repository: &Repository, name: &str) -> Error {
     Error::refused(reason, remedy)
 }
 
-/// Returns the remedy that brings a remote's branch here.
 fn fetching(repository: &Repository, remote: &str, branch: &str) -> Remedy {
     let (is_followed, remote, branch) = (repository.follows(remote, branch), remote.to_owned(), branch.to_owned());
     Remedy::FetchBranch { remote, branch, is_followed }
 }
 
-/// A server that takes longer counts as out of reach.
+/// A slower server counts as out of reach.
 const ASKED_AT_MOST: Duration = Duration::from_secs(3);
 
-/// Refuses a name for a new branch that a remote has, which is not followed here. Returns the first remote that could not be asked.
+/// Refuses a new branch's name that a remote has but that is not followed here. Returns the first remote out of reach.
 pub(crate) fn check_servers(repository: &Repository, name: &str) -> Result<Option<String>> {
     let mut unasked = None;
     for remote in repository.remotes() {
-        // From one without a refspec, a fetch brings nothing by itself.
+        // A fetch from a remote without a refspec brings nothing by itself.
         if repository.refspecs_of(remote).next().is_none() || repository.follows(remote, name) {
             continue;
         }
@@ -182,7 +176,7 @@ pub(crate) fn check_name(git: &Git, name: &str) -> Result<()> {
     Err(Error::refused(text, Remedy::CorrectBranchName))
 }
 
-/// Returns whether a name has nothing in it that git-check-ref-format(1) has a rule about.
+/// Returns whether a name contains nothing that git-check-ref-format(1) has a rule about.
 fn is_simple(name: &str) -> bool {
     let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     name.split('/').all(|part| !part.is_empty() && part.bytes().all(is_simple))

@@ -1,5 +1,3 @@
-//! Adds a worktree: the plot.
-
 pub(crate) mod fill;
 pub(crate) mod ignored;
 pub(crate) mod input_paths;
@@ -33,8 +31,8 @@ use crate::worktree::registration::{Registration, open_swept};
 use crate::worktree::tracked::index::{Index, PLAIN};
 use crate::worktree::tracked::limit_root;
 
-/// Makes a worktree after `before` has agreed. It is absent or has all its files at any time, whatever happens to this process, and git does
-/// not list it before. It is unfinished until [`forget_data_source`](crate::environment::forget_data_source).
+/// Makes a worktree once `before` has agreed. At any time it is absent or has all its files, whatever happens to this process, and git lists
+/// it only then. It is unfinished until [`forget_data_source`](crate::environment::forget_data_source).
 pub fn add_after<E: From<Error>>(
     options: &AddOptions,
     before: impl FnOnce(&mut AddIntent) -> std::result::Result<(), E>,
@@ -43,7 +41,7 @@ pub fn add_after<E: From<Error>>(
     let mut request = AddRequest::new(open_swept(&options.start)?, options)?;
     let mut upcoming = intent(&request);
     before(&mut upcoming)?;
-    // The user's data are not for a pull request that he does not trust.
+    // The user's data is not for an untrusted pull request.
     request.data_source = upcoming.data_source.filter(|_| !request.provenance.is_untrusted());
     Ok(make(request, started)?)
 }
@@ -61,7 +59,7 @@ fn intent(request: &AddRequest) -> AddIntent {
     }
 }
 
-/// Makes the entry, the files under a hidden name, the name, and then git's list. Until then, dropping entry and staged tree takes all back.
+/// Makes the entry, the files under a hidden name, their name, git's list. Before that, dropping entry and tree undoes it.
 fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let (path, parent) = request.place.make_parent()?;
     request.path = path;
@@ -86,10 +84,9 @@ fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     Ok(AddReport { worktree, files, spares_request, post_checkout, trash_waits, elapsed: started.elapsed() })
 }
 
-/// Finds out what the worktree consists of, by an index of its own.
 fn surveyed(entry: &Registration<'_>) -> Result<Survey> {
     let (request, index_path) = (entry.request, entry.index());
-    // No files are there yet; these commands look at none.
+    // No files are there yet, and these commands look at none.
     let git = entry.git(&request.donor).with("GIT_INDEX_FILE", &index_path);
     let index = || {
         git.run(&[&PLAIN[..], &["read-tree", &request.target.oid]].concat())?;

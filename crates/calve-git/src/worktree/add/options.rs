@@ -1,30 +1,28 @@
-//! The request for a new worktree, as the caller makes it, and what it is warned of.
-
 use std::path::PathBuf;
 
 use calve_core::CloneOptions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IgnoredEntries {
-    /// All of them that the project's configuration allows.
+    /// All that the project's configuration allows.
     #[default]
     Carry,
     Leave,
 }
 
-/// The fate of changes that are not committed, and of untracked files.
+/// The fate of uncommitted changes and of untracked files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UncommittedChanges {
     #[default]
     Leave,
-    /// It has them too, as changes that are not staged.
+    /// The new worktree has them too, as unstaged changes.
     Carry,
 }
 
-/// Whether a pull request's commit is treated like one's own.
+/// The treatment of a pull request's commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// It gets no secrets, no hook runs, and the worktree is marked ([`crate::trust`]).
+    /// It gets no secrets and runs no hook, and the worktree is marked ([`crate::trust`]).
     #[default]
     No,
     Yes,
@@ -34,20 +32,20 @@ pub enum Trust {
 pub struct AddOptions {
     /// A directory in the repository.
     pub start: PathBuf,
-    /// The branch to check out, or to make; `-` for the one before; `origin/x`; `pr/123`; a tag, or a commit's id.
+    /// The branch to check out or make; `-` for the previous one; `origin/x`; `pr/123`; a tag or a commit's id.
     pub branch: String,
-    /// The start of a new branch; by default HEAD.
+    /// Start of a new branch. Default: HEAD.
     pub base: Option<String>,
-    /// The worktree to take files from: its branch, path or name; by default the one that `start` is in.
+    /// Worktree to take files from: its branch, path or name. Default: the one that `start` is in.
     pub from: Option<PathBuf>,
-    /// Where to, relative to `start`; by default the place that the configuration gives the branch.
+    /// Destination, relative to `start`. Default: the configured place for the branch.
     pub path: Option<PathBuf>,
-    /// Check out the commit, and no branch.
+    /// Checks out the commit without a branch.
     pub is_detached: bool,
     pub ignored: IgnoredEntries,
     pub changes: UncommittedChanges,
     pub trust: Trust,
-    /// How the engine works: threads, progress, cancelling, the numbers measured for the place.
+    /// Settings of the engine: threads, progress, cancelling, the numbers measured for the place.
     pub clone: CloneOptions,
 }
 
@@ -55,14 +53,14 @@ pub struct AddOptions {
 pub enum AddWarning {
     /// Submodules are empty, as after `git worktree add`.
     EmptySubmodules,
-    /// Files are as stored, because a filter would run code of an untrusted pull request.
+    /// Files are as stored, because a filter would run an untrusted pull request's code.
     Unfiltered {
         /// Its name in git's configuration.
         filter: String,
         command: String,
         files: u64,
     },
-    /// Messages of git, or of a filter that it ran, although it ended without an error.
+    /// Messages of git or of a filter that it ran, although git succeeded.
     Git(String),
     Engine(calve_core::report::Warning),
 }

@@ -20,12 +20,12 @@ use crate::worktree::add::survey::Survey;
 use crate::worktree::add::{intent, stage, surveyed};
 use crate::worktree::registration::Registration;
 
-/// Plans [`add_after`](super::add_after). Makes nothing that lasts, but for what fetching a pull request makes.
+/// Plans [`add_after`](super::add_after). Makes nothing that lasts, except by fetching a pull request.
 pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let mut request = AddRequest::new(Repository::open(&options.start)?, options)?;
     check_places(&request)?;
     let intent = intent(&request);
-    // None is handed over for a plan.
+    // No spare is handed over for a plan.
     request.options.clone.spares = None;
     // Adding a worktree writes to the repository too.
     let directory = tempfile::tempdir().or_else(|_| tempfile::tempdir_in(&request.repository.common))?;
@@ -54,7 +54,6 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     Ok(AddPlan { worktree, intent, untracked, tracked_same, tracked_other, secrets, services, inputs })
 }
 
-/// Fails if this user may make nothing in the repository, or where the worktree would be.
 fn check_places(request: &AddRequest) -> Result<()> {
     let path = request.place.path();
     let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("."));
@@ -64,7 +63,7 @@ fn check_places(request: &AddRequest) -> Result<()> {
     Ok(())
 }
 
-/// Returns the services of a worktree that is only planned: by the file of its commit, and by the user's own, which goes along.
+/// Returns a planned worktree's services, by its commit's configuration and the user's own, which goes along.
 fn services(request: &AddRequest, survey: &Survey) -> Result<BTreeMap<String, ServiceConfig>> {
     let index = &survey.tracked.index;
     let is_carried = request.options.changes == UncommittedChanges::Carry;
@@ -78,8 +77,7 @@ fn services(request: &AddRequest, survey: &Survey) -> Result<BTreeMap<String, Se
     Ok(Config::of_commit(text.as_deref(), &request.donor)?.services)
 }
 
-/// Makes those of the worktree's files that its services name as `inputs`, and possibly more, in the new directory `files`, by the code
-/// that makes the real ones. Returns whether there are any.
+/// Makes the services' `inputs`, and maybe more, in the new directory `files`, as for a worktree. False: no inputs.
 fn make_inputs(
     files: &Path,
     entry: &Registration<'_>,

@@ -14,13 +14,13 @@ use crate::repository::Repository;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookRun {
-    /// Its exit code; none when a signal ended it, or it could not be started.
+    /// `None` when a signal ended it, or it could not be started.
     pub code: Option<i32>,
-    /// Its output, both streams; or why it could not be started.
+    /// Its output on both streams, or why it could not be started.
     pub output: Vec<u8>,
 }
 
-/// Runs the hook, if there is one, with the null commit, the new one, and 1. The worktree is there already: one that cannot start fails nothing.
+/// Runs an existing hook with the null commit, the new one, and 1. If it cannot start, that fails nothing.
 pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
     let git = Git::at(worktree);
     let hook = match repository.hooks() {
@@ -33,9 +33,9 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
     }
     let from_nothing = "0".repeat(oid.len());
     let run = |mut command: Command| -> std::io::Result<HookRun> {
-        // No pipe: its end would be that of a process that the hook leaves in the background.
+        // No pipe: it would end only with the last process that the hook leaves in the background.
         let printed = tempfile::tempfile_in(&repository.common)?;
-        // Each of the hook's programs writes at the end, also one that opens `/dev/stderr` anew.
+        // Each of the hook's programs writes at the end, even one that opens `/dev/stderr` anew.
         rustix::fs::fcntl_setfl(&printed, OFlags::APPEND)?;
         command.args([from_nothing.as_str(), oid, "1"]).current_dir(worktree).stdin(Stdio::null());
         command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
@@ -50,7 +50,7 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
         Ok(HookRun { code, output })
     };
     let done = match run(Command::new(&hook)) {
-        // Without a first line that says what runs it, it is for the shell: git hands it over, too.
+        // A script without a `#!` line is for the shell: git hands it over, too.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NOEXEC) => {
             let mut shell = Command::new("/bin/sh");
             shell.arg(&hook);

@@ -1,5 +1,3 @@
-//! A new worktree, planned or made.
-
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,23 +22,23 @@ pub struct NewWorktree {
     pub path: PathBuf,
     pub target: AddTarget,
     pub donor: PathBuf,
-    /// Whose it is. It is a pull request's, too, if it is made from one's worktree.
+    /// A pull request's, too, if made from a pull request's worktree.
     pub provenance: Provenance,
 }
 
-/// The donor's entries that git does not track, and what becomes of them.
+/// The donor's entries that git does not track, and their fate.
 #[derive(Debug, Clone, Default)]
 pub struct CarriedFiles {
-    /// The ignored entries that are carried (and with [`UncommittedChanges::Carry`](super::UncommittedChanges) the untracked ones).
+    /// Ignored entries, and with [`UncommittedChanges::Carry`](super::UncommittedChanges) untracked ones.
     pub carried: Vec<PathBuf>,
-    /// The files of variables that Calve made for the donor, whose ports and databases are in them: they are not carried.
+    /// Files of variables that Calve made for the donor, with its ports and databases: they are not carried.
     pub env_files: Vec<PathBuf>,
     pub left: Vec<SkippedEntry>,
     pub dependencies: Vec<Dependency>,
 }
 
 impl CarriedFiles {
-    /// Takes out entries that are left after all, and dependencies of which nothing is carried. Puts the rest in order.
+    /// Removes entries that are left after all, and dependencies without a carried entry. Sorts the rest.
     pub(crate) fn settle(&mut self) {
         let Self { carried, left, dependencies, .. } = self;
         let gone: HashSet<&Path> = left.iter().map(|left| left.path.as_path()).collect();
@@ -53,13 +51,13 @@ impl CarriedFiles {
 
 #[derive(Debug)]
 pub struct AddedFiles {
-    /// The engine's report of the donor's part. `spares_wanted` is for all parts.
+    /// The engine's report of the donor's part. `spares_wanted` covers all parts.
     pub clone: CloneReport,
     pub tracked: TrackedCounts,
     pub untracked: CarriedFiles,
-    /// Directories that are spares, each as a clone of its own, by its path in the worktree.
+    /// Directories made from spares, each as its own clone, by its path in the worktree.
     pub spares: Vec<CloneReport>,
-    /// How many changed and untracked files stay in the donor; 0 with [`UncommittedChanges::Carry`](super::UncommittedChanges).
+    /// Changed and untracked files left in the donor; 0 with [`UncommittedChanges::Carry`](super::UncommittedChanges).
     pub uncommitted: u64,
     pub audit: AuditReport,
     pub warnings: Vec<AddWarning>,
@@ -69,12 +67,10 @@ pub struct AddedFiles {
 pub struct AddReport {
     pub worktree: NewWorktree,
     pub files: AddedFiles,
-    /// How many spares of the donor its configuration asks for.
     pub spares_request: Option<SparesRequest>,
     pub post_checkout: Option<HookRun>,
     /// There is trash beside the worktree: work for [`calve_core::reap`].
     pub trash_waits: bool,
-    /// From the call to its return.
     pub elapsed: Duration,
 }
 
@@ -87,7 +83,7 @@ pub struct AddPlan {
     /// Tracked files that git would write.
     pub tracked_other: u64,
     pub secrets: Vec<PathBuf>,
-    /// The services that its own configuration would name, or its error.
+    /// The services in its own configuration, or the error in that.
     pub services: Result<BTreeMap<String, ServiceConfig>>,
     /// The facts that [`add_after`](super::add_after) would ask about.
     pub intent: AddIntent,
@@ -95,17 +91,16 @@ pub struct AddPlan {
 }
 
 impl AddPlan {
-    /// Returns a directory with the files that its services name as `inputs`, as the worktree would have them. `None`: they name none.
+    /// Returns a directory with the services' `inputs` as the worktree would have them. `None`: they name none.
     pub fn inputs(&self) -> Option<&Path> {
         self.inputs.as_ref().map(|inputs| inputs.files.as_path())
     }
 }
 
-/// A directory for what a plan needs, removed when dropped, also where clones of read-only directories are in it.
+/// A plan's directory, removed when dropped, even with clones of read-only directories in it.
 #[derive(Debug)]
 pub(crate) struct PlanScratch {
     pub(crate) directory: TempDir,
-    /// The place in it for clones.
     pub(crate) files: PathBuf,
 }
 
@@ -118,17 +113,16 @@ impl Drop for PlanScratch {
     }
 }
 
-/// A planned worktree, when nothing of it has been made.
 #[derive(Debug, Clone)]
 pub struct AddIntent {
     pub donor: PathBuf,
-    /// The main worktree; none when the repository is bare.
+    /// `None` for a bare repository.
     pub main: Option<PathBuf>,
     pub head: String,
-    /// The commands that the project wants to be run. None for a pull request that is not trusted.
+    /// The commands that the project wants to be run. Empty for an untrusted pull request.
     pub hooks: Hooks,
-    /// The services that the donor's configuration names. None for a pull request that is not trusted.
+    /// The services in the donor's configuration. Empty for an untrusted pull request.
     pub services: BTreeMap<String, ServiceConfig>,
-    /// Id of the worktree ([`crate::environment::WorktreeId`]) whose service data is cloned, which the new one notes.
+    /// Id ([`crate::environment::WorktreeId`]) of the worktree whose service data is cloned. The new worktree notes it.
     pub data_source: Option<String>,
 }

@@ -15,7 +15,6 @@ use crate::worktree::add::options::{AddOptions, Trust};
 use crate::worktree::add::report::NewWorktree;
 use crate::worktree::add::target::{self, AddTarget};
 
-/// The request, in terms of one repository.
 pub(crate) struct AddRequest {
     pub(crate) options: AddOptions,
     pub(crate) repository: Repository,
@@ -25,19 +24,18 @@ pub(crate) struct AddRequest {
     /// Absolute; its parent exists unless this is a dry run.
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
-    /// Whose the new worktree will be. It is a pull request's if its commit or the donor is.
+    /// A pull request's if the commit or the donor is.
     pub(crate) provenance: Provenance,
     pub(crate) of_commit: Provenance,
     /// The worktree whose lists select the carried files.
     pub(crate) listed_in: Option<PathBuf>,
-    /// The donor has only a part of the tracked files, and so will the new worktree.
+    /// The donor has a sparse checkout, and so will the new worktree.
     pub(crate) is_sparse: bool,
-    /// Id of the worktree whose service data is cloned.
     pub(crate) data_source: Option<String>,
 }
 
 impl AddRequest {
-    /// Refuses what makes no sense. Makes nothing but, for a pull request, what fetching it makes.
+    /// Refuses senseless requests. Makes nothing, except by fetching a pull request.
     pub(crate) fn new(repository: Repository, options: &AddOptions) -> Result<AddRequest> {
         let donor = match &options.from {
             Some(from) => repository.find_usable(from)?.path.clone(),
@@ -59,7 +57,7 @@ impl AddRequest {
             Trust::Yes => Provenance::Own,
         };
         let listed_in = match of_donor.is_untrusted() {
-            // Its own list is that of the pull request.
+            // The donor's own list is the pull request's.
             true => repository.main().map(Path::to_path_buf),
             false => Some(donor.clone()),
         };
@@ -81,7 +79,7 @@ impl AddRequest {
         if fs_err::symlink_metadata(&path).is_ok() {
             return Err(taken(&repository, path));
         }
-        // Of a worktree that was moved, or is on a disk that is not mounted, git's entry would have a second one beside it.
+        // A worktree that was moved, or is on an unmounted disk, has an entry already: a second one would be made.
         let listed = real(&path);
         if let Some(gone) = repository.worktrees.iter().find(|worktree| worktree.path == listed) {
             gone.check_unlocked(Remedy::UnlockAndPrune)?;
@@ -137,7 +135,7 @@ pub(crate) fn no_donor(repository: &Repository) -> Error {
     Error::refused("there is no worktree here to take files from", Remedy::NameSource)
 }
 
-/// Returns the error for a place at which something is. Two branches may have the same place.
+/// Returns the error for an occupied place. Two branches may have the same place.
 fn taken(repository: &Repository, path: PathBuf) -> Error {
     let there = real(&path);
     let worktree = repository.worktrees.iter().find(|worktree| worktree.path == there);

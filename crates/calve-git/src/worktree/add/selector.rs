@@ -1,4 +1,4 @@
-//! Which entries of a donor make up the new worktree: the answer for each path, asked by the clone engine.
+//! Selects a donor's entries for the new worktree: the clone engine asks about each path.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,32 +13,31 @@ use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::status::{GitPath, UntrackedEntry, split};
 
-/// The decision about one name in a directory of which not everything is taken.
+/// The decision about one name in a directory that is taken in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameDecision {
     File,
-    /// This directory; its entries are decided one by one.
+    /// The directory. Its entries are decided one by one.
     Inside,
-    /// This and all entries in it that the rules allow.
+    /// The entry, and everything in it that the rules allow.
     Whole,
 }
 
 #[derive(Debug, Default)]
 struct Directory {
     names: HashMap<Vec<u8>, NameDecision>,
-    /// It is in a directory that is taken as a whole: names that are not listed are taken too.
+    /// Unlisted names are taken too: it is in a directory that is taken as a whole.
     rest: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Selector {
-    /// Those of which not everything is taken. The root is always one.
+    /// Directories that are taken in part. The root is always one.
     directories: HashMap<GitPath, Directory>,
     whole: HashSet<GitPath>,
     pub(crate) rules: Rules,
     nested: HashSet<PathBuf>,
     replaced: HashSet<PathBuf>,
-    /// `.git` files that were met.
     pointers: Mutex<Vec<PathBuf>>,
 }
 
@@ -49,7 +48,7 @@ impl Selector {
         plan
     }
 
-    /// Adds a root that is carried. All roots come before the first [`Self::file`].
+    /// Adds a carried root. All roots come before the first [`Self::file`].
     pub(crate) fn root(&mut self, root: &UntrackedEntry) {
         let path = root.path.as_os_str().as_bytes();
         self.insert(path, NameDecision::Whole);
@@ -67,22 +66,20 @@ impl Selector {
         self.open(above).names.insert(name.to_vec(), take);
     }
 
-    /// Returns the record of a directory, made with those above it if need be.
     fn open(&mut self, path: &[u8]) -> &mut Directory {
         if !self.directories.contains_key(path) {
             let (above, name) = split(path);
             let parent = self.open(above);
             parent.names.entry(name.to_vec()).or_insert(NameDecision::Inside);
             let is_in_whole = parent.rest;
-            // The rules judge a directory once, when it is entered: of one that they leave, only what is listed is taken.
+            // The rules judge a directory once, when it is entered: if they leave it, only listed names are taken.
             let rest = self.whole.contains(path) || is_in_whole && self.rules.leave(&path_of(path), true).is_none();
             self.directories.insert(path.to_vec(), Directory { names: HashMap::new(), rest });
         }
         self.directories.entry(path.to_vec()).or_default()
     }
 
-    /// Decides about an entry of the directory `known`; `None` stands for one of which all entries are taken that the rules allow. Below a
-    /// directory that is left out the engine asks nothing.
+    /// Decides about an entry. `known`: its directory's record, `None` if whole. Nothing is asked below a left-out one.
     fn decide(&self, known: Option<&Directory>, path: &Path, name: &[u8], is_directory: bool) -> Decision {
         let listed = known.and_then(|known| known.names.get(name)).copied();
         let is_in_whole = known.is_none_or(|known| known.rest);
@@ -132,13 +129,13 @@ pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
     Selection::from(Arc::clone(plan) as Arc<dyn EntrySelector>)
 }
 
-/// Returns a selection by the rules alone, for a directory of the donor's that is cloned to `at`.
+/// Returns a selection by the rules alone, for a directory of the donor that is cloned to `at`.
 pub(crate) fn rules_below(plan: &Arc<Selector>, at: &Path) -> Selection {
     let (plan, at) = (Arc::clone(plan), at.to_path_buf());
     Selection::new(move |path, is_directory| plan.by_rules(&at.join(path), is_directory))
 }
 
-/// Returns the same for a directory of another worktree, whose `.git` files are no pointers of the donor's.
+/// Returns the same for another worktree's directory, whose `.git` files are no pointers of the donor's.
 pub(crate) fn rules_elsewhere(plan: &Arc<Selector>, at: &Path) -> Selection {
     let (plan, at) = (Arc::clone(plan), at.to_path_buf());
     Selection::new(move |path, is_directory| {

@@ -22,17 +22,17 @@ use crate::worktree::tracked::is_ignore_file;
 
 const RULES: &str = ".gitignore";
 
-/// Returns the entries that a `git status` of the tree would show as untracked. None of them is carried.
+/// Returns the entries that `git status` would show as untracked in the tree. None of them is carried.
 pub(super) fn shown(git: &Git) -> Result<Vec<PathBuf>> {
-    // No program of the settings need look at the tree, which may be a passing one.
+    // Programs in the settings need not look at the tree, which may be temporary.
     let settings = ["-c", "core.fsmonitor=false"];
     let asked = ["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"];
     let listed = UntrackedEntry::all(&git.run(&[&settings[..], &asked].concat())?);
     Ok(listed.into_iter().map(|entry| entry.path).collect())
 }
 
-/// Returns what [`shown`] will, before anything is carried: from a tree of empty files that have the names. `own` is git's own directory of
-/// the new worktree, with the commit's index. Says nothing of a directory whose rules are still on a server.
+/// Predicts [`shown`] before anything is carried, from a tree of empty files with the same names. `own` is git's directory of the new
+/// worktree, with the commit's index. Leaves out directories whose rules are still on a server.
 pub(super) fn planned(
     request: &AddRequest,
     survey: &Survey,
@@ -47,7 +47,7 @@ pub(super) fn planned(
     // git follows no link to rules.
     let rules = survey.tracked.index.entries.iter().filter(|file| is_ignore_file(&file.path) && file.mode != SYMLINK);
     let (paths, oids): (Vec<_>, Vec<_>) = rules.map(|file| (path_of(&file.path), file.hex())).unzip();
-    // Git before 2.45 would fetch them, and fails offline.
+    // git before 2.45 would fetch them, and fails offline.
     let texts = request.repository.git().blobs(&oids, LARGEST_BYTES).unwrap_or_else(|_| vec![None; oids.len()]);
     let mut unknown = Vec::new();
     for (path, text) in paths.iter().zip(texts) {
@@ -62,7 +62,7 @@ pub(super) fn planned(
     for (from, path) in &sources {
         outline.begin(from, path)?;
     }
-    // A directory that is ignored itself need not be looked through.
+    // An ignored directory need not be searched.
     let input: Vec<u8> = sources.iter().flat_map(|(_, path)| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
     let ignored = match git.fed(&["check-ignore", "--no-index", "-z", "--stdin"], &input) {
         // None is ignored.
@@ -80,13 +80,13 @@ pub(super) fn planned(
     Ok(shown)
 }
 
-/// Returns where an entry is carried from: the donor, or the worktree that a directory of dependencies comes from.
+/// Returns the path that an entry is carried from: in the donor, or in the worktree that dependencies come from.
 pub(super) fn source(request: &AddRequest, dependencies: &[Dependency], path: &Path) -> PathBuf {
     let foreign = dependencies.iter().find(|one| one.path == path && one.from != request.donor);
     foreign.map_or(&request.donor, |one| &one.from).join(path)
 }
 
-/// Returns whether this user may read a file, or list a directory. Everything else is carried without being read.
+/// Returns whether this user may read a file or list a directory. Everything else is carried without being read.
 pub(super) fn may_read(path: &Path) -> bool {
     let wanted = match fs_err::symlink_metadata(path).map(|found| found.file_type()) {
         Ok(kind) if kind.is_file() => Access::READ_OK,
@@ -96,7 +96,7 @@ pub(super) fn may_read(path: &Path) -> bool {
     !matches!(rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS), Err(Errno::ACCESS))
 }
 
-/// A tree with the names of carried entries, and the rules among them.
+/// A tree with the names of the carried entries, and the ignore rules among them.
 struct Outline<'a> {
     tree: &'a Path,
     rules: &'a Rules,
@@ -104,7 +104,7 @@ struct Outline<'a> {
 }
 
 impl Outline<'_> {
-    /// Adds what git must see to judge an entry: rules, which may be ignored themselves, and a directory.
+    /// Adds rules, which may be ignored themselves, and directories: git needs both to judge an entry.
     fn begin(&self, from: &Path, path: &Path) -> Result<()> {
         let to = self.tree.join(path);
         match is_directory(from) {
@@ -114,7 +114,6 @@ impl Outline<'_> {
         }
     }
 
-    /// Adds an entry and its descendants, without those that go away meanwhile.
     fn add(&self, from: &Path, path: &Path) -> Result<()> {
         let to = self.tree.join(path);
         let Ok(found) = fs_err::symlink_metadata(from) else { return Ok(()) };
@@ -122,7 +121,7 @@ impl Outline<'_> {
             return Ok(());
         }
         if !found.is_dir() {
-            // A file of the commit will be in its place.
+            // A file of the commit takes its place.
             if fs_err::symlink_metadata(&to).is_err() && (found.is_file() || found.is_symlink()) {
                 let is_rules = found.is_file() && is_ignore_file(path.as_os_str().as_bytes());
                 write(&to, &if is_rules { fs_err::read(from).unwrap_or_default() } else { Vec::new() })?;
@@ -145,7 +144,7 @@ impl Outline<'_> {
     }
 }
 
-/// Returns whether git shows nothing of a directory by the directory's own rules, as of virtual environments and caches.
+/// Returns whether a directory's own rules hide all of it from git, as in virtual environments and caches.
 fn ignores_itself(directory: &Path) -> bool {
     let rules = directory.join(RULES);
     let is_file = fs_err::symlink_metadata(&rules).is_ok_and(|found| found.is_file());
@@ -154,7 +153,7 @@ fn ignores_itself(directory: &Path) -> bool {
     lines.next() == Some("*") && lines.next().is_none()
 }
 
-/// Returns whether a `.git` file points to a worktree's entry, rather than a submodule's.
+/// Returns whether a `.git` file points to a worktree's entry, not a submodule's.
 pub(super) fn is_worktree(pointer: &Path) -> bool {
     pointer_in(pointer).is_some_and(|entry| entry.parent().is_some_and(|all| all.ends_with("worktrees")))
 }

@@ -1,7 +1,7 @@
-//! Spares: of a whole worktree, or of ignored directories. One is handed over instead of cloning.
+//! Spares of whole worktrees, or of ignored directories, which are handed over instead of cloning.
 //!
-//! A spare of a worktree is everything in it but `.git`. Handed over and brought up to date, it is what the donor is; then the rules that
-//! choose the cloned files choose those that stay in it, git checks out files that differ in the commit, and it is registered as any other.
+//! A worktree's spare has everything but `.git`. Handed over and brought up to date, it equals the donor. Then the rules for cloned files choose
+//! which of its files stay, git checks out files that differ in the commit, and it is registered as any other.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::worktree::add::request::no_donor;
 use crate::worktree::add::selector::{Selector, rules_below};
 use crate::worktree::status::UntrackedEntry;
 
-/// The entries that a spare of a worktree is made without.
+/// Entries that a worktree's spare is made without.
 const WITHOUT: &str = "/.git";
 
-/// Returns the root of the worktree around `start`, the source of spares for new worktrees, and sets in `options` what these need.
+/// Returns the root of the worktree around `start`, as the source of spares, and sets the `options` that these need.
 pub fn of_worktree(start: &Path, options: &mut SpareOptions) -> Result<PathBuf> {
     let repository = Repository::open(start)?;
     let root = repository.here.clone().ok_or_else(|| no_donor(&repository))?;
@@ -29,14 +29,14 @@ pub fn of_worktree(start: &Path, options: &mut SpareOptions) -> Result<PathBuf> 
     Ok(root)
 }
 
-/// Returns where spares of the whole donor are, if there are to be any.
+/// Returns how to use spares of the whole donor, if it is to have any.
 pub(crate) fn of_donor(donor: &Path, options: &CloneOptions) -> Result<Option<SpareUse>> {
     let Some(mut using) = options.spares.clone() else { return Ok(None) };
     using.made_without = vec![WITHOUT.to_owned()];
     Ok(Spares::at(&using.home).are_wanted(donor, &using.made_without)?.then_some(using))
 }
 
-/// Returns the roots of which there are spares, and which are nothing but ignored.
+/// Returns the roots that have spares and contain only ignored entries.
 pub(crate) fn with_spares(
     donor: &Path,
     roots: &[UntrackedEntry],
@@ -44,7 +44,7 @@ pub(crate) fn with_spares(
     is_elsewhere: impl Fn(&Path) -> bool,
 ) -> Result<Vec<PathBuf>> {
     let Some(using) = &options.spares else { return Ok(Vec::new()) };
-    // A snapshot has the directory too, and no spare can be moved into a subvolume.
+    // A snapshot has the directory already, and no spare can be moved into a subvolume.
     if calve_core::internal::is_subvolume(donor)? {
         return Ok(Vec::new());
     }
@@ -58,7 +58,7 @@ pub(crate) fn with_spares(
     Ok(found)
 }
 
-/// Makes a directory in the staged worktree of a spare of `src`. `None` if no spare can be used, for whatever reason: then it is cloned.
+/// Makes a directory of the staged worktree from a spare of `src`. `None` if no spare can be used: then it is cloned.
 pub(crate) fn claim(
     staged: &StagedTree<'_>,
     src: &Path,

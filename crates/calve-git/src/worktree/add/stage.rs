@@ -1,5 +1,3 @@
-//! Fills the staged tree of a new worktree.
-
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,11 +21,11 @@ use crate::worktree::add::survey::Survey;
 use crate::worktree::registration::Registration;
 use crate::worktree::tracked::TrackedCounts;
 
-/// Fills the staged tree, and puts right what points out of it.
+/// Fills the staged tree of a new worktree, and repairs references that lead out of it.
 pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut survey: Survey) -> Result<AddedFiles> {
     let request = entry.request;
     let mut files = clone_files(staged, request, &mut survey)?;
-    // Worktrees of other repositories: each has a `.git` file, and the files beside it are that worktree.
+    // Worktrees of other repositories: the files beside such a `.git` file are that worktree.
     for pointer in survey.plan.pointers() {
         if is_worktree(&request.donor.join(&pointer))
             && let Some(directory) = pointer.parent()
@@ -37,11 +35,11 @@ pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut su
             files.untracked.left.push(left);
         }
     }
-    // A spare has them, and a program could use the donor's database by them.
+    // A spare has them, and a program could use the donor's database through them.
     remove_own_env_files(&staged.path(), &files.untracked.env_files)?;
     let carried = files.untracked.carried.iter().map(|root| root.as_os_str().as_encoded_bytes());
     let below = carried.flat_map(|root| survey.tracked.at_or_below(root));
-    // The commit tracks them although they are ignored.
+    // The commit tracks these although they are ignored.
     let tracked_below: HashSet<PathBuf> = below.map(|path| path_of(path)).collect();
     let git = entry.git(&staged.path());
     let commit = (&*request.target.oid, request.is_sparse);
@@ -61,7 +59,6 @@ pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut su
     Ok(files)
 }
 
-/// Clones what comes from the donor, and from the worktrees that directories of dependencies come from.
 fn clone_files(staged: &mut StagedTree<'_>, request: &AddRequest, survey: &mut Survey) -> Result<AddedFiles> {
     let AddRequest { donor, options, .. } = request;
     let mut untracked = survey.carried(donor);
@@ -117,7 +114,7 @@ fn clone_part(
     Ok(())
 }
 
-/// Puts right what points out of the copy, before anybody can see it.
+/// Repairs references that lead out of the copy, before anyone can see it.
 fn audit(
     staged: &mut StagedTree<'_>,
     request: &AddRequest,
@@ -136,7 +133,6 @@ fn audit(
     escape::audit(&staged.path(), &request.donor, &audit)
 }
 
-/// Returns how the carried entries of a worktree are looked through for references into others.
 pub(crate) fn audit_options(request: &AddRequest, below: Vec<PathBuf>) -> AuditOptions {
     let clone = &request.options.clone;
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare && one.path != request.path);

@@ -1,4 +1,4 @@
-//! Finding out what a new worktree is to consist of, before anything of it is made.
+//! Finds out what a new worktree is to consist of, before anything of it is made.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -39,28 +39,25 @@ pub(crate) struct Survey {
     pub(crate) tracked: TrackedFiles,
     pub(crate) plan: Arc<Selector>,
     pub(crate) roots: Vec<UntrackedEntry>,
-    /// The spares of the whole donor.
     pub(crate) spare: Option<SpareUse>,
-    /// Those of the roots that a spare may be handed over for.
+    /// Roots that a spare may be handed over for.
     pub(crate) spare_roots: Vec<PathBuf>,
     /// The donor's other entries: [`Survey::carried`] adds the roots.
     pub(crate) untracked: CarriedFiles,
-    /// A carried file may not be ignored in the new worktree.
+    /// A carried file might not be ignored in the new worktree.
     pub(crate) may_show: bool,
-    /// How many changed and untracked files the donor keeps.
+    /// The number of changed and untracked files that stay in the donor.
     pub(crate) uncommitted: u64,
     pub(crate) warnings: Vec<AddWarning>,
 }
 
 impl Survey {
-    /// Returns the donor's untracked entries: which are carried, and which are not.
     pub(crate) fn carried(&self, donor: &Path) -> CarriedFiles {
         let foreign = self.untracked.dependencies.iter().filter(|one| one.from != donor).map(|one| &one.path);
         let carried = self.roots.iter().map(|root| &root.path).chain(foreign).cloned().collect();
         CarriedFiles { carried, ..self.untracked.clone() }
     }
 
-    /// Limits all of it to some paths.
     pub(crate) fn limit(&mut self, only: Arc<InputPaths>) {
         self.tracked.leave_changed(|path| !only.may_have(&path_of(path), false));
         self.roots.retain(|root| only.may_have(&root.path, root.is_directory));
@@ -71,7 +68,7 @@ impl Survey {
     }
 }
 
-/// Finds the parts of the new worktree. `index` returns the commit's index, `git` tells its files' conversion: both run while git looks at the donor.
+/// Surveys the new worktree. `index` returns the commit's index, `git` its conversions: both run beside `git status`.
 pub(crate) fn survey(
     request: &AddRequest,
     index: impl FnOnce() -> Result<Index> + Send,
@@ -142,13 +139,12 @@ pub(crate) fn survey(
     })
 }
 
-/// Returns whether the new worktree will have a file of the commit at a path, or above it: not where the donor's change takes its place.
+/// Returns whether the commit has a file at or above a path, and no change of the donor takes its place.
 fn collides(tracked: &TrackedFiles, changed: &HashSet<GitPath>, path: &Path) -> bool {
     let mut above = path.ancestors().map(|above| above.as_os_str().as_encoded_bytes());
     above.any(|above| tracked.index_of(above).is_some() && !changed.contains(above))
 }
 
-/// Compares the commit's index with the donor, whose state git tells meanwhile.
 fn compared(
     request: &AddRequest,
     at_donor: &Git,
@@ -165,7 +161,7 @@ fn compared(
     let known = known.as_ref();
     let look = || {
         let own = known.and_then(WatchedDonor::commit_index);
-        // There is no file of it yet, and the donor's has the same attributes.
+        // Its index file does not exist yet, and the donor's has the same attributes.
         let at_own = known.zip(git).filter(|_| own.is_some());
         let at_own = at_own.map(|(known, git)| git.clone().with("GIT_INDEX_FILE", &known.index_path));
         let index = own.map_or_else(index, Ok)?;
@@ -186,7 +182,6 @@ fn compared(
     Ok((TrackedFiles::compare(repository, index, &donor_index, &status, &conversions), status))
 }
 
-/// Counts uncommitted entries, without the worktrees inside.
 fn uncommitted(status: &Status, nested: &HashSet<PathBuf>) -> u64 {
     let changed: HashSet<&GitPath> = status.changed.iter().chain(&status.staged).collect();
     let is_own = |found: &&UntrackedEntry| !nested.iter().any(|inside| inside.starts_with(&found.path));
@@ -198,7 +193,7 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
     fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir())
 }
 
-/// Returns the tracked files that differ from the donor's commit, but for secrets that stay. Fails where the new commit has them otherwise too.
+/// Returns tracked files that differ from the donor's commit, without secrets that stay. Fails if the new commit changes one, too.
 fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<SkippedEntry>) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
         let text = "a merge with conflicts is not finished here, and an unfinished merge cannot be carried";
@@ -206,7 +201,7 @@ fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<Skip
     }
     let mut changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
     if request.secrets() == Secrets::Leave {
-        // As it is committed, it is none.
+        // The committed version is no secret.
         let secret = changed.extract_if(|path| is_secret(&path_of(path)));
         left.extend(secret.map(|path| SkippedEntry { path: path_of(&path), reason: left_behind::SECRET }));
     }
@@ -218,14 +213,14 @@ fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<Skip
     Err(Error::refused(text, Remedy::CommitOrLeaveChanges))
 }
 
-/// Returns the roots of worktrees inside the donor, the new one among them.
+/// Returns the roots of worktrees inside the donor, including the new one.
 pub(super) fn nested(request: &AddRequest) -> HashSet<PathBuf> {
     let all = request.repository.worktrees.iter().map(|worktree| worktree.path.as_path());
     let inside = all.chain([request.path.as_path()]).filter_map(|path| path.strip_prefix(&request.donor).ok());
     inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_path_buf).collect()
 }
 
-/// Takes from the roots the directories of dependencies that come from another worktree, or whose lockfile's others do, and returns them.
+/// Removes from the roots dependencies that come from elsewhere, or whose lockfile's others do. Returns them.
 fn replaced(donor: &Path, dependencies: &[Dependency], entries: &mut CarriedEntries<'_>) -> HashSet<PathBuf> {
     let CarriedEntries { roots, left, .. } = entries;
     let foreign: Vec<&Dependency> = dependencies.iter().filter(|one| one.from != donor).collect();
@@ -249,14 +244,14 @@ fn replaced(donor: &Path, dependencies: &[Dependency], entries: &mut CarriedEntr
     replaced
 }
 
-/// Returns whether something ignored lies in a directory that is not tracked: what makes it ignored may be in there and stay behind.
+/// Returns whether an ignored entry is in an untracked directory: the rule for it may be in there and stay behind.
 fn hidden_in_untracked(status: &Status) -> bool {
     status.untracked.iter().any(|UntrackedEntry { path, is_directory }| {
         path.ends_with(".gitignore") || *is_directory && status.ignored.iter().any(|one| one.path.starts_with(path))
     })
 }
 
-/// Returns a warning for each filter that would run code of the tree, about the files in the index that stay as they are stored.
+/// Returns a warning for each filter that would run the tree's code, with the number of files that stay as stored.
 fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<AddWarning>> {
     let refused = refused_filters(&git.run(&["config", "-z", "--show-scope", "--list"])?);
     if refused.is_empty() {

@@ -10,15 +10,14 @@ use crate::trust::note_fetch;
 use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers, commit, pull_request};
 use crate::worktree::add::options::AddOptions;
 
-/// The commit that a worktree is made of, and its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddTarget {
     pub oid: String,
-    /// Without `refs/heads/`; none for a detached HEAD.
+    /// Without `refs/heads/`. `None` for a detached HEAD.
     pub branch: Option<String>,
     pub is_new: bool,
-    /// The start of the new branch; a pull request says it by itself.
+    /// Start of a new branch, except for a pull request's.
     pub start: Option<BranchStart>,
     /// The branch that a new one follows: `origin/x`.
     pub upstream: Option<String>,
@@ -29,7 +28,7 @@ pub struct AddTarget {
 pub struct BranchStart {
     /// As the user names it: a branch, `origin/x`, or the beginning of a commit's id.
     pub name: String,
-    /// A remote that could not be asked whether it has the branch, and that is not followed in full.
+    /// A remote that is not followed in full, and could not be asked whether it has the branch.
     pub unasked: Option<String>,
 }
 
@@ -44,12 +43,12 @@ impl AddTarget {
     }
 }
 
-/// Finds what is asked for by the name `asked`, as `options.branch` is to be read.
+/// Resolves `asked`, which stands for `options.branch`.
 pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions) -> Result<AddTarget> {
     let base = options.base.as_deref();
     let git = repository.git();
     let here = repository.worktrees.iter().find(|worktree| Some(&worktree.path) == repository.here.as_ref());
-    // The list of worktrees has it already, but for a bare repository.
+    // The list of worktrees has it already, except for a bare repository.
     let head = here.map_or_else(|| commit(&git, "HEAD"), |here| Ok(here.head.clone()))?;
     if head.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
         return Err(Error::refused("the repository has no commit yet", Remedy::CommitFirst));
@@ -88,7 +87,6 @@ pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions
     }
 }
 
-/// Returns the target of a new branch that begins at `base`.
 fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Result<AddTarget> {
     check_name(git, name)?;
     if repository.object_of("refs/heads/", name).is_some() {
@@ -99,12 +97,12 @@ fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Resu
     Ok(AddTarget::new_branch(name, oid, base))
 }
 
-/// Returns the branch that [`resolve`] would take a name for, without a base. `None`: it is a tag or a commit.
+/// Returns the branch that [`resolve`] would find for a name without a base, `None` for a tag or a commit.
 pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result<Option<&'n str>> {
     Ok(Meaning::find(repository, &repository.git(), name)?.branch(name))
 }
 
-/// Returns the name of the branch that was checked out before in the worktree that was asked from, as `git switch -` understands it.
+/// Returns the branch that was checked out before in git's worktree, as `git switch -` finds it.
 pub(crate) fn previous(git: &Git) -> Result<String> {
     let printed = git.answer(&["rev-parse", "--verify", "--quiet", "--symbolic-full-name", "@{-1}"])?;
     let branch = printed.as_deref().and_then(|reference| reference.strip_prefix("refs/heads/"));
@@ -112,7 +110,7 @@ pub(crate) fn previous(git: &Git) -> Result<String> {
     branch.map(str::to_owned).ok_or_else(no_branch)
 }
 
-/// Refuses a new branch `a/b` where there is `a`, or the reverse: git has no place for both.
+/// Refuses a new branch `a/b` beside `a`, or the reverse: git has no place for both.
 pub(crate) fn check_place(repository: &Repository, name: &str) -> Result<()> {
     let is_below = |name: &str, other: &str| name.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
     let mut others = repository.references.all().filter_map(|one| one.name.strip_prefix("refs/heads/"));
@@ -125,10 +123,10 @@ fn no_commit(revision: &str) -> Error {
     Error::refused(format!("there is no commit `{}`", ShownPath(revision)), Remedy::FindCommit)
 }
 
-/// Where the head of a pull request is until it is known: its number and the process that asks for it follow.
+/// Where a pull request's head is until it is known. Its number and the id of the asking process follow.
 const FETCHED: &str = "refs/calve/pull/";
 
-/// Removes the references of processes that were killed. Reports nothing: the user could not have known of them.
+/// Removes the references of killed processes. Reports nothing: the user could not have known of them.
 pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
     let all = git.run(&["for-each-ref", "--format=%(refname)", FETCHED])?;
     for reference in String::from_utf8_lossy(&all).lines() {
@@ -141,7 +139,6 @@ pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
     Ok(())
 }
 
-/// Says in plain words why a pull request could not be fetched.
 fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
     let Error::Git { said, .. } = error else { return error };
     let failure = TransferFailure::from_message(&said);
@@ -176,7 +173,7 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
         git.transfer(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec])
     };
     if let Err(first) = fetch("pull")
-        // GitLab's name for them.
+        // GitLab's name for pull requests.
         && fetch("merge-requests").is_err()
     {
         return Err(not_fetched(first, number, remote));
@@ -200,7 +197,7 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
     Ok(AddTarget { branch: Some(name), is_new: local.is_none(), pull_request: Some(number), ..AddTarget::at(oid) })
 }
 
-/// Refuses a branch that a worktree has checked out already: it can be checked out in one worktree only.
+/// Refuses a branch that a worktree has checked out: only one worktree can.
 pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
     let has_it = |worktree: &&Worktree| worktree.branch.as_deref() == Some(name);
     let Some(other) = worktrees.iter().find(has_it) else { return Ok(()) };

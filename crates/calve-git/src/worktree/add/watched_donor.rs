@@ -1,9 +1,8 @@
-//! The status of a donor that a watcher knows. git is asked about those paths only that it has to look at.
+//! The status of a donor that a watcher knows. git is asked only about the paths that it has to look at.
 //!
-//! `git status` looks at every tracked file and lists every directory that has some. Where a spare was made of the donor, its record has every
-//! entry, and the watcher says which of them may have changed since. Two things follow from the record and git's index: that a tracked file
-//! is what git last found it to be, and where something lies that is not tracked. git itself is asked about all else, and about everything that
-//! is not tracked, because only git knows what it ignores.
+//! `git status` looks at every tracked file and lists every directory with tracked files. The record of a donor's spare has every entry, and
+//! the watcher knows which of them may have changed since. With git's index, the record shows which tracked files are as git last found
+//! them, and where untracked entries are. git is asked about all else, and all untracked entries: only git knows what it ignores.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
@@ -22,20 +21,20 @@ use crate::worktree::add::request::AddRequest;
 use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
 
-/// A donor that a watcher knows, with an index that is just what its commit has.
+/// A watched donor, with an index that is exactly its commit's.
 pub(crate) struct WatchedDonor {
     pub(crate) source: WatchedListing,
     pub(crate) index: Index,
     pub(crate) index_path: PathBuf,
-    /// The donor's commit and the new worktree's have the same files.
+    /// The donor's commit has the same files as the new worktree's.
     is_same_tree: bool,
 }
 
 impl WatchedDonor {
-    /// Collects the facts that are known of the donor. `None` where git has to look at all of it.
+    /// Collects the known facts about the donor. `None` if git has to look at all of it.
     pub(crate) fn find(request: &AddRequest, spare: &SpareUse) -> Result<Option<WatchedDonor>> {
         let AddRequest { repository, donor, target, .. } = request;
-        // git's own rules tell which of several names is tracked that the file system takes for one.
+        // If the file system takes several names for one, git's own rules tell which is tracked.
         if request.provenance.is_untrusted() || request.is_sparse || repository.is_set("core.ignorecase") {
             return Ok(None);
         }
@@ -60,25 +59,25 @@ impl WatchedDonor {
         Ok(Some(WatchedDonor { source, index, index_path, is_same_tree: head == wanted }))
     }
 
-    /// Returns the index of the new worktree's commit, if the donor's has all of it.
+    /// Returns the index of the new worktree's commit, if it can be made from the donor's.
     pub(crate) fn commit_index(&self) -> Option<Index> {
         if self.is_same_tree { self.index.of_its_tree() } else { None }
     }
 
-    /// Returns the state of the donor. `None` if git has to look at everything.
+    /// Returns the donor's status, `None` if git has to look at everything.
     pub(crate) fn status(&self, git: &Git) -> Option<Result<Status>> {
         let paths = to_look_at(&self.source, &self.index)?;
         Some(if paths.is_empty() { Ok(Status::default()) } else { Status::of_paths(git, &paths) })
     }
 }
 
-/// git compares each path of the index with each of those that it is asked about.
+/// git compares each path of the index with each one that it is asked about.
 const MOST_PATHS: usize = 64;
 
-/// A directory with tracked files in it, or below it: the names of those in it, and their places in the index.
+/// The tracked files in a directory: their names, and their positions in the index.
 type Folder<'i> = Vec<(&'i [u8], usize)>;
 
-/// Returns the paths that git has to look at, each with all that is below it. `None` if those are too many, or the index has more than files.
+/// Returns the paths that git has to look at, with descendants. `None` if too many, or the index has more than files.
 fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
     let is_file = |entry: &IndexEntry| {
         entry.stage == 0 && !entry.is_special && entry.mode != GITLINK && entry.directory().is_none()
@@ -91,7 +90,7 @@ fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
     let (mut paths, mut is_root_unsure): (Vec<GitPath>, bool) = (Vec::new(), false);
     let mut unsure = Vec::new();
     let visit = |folder: &Path, name: &CStr, kind: EntryKind, now: ListedEntry| {
-        // git's own, and what it leaves alone wherever it is.
+        // git leaves `.git` alone wherever it is.
         if name.to_bytes().eq_ignore_ascii_case(b".git") || paths.len() > MOST_PATHS {
             return;
         }
@@ -128,7 +127,7 @@ fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
     (paths.len() <= MOST_PATHS).then(|| outermost(paths))
 }
 
-/// Returns the directories with tracked files in them or below them. The names of each are in order.
+/// Returns the directories with tracked files in or below them, each with its names in order.
 fn folders(index: &Index) -> HashMap<&[u8], Folder<'_>> {
     let mut folders: HashMap<&[u8], Folder<'_>> = HashMap::from([(&b""[..], Vec::new())]);
     let mut first = 0;
@@ -145,7 +144,7 @@ fn folders(index: &Index) -> HashMap<&[u8], Folder<'_>> {
     folders
 }
 
-/// Leaves out paths below others: git tells of an untracked directory otherwise when it is asked about something in it.
+/// Removes paths below others: git reports an untracked directory differently if asked about something in it.
 fn outermost(mut paths: Vec<GitPath>) -> Vec<GitPath> {
     fn path(bytes: &[u8]) -> &Path {
         Path::new(OsStr::from_bytes(bytes))

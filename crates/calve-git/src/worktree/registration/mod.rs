@@ -1,11 +1,11 @@
 //! A worktree's entry in the repository: made out of git's sight, and shown in one step.
 //!
-//! git takes `worktrees/ID` for a worktree when there is a file `gitdir` in it, and removes it as broken when there is neither
-//! that nor a file `locked` (gitrepository-layout(5), git-worktree(1)). So an entry is made with `locked` and without `gitdir`. The
-//! worktree gets its name first and its `gitdir` after that. In between it is complete and works; after a kill, the next command adds
-//! the file. Killed before the name, nothing is listed, and nothing has the new name.
+//! git takes `worktrees/ID` for a worktree if it has a file `gitdir`, and removes it as broken if it has neither that nor a file `locked`
+//! (gitrepository-layout(5), git-worktree(1)). So an entry is made with `locked` and without `gitdir`. The worktree gets its name first, then
+//! its `gitdir`. In between it is complete and works; after a kill, the next command adds the file. Killed before the name, nothing is listed,
+//! and nothing has the new name.
 //!
-//! As long as its maker lives, the file `calve` in the entry is under flock(2). It names the new worktree, for the next run that cleans up.
+//! While its maker lives, flock(2) is held on the entry's file `calve`. It names the new worktree for the clean-up.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -36,17 +36,17 @@ use crate::worktree::agent_turn;
 use crate::worktree::unsaved::sweep_kept;
 
 const LOCKED: &str = "locked";
-/// The file in an entry that its maker holds under flock(2), and takes away as the last thing it does.
+/// The file in an entry that its maker holds under flock(2), and removes last.
 const JOURNAL: &str = "calve";
-/// The reason that the file `locked` gives as long as an entry is being made.
+/// Text of the file `locked` while an entry is being made.
 const BEING_MADE: &str = "calve: being made\n";
-/// How the names of entries begin that are being removed. git refuses to make such a name.
+/// Prefix of entries that are being removed. git refuses to make such a name.
 const LEAVING: &str = ".calve-";
 
-/// Takes the right to change the list of worktrees. It is held for moments, and by git where that changes a reference: a clean-up after a
-/// killed run waits for the git that it has started.
+/// Takes the right to change the list of worktrees. It is held for moments, and by git while that changes a reference: a clean-up after a
+/// killed run waits for the git that the run started.
 ///
-/// git does not wait for the lock of a configuration file, but fails; so making or deleting a branch takes a turn as well.
+/// git fails on a locked configuration file instead of waiting, so making or deleting a branch takes a turn as well.
 fn take_turn(common: &Path) -> Result<File> {
     lock_directory(common)
 }
@@ -57,12 +57,12 @@ pub(crate) struct Registration<'r> {
     pub(crate) directory: PathBuf,
     journal: Option<File>,
     made_branch: Option<(String, String)>,
-    /// The entry goes when this is dropped, and a branch that was made for it.
+    /// Dropping this removes the entry, and a branch made for it.
     is_taken_back: bool,
 }
 
 impl<'r> Registration<'r> {
-    /// Makes a worktree's entry, if no run, rebase or bisection has the branch. git called it free just before; [`Registration::seal`] asks again.
+    /// Makes the entry unless a run, rebase or bisection has the branch. git called it free; [`Self::seal`] asks again.
     pub(crate) fn begin(request: &'r AddRequest) -> Result<Self> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
@@ -78,7 +78,7 @@ impl<'r> Registration<'r> {
             fs_err::create_dir(&directory).map(|()| directory)
         })?;
         let mut entry = Self { request, directory, journal: None, made_branch: None, is_taken_back: true };
-        // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
+        // With all its text at once: it marks the entry as Calve's if this process is killed before it has a journal.
         write_at_once(&entry.directory.join(LOCKED), BEING_MADE.as_bytes())?;
         entry.note_provenance()?;
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
@@ -90,8 +90,7 @@ impl<'r> Registration<'r> {
         Ok(entry)
     }
 
-    /// Makes the entry of a worktree that is only planned in `directory`, which is outside of the repository, after the checks of
-    /// [`Registration::begin`].
+    /// Makes a planned worktree's entry in `directory`, outside the repository, after the checks of [`Self::begin`].
     pub(crate) fn planned(request: &'r AddRequest, directory: PathBuf) -> Result<Self> {
         let common = &request.repository.common;
         {
@@ -115,7 +114,7 @@ impl<'r> Registration<'r> {
         }
     }
 
-    /// Writes what git and Calve read in an entry. `common`: the repository's directory, as seen from there.
+    /// Writes the files that git and Calve read. `common`: the repository's directory, as seen from the entry.
     fn fill(&self, common: &OsStr) -> Result<()> {
         let request = self.request;
         fs_err::write(self.directory.join("commondir"), [common.as_bytes(), b"\n"].concat())?;
@@ -129,7 +128,7 @@ impl<'r> Registration<'r> {
         self.copy_settings()
     }
 
-    /// Copies the donor's own settings (`extensions.worktreeConfig`) as git does, without those about its place, and its sparse checkout's list.
+    /// Copies the sparse checkout's list and, as git does, the donor's own settings, without those about its place.
     fn copy_settings(&self) -> Result<()> {
         if self.request.is_sparse {
             fs_err::create_dir_all(self.directory.join("info"))?;
@@ -143,19 +142,19 @@ impl<'r> Registration<'r> {
         for name in ["core.worktree", "core.bare"] {
             let arguments =
                 ["config".as_ref(), "--file".as_ref(), to.as_os_str(), "--unset-all".as_ref(), name.as_ref()];
-            // It fails where there is no such setting.
+            // Fails without such a setting.
             self.request.repository.git().output(&arguments)?;
         }
         Ok(())
     }
 
-    /// Copies one of the donor's own files in the repository, if there is one.
+    /// Copies one of the donor's own files in the repository, if it exists.
     fn copy_file(&self, name: &str) -> Result<bool> {
         let found = if_there(fs_err::read(Git::at(&self.request.donor).own_file(name)?))?;
         Ok(found.map(|bytes| fs_err::write(self.directory.join(name), bytes)).transpose()?.is_some())
     }
 
-    /// Returns git on this entry with its files elsewhere for now.
+    /// Returns git on this entry, with its files elsewhere for now.
     pub(crate) fn git(&self, files: &Path) -> Git {
         Git::at(files).with("GIT_DIR", &self.directory).with("GIT_WORK_TREE", files)
     }
@@ -164,7 +163,7 @@ impl<'r> Registration<'r> {
         self.directory.join("index")
     }
 
-    /// Makes the branch and points the worktree's `.git` here, as the last step before the worktree gets its name.
+    /// Makes the branch and points the worktree's `.git` here: the last step before the worktree gets its name.
     pub(crate) fn seal(&mut self, files: &Path) -> Result<()> {
         let AddRequest { repository, target, of_commit, .. } = self.request;
         let turn = take_turn(&repository.common)?;
@@ -180,14 +179,14 @@ impl<'r> Registration<'r> {
                 if let Some(journal) = &mut self.journal {
                     journal.write_all(format!("{branch}\n{}\n", target.oid).as_bytes())?;
                 }
-                // At the commit that the files are of: what it follows may have moved on since.
+                // At the commit of the files: the start may have moved on since.
                 git.run_holding(&turn, &["branch", "--quiet", "--no-track", branch, &target.oid])?;
                 self.made_branch = Some((branch.clone(), target.oid.clone()));
                 if let Some(upstream) = &target.upstream {
                     let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
                     git.run_holding(&turn, &["branch", "--quiet", &follow, branch])?;
                 }
-                // This mark outlives that of the worktree.
+                // This mark outlives the worktree's.
                 if of_commit.is_untrusted() {
                     git.run_holding(&turn, &["config", &format!("branch.{branch}.{BRANCH_MARK}"), "true"])?;
                 }
@@ -198,7 +197,6 @@ impl<'r> Registration<'r> {
         Ok(file.write_all(&pointer)?)
     }
 
-    /// Shows the worktree to git, because it has its name now.
     pub(crate) fn show(mut self) -> Result<()> {
         show(&self.directory, &self.request.path)?;
         self.is_taken_back = false;
@@ -228,7 +226,7 @@ fn show(directory: &Path, worktree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of git's own directory for a worktree, as git makes it: a character that a reference may not have becomes a dash.
+/// Returns an entry's name as git makes it: characters that a reference may not have become dashes.
 fn identifier(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut id = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), "-");
@@ -244,22 +242,21 @@ fn identifier(path: &Path) -> String {
     if id.is_empty() { "worktree".to_owned() } else { id }
 }
 
-/// How the maker of an entry is, going by the journal of it that was opened.
 #[derive(Debug, PartialEq, Eq)]
 enum MakerState {
     Alive,
-    /// Gone, and the entry is as it was then.
+    /// Gone, and left the entry unfinished.
     Left,
-    /// Gone, and it had come to its end: between opening its journal and trying the lock it took the journal away.
+    /// Gone after finishing: it removed the journal between our opening it and trying the lock.
     Finished,
 }
 
-/// Looks at a journal that was opened. Where the maker is gone, the lock is this process's from now on.
+/// Examines an opened journal. If the maker is gone, this process holds the lock from now on.
 fn state(journal: &File) -> Result<MakerState> {
     if flock(journal, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(MakerState::Alive);
     }
-    // Only who holds the lock takes a journal away, and that is this process now.
+    // Only the lock's holder removes a journal, and that is this process now.
     let links = rustix::fs::fstat(journal).map_err(std::io::Error::from)?.st_nlink;
     Ok(if links == 0 { MakerState::Finished } else { MakerState::Left })
 }
@@ -267,7 +264,7 @@ fn state(journal: &File) -> Result<MakerState> {
 /// The text of a journal, and its lock.
 type LeftJournal = (Vec<u8>, File);
 
-/// Lists the entries that are being made, or were: with their journal where their maker is gone.
+/// Lists the unfinished entries, with the journal if the maker is gone.
 fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     let mut found = Vec::new();
     for directory in entries::all(common)? {
@@ -286,9 +283,9 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     Ok(found)
 }
 
-/// Returns whether a worktree with a branch of one of these names is being made, or was made and is not shown yet. git lists neither.
+/// Returns whether a worktree with one of these branches is being made, or is made and not shown. git lists neither.
 fn is_being_added(common: &Path, names: &HashSet<String>) -> Result<bool> {
-    // The next run removes one that is not complete.
+    // The next run removes an incomplete one.
     let stays = |(directory, journal): &(PathBuf, Option<LeftJournal>)| {
         journal.as_ref().is_none_or(|(text, _)| is_complete(directory, &worktree_in(text)))
     };
@@ -303,7 +300,7 @@ fn check_branch(repository: &Repository, branch: Option<&str>) -> Result<()> {
         let text = format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch));
         return Err(Error::refused(text, Remedy::WaitOrChooseAnotherBranch));
     }
-    // Both detach HEAD, and come back to their branch. git, too, keeps it for them.
+    // Both detach HEAD and come back to their branch. git, too, keeps it for them.
     let mut all = entries::all(common)?.into_iter().chain([common.clone()]);
     let Some(operation) = all.find_map(|directory| holding(&directory, &names)) else { return Ok(()) };
     let work = if operation == UnfinishedOperation::Bisect { "bisected" } else { "rebased" };
@@ -311,7 +308,7 @@ fn check_branch(repository: &Repository, branch: Option<&str>) -> Result<()> {
     Err(Error::refused(text, Remedy::FinishElsewhere(operation)))
 }
 
-/// Returns whether there may be a branch of this name: references are kept as files, each in its own or all in one.
+/// Returns whether a branch may exist: a reference is a file of its own, or a line in `packed-refs`.
 fn may_be_there(common: &Path, branch: &str) -> Result<bool> {
     if fs_err::symlink_metadata(common.join("refs/heads").join(branch)).is_ok() {
         return Ok(true);
@@ -321,7 +318,7 @@ fn may_be_there(common: &Path, branch: &str) -> Result<bool> {
     Ok(packed.is_some_and(|packed| memchr::memmem::find(&packed, line.as_bytes()).is_some()))
 }
 
-/// Fails unless the branch is as it was when it was looked up: another run may have made it, or taken its own away again.
+/// Fails if the branch changed since it was looked up: another run may have made one, or removed its own.
 fn check_unmoved(git: &Git, branch: &str, target: &AddTarget) -> Result<()> {
     let now = crate::worktree::add::meaning::branch_tip(git, branch)?;
     let expected = (!target.is_new).then_some(&target.oid);
@@ -332,7 +329,7 @@ fn check_unmoved(git: &Git, branch: &str, target: &AddTarget) -> Result<()> {
     Err(Error::refused(reason, Remedy::RunAgain))
 }
 
-/// Finishes or removes what killed runs have left of entries. Says beside which places there may be more. The caller has the lock.
+/// Finishes or removes the entries of killed runs. Returns places with possible leftovers. The caller holds the lock.
 fn clean_up(common: &Path) -> Result<BTreeSet<PathBuf>> {
     agent_turn::sweep(common)?;
     for directory in entries::all(common)?.iter().filter(|directory| was_left_before_its_journal(directory)) {
@@ -362,7 +359,6 @@ fn clean_up(common: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(places)
 }
 
-/// Returns the worktree that a journal names.
 fn worktree_in(journal: &[u8]) -> PathBuf {
     path_of(journal.split(|&byte| byte == b'\n').next().unwrap_or_default())
 }
@@ -372,20 +368,19 @@ fn is_complete(directory: &Path, worktree: &Path) -> bool {
     worktree.is_absolute() && LinkedWorktree::open(directory, worktree).is_ok()
 }
 
-/// Returns true for an entry whose maker was killed before it had a journal. A living maker holds the repository's lock until it has one.
+/// Returns whether an entry's maker was killed before it had a journal. A living one holds the lock until then.
 fn was_left_before_its_journal(directory: &Path) -> bool {
     [JOURNAL, GITDIR].iter().all(|name| is_missing(&directory.join(name)))
         && fs_err::read(directory.join(LOCKED)).is_ok_and(|reason| reason == BEING_MADE.as_bytes())
 }
 
-/// Opens the repository without what killed runs left in it.
 pub(crate) fn open_swept(start: &Path) -> Result<Repository> {
     let repository = Repository::open(start)?;
-    // Before anything is looked up: a branch that a killed run made goes with what else it left.
+    // Before any look-up: a branch that a killed run made goes with its other leftovers.
     if sweep(&repository.common)?.places.is_empty() { Ok(repository) } else { Repository::open(start) }
 }
 
-/// Runs [`clean_up`], and removes the staged trees of killed runs beside the places concerned, and what removals moved aside long ago.
+/// Runs [`clean_up`], and removes staged trees of killed runs, and files that removals moved aside long ago.
 pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
     sweep_kept(common);
     let places = {
@@ -394,19 +389,19 @@ pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
     };
     let mut swept = SweepReport { places, trees: Vec::new() };
     for place in &swept.places {
-        // No work depends on it: a git that has outlived such a run may still write into its tree. The next one tries again.
+        // No work depends on it: a git that has outlived such a run may still write there. The next sweep tries again.
         swept.trees.extend(calve_core::internal::sweep(place).unwrap_or_default());
     }
     Ok(swept)
 }
 
 pub(crate) struct SweepReport {
-    /// Where entries were finished or removed: the directories of their worktrees.
+    /// Parents of the worktrees whose entries were finished or removed.
     pub(crate) places: BTreeSet<PathBuf>,
     pub(crate) trees: Vec<PathBuf>,
 }
 
-/// Returns whether a worktree but that with the entry `own` may have a branch with one of these names checked out, by its `HEAD`.
+/// Returns whether a worktree other than that of the entry `own` may have one of these branches checked out, by `HEAD`.
 pub(crate) fn may_be_checked_out(common: &Path, own: &Path, names: &HashSet<String>) -> Result<bool> {
     let mut all = entries::all(common)?;
     all.retain(|directory| *directory != own);
@@ -425,8 +420,8 @@ pub(crate) fn may_be_checked_out(common: &Path, own: &Path, names: &HashSet<Stri
     }))
 }
 
-/// Deletes a branch as long as it is where it was made, and no worktree has it by one of its `names`. Says whether it did. `is_in_use` is asked
-/// when no other run can register a worktree.
+/// Deletes a branch if it is where it was made and no worktree has it by one of its `names`. Returns whether it did. `is_in_use` is called
+/// while no other run can register a worktree.
 pub(crate) fn delete_unused(
     common: &Path,
     (branch, names): (&str, &HashSet<String>),
@@ -437,10 +432,10 @@ pub(crate) fn delete_unused(
     Ok(!is_being_added(common, names)? && !is_in_use()? && delete_branch(common, branch, oid)?)
 }
 
-/// Deletes a branch only as long as it is where it was made: it may be in use.
+/// Deletes a branch only if it is still where it was made: it may be in use.
 fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
-    // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
+    // Fails if the branch is missing or elsewhere: then there is nothing to undo.
     let name = format!("refs/heads/{branch}");
     let deleted = git.succeeds(&["update-ref", "--no-deref", "-d", &name, oid])?;
     if has_settings(common, branch) && (deleted || !git.succeeds(&["show-ref", "--verify", "--quiet", &name])?) {
@@ -449,16 +444,15 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     Ok(deleted)
 }
 
-/// Returns whether a branch may have settings, by the text of the repository's own file: most have none, and git takes longer to start.
+/// Looks for a branch's settings in the text of the file: most branches have none, and git takes longer to start.
 fn has_settings(common: &Path, branch: &str) -> bool {
     let Ok(text) = fs_err::read(common.join("config")) else { return true };
     let (text, branch) = (text.to_ascii_lowercase(), branch.replace('"', "\\\"").to_ascii_lowercase());
-    // `[branch "x"]`, or `[branch.x]` as it was spelled long ago.
+    // `[branch "x"]`, or `[branch.x]` in the old spelling.
     let spelled = [format!("\"{branch}\""), format!(".{branch}]")];
     spelled.iter().any(|spelled| memchr::memmem::find(&text, spelled.as_bytes()).is_some())
 }
 
-/// Fails if this user may not remove an entry.
 pub(crate) fn check_removable(directory: &Path) -> Result<()> {
     let failed = |error: io::Error| {
         let text = format!("git's entry `{}` of the worktree cannot be removed: {error}", ShownPath(directory));
@@ -471,10 +465,10 @@ pub(crate) fn check_removable(directory: &Path) -> Result<()> {
     })
 }
 
-/// Removes an entry. First git stops showing it. Then it gets a name that no git knows: one that a killed run has started, and that
-/// is still at work, finds its directory gone and can put nothing more into it.
+/// Removes an entry. First git stops showing it. Then it gets a name that git does not know: a git that a killed run started, and that is
+/// still at work, finds its directory gone and can put nothing more into it.
 ///
-/// `locked` goes first: an entry with it and no `gitdir` would be kept for ever if this process were killed in between.
+/// `locked` goes first: an entry with it and without `gitdir` would stay for ever after a kill in between.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
     for name in [LOCKED, GITDIR] {
         if_there(fs_err::remove_file(directory.join(name)))?;
@@ -492,7 +486,7 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes entries half removed by a killed run, and, if `may_go`, those with neither `gitdir` nor `locked`, as `git worktree prune` does.
+/// Removes entries half removed by killed runs and, if `may_go`, those without `gitdir` and `locked`, as git does.
 pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool) -> Result<()> {
     let _turn = take_turn(common)?;
     for directory in entries::all(common)? {

@@ -1,8 +1,7 @@
-//! Which tracked files git would write otherwise than it stores them. Those are left to git.
+//! Finds the tracked files that git would write otherwise than it stores them. Those are left to git.
 //!
-//! A file that git calls unchanged need not be what git's checkout writes: with `eol=crlf` both line endings are unchanged. Where
-//! nothing is converted on the way out, a file that is converted on the way in is recognised by its size: taking away carriage
-//! returns makes it smaller. So is one that Git LFS keeps elsewhere: its pointer says how large it is.
+//! A file that git calls unchanged may still differ from a checkout: with `eol=crlf` both line endings count as unchanged. Where only the way
+//! in converts, the size identifies a file: without carriage returns it is smaller. So it does with Git LFS, whose pointers name the size.
 
 use std::collections::HashMap;
 
@@ -13,10 +12,9 @@ use crate::worktree::tracked::index::Index;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conversion {
-    /// Files are stored as they are.
+    /// A checkout writes the file as it is stored.
     None,
-    /// A file of this size, in bytes, is what git would write: line endings may be changed on the way in, and are not on the way
-    /// out; or it is the size that a pointer of Git LFS names.
+    /// A file of this size, in bytes, is as git would write it: endings change only on the way in, or Git LFS names it.
     Size(u64),
     ByGit,
 }
@@ -29,9 +27,8 @@ struct Attributes<'s> {
     is_in_lfs: bool,
 }
 
-/// Asks how git converts each file; without a git to ask, it converts none. `git` must use the index that is asked about. Asks only about files that
-/// `donor` may have: git writes the others anyway, and in a partial clone each question about one of those would bring it, and each by a request of
-/// its own.
+/// Asks how git converts each file; without `git`, nothing is converted. `git` must use `index`. Asks only about files that `donor` may have:
+/// git writes the others anyway, and in a partial clone each question about one would fetch it, in a request of its own.
 pub(crate) fn conversions(
     repository: &Repository,
     git: Option<&Git>,
@@ -115,15 +112,15 @@ impl Settings {
     }
 }
 
-/// A pointer of Git LFS (git-lfs/docs/spec.md) is smaller than this; so a large file that was committed itself is not read.
+/// A Git LFS pointer (git-lfs/docs/spec.md) is smaller than this. A large file committed as itself is not read.
 const POINTER_BYTES: u64 = 1024;
 
-/// Returns the sizes, in bytes, of the large files that these entries of an index point to; entries that are no pointers are left out.
+/// Returns the sizes in bytes that the Git LFS pointers among these entries name. Leaves out all other entries.
 fn sizes_in_lfs(git: &Git, index: &Index, wanted: &[usize]) -> Result<Vec<(usize, u64)>> {
     let oids: Vec<String> = wanted.iter().map(|&at| index.entries[at].hex()).collect();
     let found = wanted.iter().zip(git.blobs(&oids, POINTER_BYTES - 1)?).filter_map(|(&at, pointer)| {
         let pointer = pointer?;
-        // Where the worktree has the pointer itself, its size must not pass for that of the file.
+        // If the worktree has the pointer itself, its size must not pass for the file's.
         Some((at, pointed_to(&pointer).filter(|size| *size != pointer.len() as u64)?))
     });
     Ok(found.collect())

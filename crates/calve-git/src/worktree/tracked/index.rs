@@ -1,7 +1,6 @@
-//! git's index file: read as gitformat-index(5) has it, and given new stat data in place.
+//! git's index file: read as gitformat-index(5) describes it, and given new stat data in place.
 //!
-//! `git read-tree` writes an index without stat data, with which the first `git status` would read every file. Filling in the
-//! forty bytes of each entry changes nothing else: lengths, order and extensions stay as git wrote them.
+//! `git read-tree` writes no stat data: the first `git status` would read every file. Only 40 bytes per entry change.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,38 +14,36 @@ use crate::error::{Error, Result};
 use crate::paths::{if_there, write_at_once};
 use crate::remedy::Remedy;
 
-/// Settings under which git writes an index in one file, with an entry for each file, and starts no daemon for a place to be renamed.
+/// Settings for an index in one file with an entry for each file, and no daemon for a place that will be renamed.
 pub(crate) const PLAIN: [&str; 6] =
     ["-c", "core.splitIndex=false", "-c", "index.sparse=false", "-c", "core.fsmonitor=false"];
 
 const FIXED_BYTES: usize = 40;
-/// PATH_MAX of Linux: nothing longer can be checked out. In version 4 a path costs no more bytes than it differs from the one before.
+/// PATH_MAX of Linux: nothing longer can be checked out. In version 4 an entry repeats a long path in a few bytes.
 const LONGEST_PATH: usize = 4096;
 const ASSUME_UNCHANGED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
-/// SHA-1's name for no content.
 const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 
 pub(crate) const SYMLINK: u32 = 0o120_000;
 const DIRECTORY: u32 = 0o040_000;
 pub(crate) const GITLINK: u32 = 0o160_000;
 
-/// An index file in memory. By default that of a worktree in which nothing was checked out yet.
+/// An index file in memory. The default is that of a worktree with nothing checked out.
 #[derive(Clone, Default)]
 pub(crate) struct Index {
     bytes: Vec<u8>,
     pub(crate) hash_bytes: usize,
     pub(crate) entries: Vec<IndexEntry>,
-    /// Entries are in another file (`core.splitIndex`).
+    /// Some entries are in another file (`core.splitIndex`).
     pub(crate) is_partial: bool,
-    /// The tree that the entries are, all of them, if git has noted that.
+    /// The tree of all entries, if git has noted it.
     pub(crate) tree: Option<Vec<u8>>,
-    /// Where the entries end and the extensions begin.
     entries_end: usize,
-    /// When the file was written, in seconds and nanoseconds.
+    /// The file's mtime in seconds and nanoseconds.
     written: (u32, u32),
 }
 
@@ -55,11 +52,11 @@ pub(crate) struct IndexEntry {
     at: usize,
     pub(crate) path: Vec<u8>,
     pub(crate) mode: u32,
-    /// 0, unless a merge is not finished.
+    /// 0 unless in an unfinished merge.
     pub(crate) stage: u8,
-    /// git does not look at the file (a bit in the index), or there is no content yet.
+    /// git does not look at the file (a bit in the index), or it has no content yet.
     pub(crate) is_special: bool,
-    /// There is to be no file: a sparse checkout leaves it out.
+    /// A sparse checkout leaves the file out.
     pub(crate) is_skipped: bool,
     pub(crate) oid: Vec<u8>,
     pub(crate) mtime: (u32, u32),
@@ -67,7 +64,7 @@ pub(crate) struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// Returns the directory that the entry stands for: of a sparse index, one of which there is nothing.
+    /// Returns the directory that an entry of a sparse index stands for: none of its files are there.
     pub(crate) fn directory(&self) -> Option<&[u8]> {
         (self.mode == DIRECTORY).then(|| self.path.strip_suffix(b"/").unwrap_or(&self.path))
     }
@@ -76,12 +73,12 @@ impl IndexEntry {
         hex(&self.oid)
     }
 
-    /// Returns whether the file is that large, in bytes, as far as the entry can tell.
+    /// Compares a size in bytes by the 32 bits that the entry has.
     pub(crate) fn has_size(&self, size: u64) -> bool {
         self.size == low(size)
     }
 
-    /// Returns whether a file of these attributes is the one that git looked at when it wrote the entry.
+    /// Returns whether `stat` is of the file that git looked at when it wrote the entry.
     pub(crate) fn is_of(&self, stat: &Stat) -> bool {
         let (seconds, nanoseconds) = mtime(stat);
         self.mtime.0 == seconds && (self.mtime.1 == 0 || self.mtime.1 == nanoseconds) && self.size == size(stat)
@@ -93,9 +90,9 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 impl Index {
-    /// Reads an index file. `hash_bytes`: 20 with SHA-1, 32 with SHA-256.
+    /// Reads an index file. `hash_bytes`: 20 for SHA-1, 32 for SHA-256.
     pub(crate) fn read(path: &Path, hash_bytes: usize) -> Result<Index> {
-        // git makes it when there is something to put into it.
+        // git creates it for the first entry.
         let Some(mut file) = if_there(fs_err::File::open(path))? else { return Ok(Self::default()) };
         let found = file.metadata()?;
         let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0));
@@ -106,7 +103,7 @@ impl Index {
         parsed.ok_or_else(|| Error::refused(text(), Remedy::AskGitStatus))
     }
 
-    /// Parses the entries that `git ls-tree -r -z` prints, of which nothing is known but what the commit has.
+    /// Parses the output of `git ls-tree -r -z`: entries with path, mode and object only.
     pub(crate) fn listed(said: &[u8]) -> Index {
         let entries = said.split(|&byte| byte == 0).filter_map(|line| {
             let tab = line.iter().position(|&byte| byte == b'\t')?;
@@ -123,7 +120,7 @@ impl Index {
         Index { entries: entries.collect(), ..Self::default() }
     }
 
-    /// Returns an index of this one's tree, as `git read-tree` writes it: nothing is known of files. `None` where only git can write it.
+    /// Returns an index of this one's tree without stat data, like `git read-tree`. `None`: only git can write it.
     pub(crate) fn of_its_tree(&self) -> Option<Index> {
         let is_plain = |entry: &IndexEntry| entry.stage == 0 && !entry.is_special && entry.directory().is_none();
         if self.hash_bytes != 20 || self.is_partial || !self.entries.iter().all(is_plain) {
@@ -132,18 +129,18 @@ impl Index {
         let end = self.bytes.len() - self.hash_bytes;
         let mut bytes = self.bytes.get(..self.entries_end)?.to_vec();
         for entry in &self.entries {
-            // All but the mode, which is what the tree says.
+            // All but the mode, which the tree has.
             bytes[entry.at..entry.at + 24].fill(0);
             bytes[entry.at + 28..entry.at + FIXED_BYTES].fill(0);
         }
         bytes.extend_from_slice(tree_in(&extensions(self.bytes.get(..end)?, self.entries_end)?)?);
-        // The checksum is written when the index is saved, unless it is all zero.
+        // Saving the index writes the checksum, unless it is all zero.
         bytes.extend_from_slice(&self.bytes[end..]);
         let entries = self.entries.iter().map(|entry| IndexEntry { mtime: (0, 0), size: 0, ..entry.clone() });
         Some(Index { bytes, entries: entries.collect(), tree: self.tree.clone(), written: (0, 0), ..*self })
     }
 
-    /// Returns whether git would call an entry's file unchanged, by the file's metadata, without reading it.
+    /// Returns whether git would call an entry's file unchanged by its metadata, without reading it.
     pub(crate) fn is_unchanged(&self, entry: usize, state: &RecordedState) -> bool {
         let IndexEntry { at, mode, mtime, size, ref oid, .. } = self.entries[entry];
         let (Some(seconds), Some(nanoseconds), Some(inode)) =
@@ -159,15 +156,15 @@ impl Index {
                     && mode == if state.mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 }
             }
         };
-        // A later change within the tick of the clock in which the index was written may not show (git's "racily clean" entries).
+        // A later change within the clock tick of writing the index may not show (git's "racily clean" entries).
         let is_older = mtime < self.written && ctime < self.written;
-        // git takes the size from entries that it has to look at again.
+        // git zeroes the size of entries that it has to look at again.
         let is_of_size = size == low(state.size) && (size != 0 || hex(oid) == EMPTY_BLOB);
         let is_same = ctime == (low(state.changed_seconds), state.changed_nanoseconds) && inode == low(state.inode);
         kind && is_older && is_of_size && is_same
     }
 
-    /// Reports for each entry whether `other` has the same object under its path, and a file of it. Both are in git's order.
+    /// Returns for each entry whether `other` has its object under its path, and a file of it. Both are in git's order.
     pub(crate) fn also_in(&self, other: &Index) -> Vec<bool> {
         let mut theirs = other.entries.iter().peekable();
         let is_there = |entry: &IndexEntry| {
@@ -204,7 +201,7 @@ impl Index {
         Some(Index { bytes, hash_bytes, entries, is_partial, tree, entries_end: at, written: (0, 0) })
     }
 
-    /// Writes down what a file is like now, so that git need not read it to know that it is unchanged.
+    /// Records a file's state, so that git need not read it to know that it is unchanged.
     pub(crate) fn set_stat(&mut self, entry: usize, stat: &Stat) {
         let at = self.entries[entry].at;
         let (seconds, nanoseconds) = mtime(stat);
@@ -224,20 +221,19 @@ impl Index {
         }
     }
 
-    /// Writes the index to its file in one step. Returns false, and writes nothing, where its checksum is not SHA-1.
+    /// Writes the index to its file in one step. Returns false, and writes nothing, if its checksum is not SHA-1.
     pub(crate) fn save(self, path: &Path) -> Result<bool> {
         let Some(bytes) = self.into_bytes() else { return Ok(false) };
         write_at_once(path, &bytes)?;
         Ok(true)
     }
 
-    /// Returns the file as it is to be written, or `None` where its checksum is not SHA-1.
     fn into_bytes(mut self) -> Option<Vec<u8>> {
         let end = self.bytes.len() - self.hash_bytes;
         if self.hash_bytes != 20 {
             return None;
         }
-        // All zero: the repository has checksums turned off (`index.skipHash`).
+        // All zero: the repository turned checksums off (`index.skipHash`).
         if self.bytes[end..].iter().any(|&byte| byte != 0) {
             let sum = Sha1::digest(&self.bytes[..end]);
             self.bytes[end..].copy_from_slice(&sum);
@@ -265,7 +261,7 @@ fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8])
         return None;
     }
     let end = path_at + length;
-    // Up to version 3 entries end in one to eight NULs, so that their length is a multiple of eight.
+    // Up to version 3, one to eight NULs pad an entry to a multiple of eight bytes.
     let next = if version == 4 { end + 1 } else { at + ((end - at) / 8 + 1) * 8 };
     let entry = IndexEntry {
         at,
@@ -281,7 +277,7 @@ fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8])
     Some((entry, next))
 }
 
-/// Returns the extensions behind the entries, each with its name and its length before it.
+/// Returns the extensions after the entries, each with its name and its length before it.
 fn extensions(body: &[u8], mut at: usize) -> Option<Vec<&[u8]>> {
     let mut found = Vec::new();
     while at < body.len() {
@@ -292,13 +288,12 @@ fn extensions(body: &[u8], mut at: usize) -> Option<Vec<&[u8]>> {
     Some(found)
 }
 
-/// Returns the extension in which git has the trees that the entries are.
+/// Returns git's cache of the trees that the entries form.
 fn tree_in<'b>(extensions: &[&'b [u8]]) -> Option<&'b [u8]> {
     extensions.iter().copied().find(|extension| extension.starts_with(b"TREE"))
 }
 
-/// Returns the name of the root's tree, if it has all entries: a NUL, the number of entries, a space, that of subtrees, a line feed, the name.
-/// The number is negative where the tree is not known.
+/// Returns the root tree's name. Format: NUL, number of entries (negative: unknown), space, that of subtrees, LF, name.
 fn whole_tree(extension: &[u8], count: usize, hash_bytes: usize) -> Option<Vec<u8>> {
     let rest = extension.get(8..)?.strip_prefix(b"\0")?;
     let space = rest.iter().position(|&byte| byte == b' ')?;
@@ -308,7 +303,7 @@ fn whole_tree(extension: &[u8], count: usize, hash_bytes: usize) -> Option<Vec<u
     (entries == count).then(|| name.to_vec())
 }
 
-/// Parses git's variable-length numbers: 7 bits at a time, the highest first, each continuation adding one. Returns also the position after it.
+/// Parses git's variable-length number: 7 bits each, highest first, each continuation adds one. Also returns its end.
 fn variable(body: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let mut byte = *body.get(at)?;
     let mut value = usize::from(byte & 0x7f);

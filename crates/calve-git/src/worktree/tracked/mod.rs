@@ -22,48 +22,44 @@ use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::conversion::Conversion;
 use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, PLAIN, SYMLINK};
 
-/// The files of the commit, each with the way to make it.
+/// The commit's files, each with the way to make it.
 pub(crate) struct TrackedFiles {
     pub(crate) index: Index,
-    /// Entries that are cloned. Each has the donor's record of its file.
+    /// Cloned entries, with the mtime and size that the donor's index has.
     clean: Vec<usize>,
-    /// Entries that git writes, and why.
     by_git: Vec<(usize, NotClonedReason)>,
-    /// The donor's ignore rules are not those of the commit.
+    /// The donor's ignore rules differ from the commit's.
     pub(crate) ignores_otherwise: bool,
     pub(crate) has_submodules: bool,
-    /// Entries that a sparse checkout leaves out in the donor, and so in the new worktree.
+    /// Entries that the donor's sparse checkout leaves out, and so the new worktree's.
     left_out: u64,
 }
 
-/// Why git writes a tracked file instead of Calve cloning it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum NotClonedReason {
-    /// The donor's commit has another version of it, or none.
+    /// The donor's index has another version, or none.
     OtherVersion,
-    /// It is changed in the donor and not committed.
     Uncommitted,
     /// git converts it on checkout: line endings, a filter, `ident`.
     Converted,
-    /// The donor's index is in two files (`core.splitIndex`), of which Calve reads one.
+    /// The donor's index is split (`core.splitIndex`), and Calve reads one of its files.
     SplitIndex,
-    /// It is a submodule, or the donor's index hides it.
+    /// A submodule, a symlink where git makes none, or a file that the donor's index hides.
     Special,
     StaleIndex,
 }
 
-/// How many tracked files were cloned, and how many git wrote for each reason.
 #[derive(Debug, Default)]
 pub struct TrackedCounts {
     pub cloned: u64,
     pub written: BTreeMap<NotClonedReason, u64>,
-    /// What git and its filters said of those that it wrote.
+    /// Output of git and its filters about the files that it wrote.
     pub said: Option<String>,
 }
 
 impl TrackedFiles {
-    /// Compares the commit's index with the donor's. A file is cloned if both have its object, git finds it unchanged, and nothing converts it.
+    /// Compares two indexes. A file is cloned if both have its object, git finds it unchanged, and nothing converts it.
     pub(crate) fn compare(
         repository: &Repository,
         index: Index,
@@ -80,7 +76,7 @@ impl TrackedFiles {
             has_submodules: index.entries.iter().any(|entry| entry.mode == GITLINK),
             index,
         };
-        // Both are in the order of paths.
+        // Both are ordered by path.
         let mut theirs = if donor.is_partial { &[][..] } else { donor.entries.as_slice() };
         let (mut in_both, mut left_out) = (0, 0);
         for (at, entry) in tracked.index.entries.iter_mut().enumerate() {
@@ -150,20 +146,19 @@ impl TrackedFiles {
         self.index_of(path).is_some_and(|at| self.clean.binary_search(&at).is_ok())
     }
 
-    /// Returns where the index, which is in the order of paths, has a path.
+    /// Returns a path's position in the index, which is ordered by path.
     pub(crate) fn index_of(&self, path: &[u8]) -> Option<usize> {
         self.index.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()
     }
 
-    /// Takes files out of all of this: they come from the donor as they are there, and git is to find them changed.
+    /// Leaves files out of both lists: they come from the donor as they are there, and git is to find them changed.
     pub(crate) fn leave_changed(&mut self, is_changed: impl Fn(&GitPath) -> bool) {
         let entries = &self.index.entries;
         self.clean.retain(|at| !is_changed(&entries[*at].path));
         self.by_git.retain(|(at, _)| !is_changed(&entries[*at].path));
     }
 
-    /// Completes the files where `git` is: looks at every cloned one, has git write the others, and writes the index. Of a sparse checkout only
-    /// a part of the commit is to be there.
+    /// Completes the files at `git`: checks the cloned ones, has git write the rest (if sparse, a part), saves the index.
     pub(crate) fn check_out(
         mut self,
         git: &Git,
@@ -206,7 +201,7 @@ impl TrackedFiles {
             git.output(&["update-index", "-q", "--refresh"])?;
         }
         if is_sparse {
-            // Which files are to be there is for git to say. It writes none: the index has the commit already.
+            // git decides which files belong there. It writes none: the index has the commit already.
             git.run(&[&PLAIN[..], &["read-tree", "-m", "-u", commit]].concat())?;
             let entries = Index::read(index_path, hash_bytes)?.entries;
             let left_out: HashSet<GitPath> =
@@ -220,7 +215,7 @@ impl TrackedFiles {
                 missing = fetch_missing(&repository.git_to_fetch(), remote, commit, wanted)?;
             }
             let list: Vec<u8> = by_git.iter().flat_map(|(path, ..)| [&path[..], b"\0"].concat()).collect();
-            // A filter that fails and is not required says so, and its files are as stored.
+            // An optional filter that fails says so, and its files are as stored.
             let written = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
             let (_, heard) = match (written, missing) {
                 (Err(Error::Git { .. }), Some(missing)) => return Err(missing),
@@ -246,14 +241,14 @@ pub(crate) fn is_ignore_file(path: &[u8]) -> bool {
     path == b".gitignore" || path.ends_with(b"/.gitignore")
 }
 
-/// The permission bits that the umask leaves to what git's checkout makes.
+/// Permissions that the umask leaves to git's checkout.
 struct CreatedModes {
     file: u32,
     directory: u32,
 }
 
 impl CreatedModes {
-    /// Reads them from the entry's own directory and files, which were made a moment ago.
+    /// Reads them from the entry's directory and its `HEAD`, which were made a moment ago.
     fn read(index_path: &Path) -> Result<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let directory = index_path.parent().unwrap_or(index_path);
@@ -263,8 +258,8 @@ impl CreatedModes {
         })
     }
 
-    /// Sets the mode that git's checkout would. git's index has whether a file is executable, and its checkout sets everything else by the
-    /// umask. Where `core.fileMode` is off, the file system may have no modes to set: then the file is right as it is.
+    /// Sets the mode that git's checkout would: executable by the index, everything else by the umask. Where `core.fileMode` is off, the file
+    /// system may have no modes to set: then the file is right as it is.
     fn correct_file(&self, root: BorrowedFd<'_>, path: &[u8], mode: u32, stat: &mut Option<Stat>, keeps_modes: bool) {
         let Some(found) = stat.filter(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile) else {
             return;
@@ -281,7 +276,7 @@ impl CreatedModes {
         }
     }
 
-    /// Takes from directories of tracked files what the umask takes. They get no more than in the donor, who may hide ignored files in them.
+    /// Applies the umask to directories of tracked files. They get no more than in the donor: it may hide files there.
     fn limit_directories(&self, root: BorrowedFd<'_>, files: &[&[u8]]) {
         let mut done: HashSet<&[u8]> = HashSet::new();
         for file in files {
@@ -291,12 +286,12 @@ impl CreatedModes {
                 if !done.insert(path) {
                     break;
                 }
-                // Most have nothing to be taken, and one call shows that.
+                // Usually nothing has to be taken, which one call shows.
                 let found = rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW);
                 if found.is_ok_and(|found| limited(found.st_mode, self.directory).is_none()) {
                     continue;
                 }
-                // Below, a checkout by git makes its own; an entry that is no directory any more cannot be closed.
+                // An entry that is no longer a directory has no mode to limit: git's checkout makes its own.
                 if let Ok(directory) = open_directory(root, path) {
                     let _ = limit_mode(directory.as_fd(), self.directory);
                 }
@@ -305,7 +300,6 @@ impl CreatedModes {
     }
 }
 
-/// Takes the permissions that are not in `permitted` from an open directory.
 fn limit_mode(directory: BorrowedFd<'_>, permitted: u32) -> rustix::io::Result<()> {
     match limited(rustix::fs::fstat(directory)?.st_mode, permitted) {
         Some(mode) => rustix::fs::fchmod(directory, mode),
@@ -313,21 +307,20 @@ fn limit_mode(directory: BorrowedFd<'_>, permitted: u32) -> rustix::io::Result<(
     }
 }
 
-/// Returns a mode without the permissions that are not in `permitted`. `None` if it has no others.
+/// Returns a mode without the permissions outside `permitted`, or `None` if it has no others.
 fn limited(mode: rustix::fs::RawMode, permitted: u32) -> Option<Mode> {
     let present = mode & 0o7777;
     let limited = present & (permitted as rustix::fs::RawMode | 0o7000);
     (limited != present).then(|| Mode::from_bits_truncate(limited))
 }
 
-/// Takes what the umask takes from the root of a new worktree, which has the donor's mode.
+/// Applies the umask to the root of a new worktree, which has the donor's mode.
 pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
     let permitted = CreatedModes::read(index_path)?.directory;
     let limited = open_directory(CWD, worktree).and_then(|directory| limit_mode(directory.as_fd(), permitted));
     Ok(limited.map_err(|errno| failed("failed to set the mode of", worktree, errno))?)
 }
 
-/// Returns the state of each of these files, `None` for a missing one.
 fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option<Stat>> {
     let share = paths.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
@@ -336,7 +329,7 @@ fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option
     })
 }
 
-/// Returns the state of some files. It looks at those of one directory by their names alone, which takes half of the time.
+/// Looks at the files of one directory by their names alone, which takes half of the time.
 fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> {
     let (mut last, mut directory): (&[u8], Option<File>) = (b"", None);
     let stat = |path: &&'p [u8]| {
@@ -347,7 +340,7 @@ fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> 
         }
         let found = match &directory {
             Some(directory) => rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW),
-            // The root, a link, or one that may not be listed.
+            // The root, a link, or a directory that may not be listed.
             None => rustix::fs::statat(root, *path, AtFlags::SYMLINK_NOFOLLOW),
         };
         found.ok()
@@ -355,8 +348,8 @@ fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> 
     paths.iter().map(stat).collect()
 }
 
-/// Fetches the objects that a partial clone lacks in one request, as `git checkout` does (git's promisor-remote.c). `git checkout-index` would open a
-/// connection for each. Returns the error about objects that the remote did not send.
+/// Fetches the objects that a partial clone lacks in one request, as `git checkout` does (git's promisor-remote.c). `git checkout-index` would
+/// open a connection for each. Returns the error about objects that the remote did not send.
 fn fetch_missing(git: &Git, remote: &str, commit: &str, wanted: HashSet<&str>) -> Result<Option<Error>> {
     let objects = git.run(&["rev-list", "--objects", "--no-object-names", "--missing=print", "--no-walk", commit])?;
     let missing =
@@ -369,7 +362,7 @@ fn fetch_missing(git: &Git, remote: &str, commit: &str, wanted: HashSet<&str>) -
     let only_these = ["--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none"];
     let list = missing.join("\n") + "\n";
     match git.fed(&[&without_negotiation[..], &only_these, &["--stdin"]].concat(), list.as_bytes()) {
-        // Another remote may have them: `checkout-index` goes on from here, and says what it does not get.
+        // Another remote may have them: `checkout-index` goes on, and reports those that it does not get.
         Ok(_) => Ok(None),
         Err(Error::Git { said, .. }) => {
             let (remote, said) = (ShownPath(remote), said.trim());

@@ -1,4 +1,4 @@
-//! Finds what only git's own files of a worktree have: they go when the worktree is removed or forgotten.
+//! Finds items that exist only in git's own files of a worktree: they go when it is removed or forgotten.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::worktree::tracked::index::{GITLINK, Index};
 use crate::worktree::unsaved::reflog;
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 
-/// Returns what only the entry of a worktree has, apart from its index.
+/// Lists the items that only the entry has, apart from its index.
 pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {
     let common = &repository.common;
     let mut items: Vec<UnsavedItem> = unfinished(entry).map(UnsavedItem::Operation).into_iter().collect();
@@ -23,7 +23,7 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
     }
     let mut made = reflog::made_and_left(&Log::new(entry, "HEAD"));
     if let Some(branch) = &worktree.branch {
-        // The branch stays, with its log. Mostly that has them all, and git need not be asked.
+        // The branch stays, with its log. Usually that has them all, and git need not be asked.
         let log = reflog::all(&Log::new(common, &format!("refs/heads/{branch}")));
         made.retain(|commit| !log.contains(commit));
     }
@@ -36,7 +36,7 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
     Ok(items)
 }
 
-/// Returns the commits that `tips` lead to and `others` and the main worktree do not: HEAD and references of linked ones may go, too.
+/// Returns commits that `tips` reach, but not `others` or the main worktree: linked ones' HEADs and references may go.
 fn loose(common: &Path, tips: &[String], others: &[&str]) -> Result<Option<LooseCommits>> {
     let git = Git::at(common).with("GIT_DIR", common);
     let asked = ["rev-list", "--ignore-missing", "--single-worktree", "--max-count=1000", "--stdin", "--not"];
@@ -45,7 +45,6 @@ fn loose(common: &Path, tips: &[String], others: &[&str]) -> Result<Option<Loose
 }
 
 impl LooseCommits {
-    /// Returns the commits of git's list, one in a line.
     pub(super) fn listed(list: &[u8]) -> Option<LooseCommits> {
         let list = String::from_utf8_lossy(list);
         let commit = list.lines().next().map(str::trim).filter(|commit| !commit.is_empty())?.to_owned();
@@ -53,7 +52,7 @@ impl LooseCommits {
     }
 }
 
-/// Returns the worktree's own references (`refs/worktree`, `refs/bisect`, `refs/rewritten`) to something that the repository's do not lead to.
+/// Lists the worktree's own references to objects that the repository's references do not reach.
 fn references(common: &Path, entry: &Path) -> Result<Vec<UnsavedItem>> {
     if fs_err::read_dir(entry.join("refs")).map_or(true, |mut all| all.next().is_none()) {
         return Ok(Vec::new());
@@ -67,7 +66,7 @@ fn references(common: &Path, entry: &Path) -> Result<Vec<UnsavedItem>> {
         let (Some(oid), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
         let commits = match kind {
             "commit" => loose(common, &[oid.to_owned()], &["--all", "--reflog"])?,
-            // Nothing says what else leads to a tag, a tree or a file, except a reference.
+            // For a tag, a tree or a file, only references show whether something else leads to it.
             _ => {
                 let shared = Git::at(common).with("GIT_DIR", common);
                 let is_kept = !shared.run(&["for-each-ref", "--count=1", "--points-at", oid])?.is_empty();
@@ -79,7 +78,6 @@ fn references(common: &Path, entry: &Path) -> Result<Vec<UnsavedItem>> {
     Ok(items)
 }
 
-/// Returns the files whose staged contents the commit does not have.
 pub(super) fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Option<UnsavedItem>> {
     if fs_err::symlink_metadata(entry.join("index")).is_err() {
         return Ok(None);
@@ -93,16 +91,14 @@ pub(super) fn staged(repository: &Repository, worktree: &Worktree, entry: &Path)
     Ok((!paths.is_empty()).then_some(UnsavedItem::Staged(paths)))
 }
 
-/// Returns the unfinished operations of submodules, and their commits that none of their remotes has.
-///
-/// git keeps the repositories of a linked worktree's submodules in the worktree's entry (gitrepository-layout(5), `modules`), and they go with it.
-/// git refuses to remove any worktree with submodules.
+/// Lists submodules' unfinished operations, and their commits that none of their remotes has. Their repositories are in the worktree's entry
+/// (gitrepository-layout(5), `modules`) and go with it. git refuses to remove any worktree with submodules.
 fn submodules(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {
     let mut found = Vec::new();
     let modules = entry.join("modules");
     collect(&modules, &modules, &mut found)?;
     for submodule in Index::read(&entry.join("index"), repository.hash_bytes())?.entries {
-        // A repository that was not moved out of the way (`git submodule absorbgitdirs`).
+        // A repository that was not moved out of the worktree (`git submodule absorbgitdirs`).
         let path = path_of(&submodule.path);
         let inside = worktree.path.join(&path).join(".git");
         if submodule.mode == GITLINK && inside.is_dir() {
@@ -118,7 +114,7 @@ fn submodules(repository: &Repository, worktree: &Worktree, entry: &Path) -> Res
     Ok(items)
 }
 
-/// Collects the repositories below a directory, each with its name. A name may have slashes in it, and a submodule has submodules.
+/// Collects the repositories below a directory with their names. Names may have slashes, submodules have submodules.
 fn collect(all: &Path, directory: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     for entry in if_there(fs_err::read_dir(directory))?.into_iter().flatten() {
         let path = entry?.path();

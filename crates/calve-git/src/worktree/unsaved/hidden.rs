@@ -13,12 +13,11 @@ use crate::unsaved_item::UnsavedItem;
 use crate::worktree::status::in_place_of;
 use crate::worktree::unsaved::ignored::is_repository;
 
-/// Returns the changed files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse
-/// checkout), and the files in the directories of submodules that have no repository. `is_kept` returns whether a file with these contents
-/// exists elsewhere.
+/// Lists changed files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`, a sparse checkout), and
+/// the files in directories of submodules without a repository. `is_kept`: a file with these contents exists elsewhere.
 pub(super) fn find(git: &Git, path: &Path, is_kept: &dyn Fn(&Path, &[u8]) -> bool) -> Result<Vec<UnsavedItem>> {
     let listed = git.run(&["ls-files", "-v", "-s", "-z"])?;
-    // `h 100644 OID 0\tPATH`: a small letter for the one, `S` for the other.
+    // `h 100644 OID 0\tPATH`: a small letter means `--assume-unchanged`, `S` means `--skip-worktree`.
     let unseen = listed.split(|&byte| byte == 0).filter_map(|record| {
         let (&tag, rest) = record.split_first()?;
         let tab = rest.iter().position(|&byte| byte == b'\t')?;
@@ -68,7 +67,7 @@ pub(super) fn find(git: &Git, path: &Path, is_kept: &dyn Fn(&Path, &[u8]) -> boo
     Ok(changed)
 }
 
-/// Adds the files in a directory of `root`, but not those of repositories.
+/// Adds the files in a directory of `root`, except those of repositories.
 fn add_files(root: &Path, directory: PathBuf, found: &mut Vec<PathBuf>) -> Result<()> {
     let there = root.join(&directory);
     if is_repository(&there) {

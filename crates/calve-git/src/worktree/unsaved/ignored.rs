@@ -15,19 +15,18 @@ use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
 
-/// A search among the ignored entries of a worktree. Dependencies and build outputs are passed over.
 pub(super) struct IgnoredSearch<'w> {
     root: &'w Path,
     donors: Vec<PathBuf>,
     made: Option<SystemTime>,
-    /// Directories of donors, and whether they are there without a link on the way.
+    /// Directories of donors, and whether they exist without a link on the way.
     is_real: HashMap<PathBuf, bool>,
     found: Vec<IgnoredFile>,
-    /// Directories that cannot be read, with the reason.
+    /// Unreadable paths, with the reason.
     unread: BTreeMap<PathBuf, String>,
 }
 
-/// Directory names that both tools and people use, each with entries inside the directory, or beside it, that show that a tool made it.
+/// Names that both tools and people use, with marks inside or beside the directory that show that a tool made it.
 const PLAIN_NAMES: &[(&str, &[&str], &[&str])] = &[
     ("bin", &[], BUILT_BESIDE),
     ("build", &[], BUILT_BESIDE),
@@ -53,16 +52,15 @@ const BUILT_BESIDE: &[&str] = &[
 const BUILT_INSIDE: &[&str] = &["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja", "meson-info"];
 
 impl<'w> IgnoredSearch<'w> {
-    /// Neither path has links in it.
+    /// No path may have links in it.
     pub(super) fn new(root: &'w Path, donors: Vec<PathBuf>, made: Option<SystemTime>) -> Self {
         Self { root, donors, made, is_real: HashMap::new(), found: Vec::new(), unread: BTreeMap::new() }
     }
 
-    /// Adds the files of these entries, which are relative to `below`.
     pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) {
         for entry in entries {
             let path = below.join(&entry.path);
-            // Of a directory in which git does not ignore everything, it lists what it ignores.
+            // git lists the ignored entries of a directory that is not ignored as a whole.
             let mut above = path.ancestors();
             if !above.any(|above| self.is_made_again(above, above != path || entry.is_directory, above == path)) {
                 self.add(path);
@@ -70,7 +68,7 @@ impl<'w> IgnoredSearch<'w> {
         }
     }
 
-    /// Adds a directory that cannot be listed, with the reason. Its contents, ignored or not, are unknown.
+    /// Adds a directory that cannot be listed: its contents, ignored or not, are unknown.
     pub(super) fn add_unread(&mut self, path: PathBuf, reason: &str) {
         if !path.ancestors().any(|above| self.is_made_again(above, true, false)) {
             self.unread.insert(path, reason.to_owned());
@@ -82,7 +80,6 @@ impl<'w> IgnoredSearch<'w> {
         items.map(|(path, reason)| UnsavedItem::Unreadable(reason.clone()).inside(path)).collect()
     }
 
-    /// Returns the files, the first by name first.
     pub(super) fn found(mut self) -> Vec<IgnoredFile> {
         self.found.sort();
         let others: Vec<PathBuf> = self.found.iter().flat_map(|file| belonging_to(&file.path)).collect();
@@ -97,8 +94,8 @@ impl<'w> IgnoredSearch<'w> {
         self.found
     }
 
-    /// Returns whether an entry is a dependency or a build output. A directory whose name people also use counts only if git ignores all
-    /// of it and a donor has it too, or if a tool left its mark inside or has its configuration beside it.
+    /// Returns whether an entry is a dependency or a build output. A directory whose name people also use counts only if git ignores all of
+    /// it and a donor has it too, or if a tool left its mark inside or has its configuration beside it.
     fn is_made_again(&mut self, path: &Path, is_directory: bool, is_whole: bool) -> bool {
         if !rules::is_made_again(path, is_directory) {
             return false;
@@ -139,7 +136,7 @@ impl<'w> IgnoredSearch<'w> {
     }
 
     fn add_directory(&mut self, path: &Path, there: &Path) -> std::io::Result<()> {
-        // A repository of its own, with a list of its own.
+        // A repository of its own has a list of its own.
         if is_repository(there) {
             return Ok(());
         }
@@ -155,7 +152,7 @@ impl<'w> IgnoredSearch<'w> {
         Ok(())
     }
 
-    /// Returns whether a donor has the same file. Equal size and time count as equal contents if older than the worktree: later files may share a time.
+    /// Returns whether a donor has the same file. Size and time suffice if older than the worktree: later times repeat.
     fn has_same(&mut self, donor: usize, path: &Path, there: &Path, found: &Metadata) -> bool {
         if !self.is_really_in(donor, path.parent().unwrap_or(Path::new(""))) {
             return false;
@@ -176,28 +173,28 @@ impl<'w> IgnoredSearch<'w> {
             && (is_unchanged() == Some(true) || have_same_contents(there, &other).unwrap_or(false))
     }
 
-    /// Returns whether a directory is there in a donor: a link could lead back to the worktree that goes.
+    /// Returns whether a donor really has a directory: a link could lead back to the worktree that goes.
     fn is_really_in(&mut self, donor: usize, directory: &Path) -> bool {
         let is_real = |at: &PathBuf| at.is_dir() && fs_err::canonicalize(at).is_ok_and(|real| real == *at);
         *self.is_real.entry(self.donors[donor].join(directory)).or_insert_with_key(is_real)
     }
 }
 
-/// Returns whether a directory has a repository's `.git`, or is one itself.
+/// Returns whether a directory has a repository's `.git`, or is a repository.
 pub(super) fn is_repository(directory: &Path) -> bool {
     let is_there = |name: &str| fs_err::metadata(directory.join(name)).is_ok();
     let has_pointer = || pointer_in(&directory.join(".git")).is_some();
     is_there(".git/HEAD") || has_pointer() || is_there("HEAD") && is_there("objects") && is_there("refs")
 }
 
-/// Returns whether two links (target, root) lead to one place, or to the same place in each worktree: `calve worktree add` redirects the donor's.
+/// Compares where two links (path, target, root) lead, also within their worktrees: adding a worktree redirects links.
 fn leads_alike(ours: (&Path, &Path, &Path), theirs: (&Path, &Path, &Path)) -> bool {
     let leads_to = |(link, target, _): (&Path, &Path, &Path)| plain(&link.parent().unwrap_or(link).join(target));
     let (here, there) = (leads_to(ours), leads_to(theirs));
     here == there || here.strip_prefix(ours.2).is_ok_and(|below| there.strip_prefix(theirs.2) == Ok(below))
 }
 
-/// Returns the paths of the files that are of no use without this one, nor it without them: an SQLite database and its journals.
+/// Returns the files that are useless without each other: an SQLite database and its journals.
 fn belonging_to(path: &Path) -> Vec<PathBuf> {
     const ENDINGS: [&str; 4] = ["-wal", "-journal", "-shm", ""];
     let name = path.as_os_str().as_bytes();

@@ -1,6 +1,5 @@
-//! Ignored files of removed worktrees, which stay for a while in git's own directory.
-//!
-//! They get a second name there (or a clone, where a link is not possible) before the worktree goes: whatever fails in between, the worktree is whole.
+//! Ignored files of removed worktrees, which stay for a while in git's own directory. They get a second name there (or a clone, where a link
+//! is not possible) before the worktree goes: whatever fails in between, the worktree is whole.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::BorrowedFd;
@@ -44,7 +43,6 @@ pub struct KeptFiles {
     pub losses: Vec<Warning>,
 }
 
-/// Gives files of the worktree a second name in git's own directory.
 pub(crate) fn keep(common: &Path, linked: &LinkedWorktree, files: &[IgnoredFile]) -> Result<Option<KeptFiles>> {
     if files.is_empty() {
         return Ok(None);
@@ -80,13 +78,13 @@ impl KeptFiles {
         Ok(true)
     }
 
-    /// Clones the files, with their metadata, in place of those that have a second name.
+    /// Replaces the second names by clones of the files, with their metadata.
     fn clone_all(&mut self, linked: &LinkedWorktree, files: &[IgnoredFile]) -> Result<()> {
         let directory = &self.directory;
         self.files.clear();
         fs_err::remove_dir_all(directory)?;
         rustix::fs::mkdir(directory, PRIVATE).map_err(|errno| failed("cannot make", directory, errno))?;
-        // Each entry of the root by itself: the directory stays closed to others.
+        // Each entry of the root on its own: the directory stays closed to others.
         let mut entries: BTreeMap<&Path, HashSet<PathBuf>> = BTreeMap::new();
         for IgnoredFile { path, .. } in files {
             let mut above: Vec<&Path> = path.ancestors().filter(|above| !above.as_os_str().is_empty()).collect();
@@ -126,7 +124,7 @@ impl KeptFiles {
     }
 }
 
-/// Removes what has been kept for long enough. The next command tries again where that fails.
+/// Removes files that were kept for long enough. After a failure, the next command tries again.
 pub(crate) fn sweep_kept(common: &Path) {
     let Ok(all) = fs_err::read_dir(place(common)) else { return };
     let is_old = |found: &std::fs::Metadata| {
@@ -143,14 +141,13 @@ fn place(common: &Path) -> PathBuf {
     common.join("calve/kept")
 }
 
-/// Fails if [`keep`] could make no directory.
+/// Fails if [`keep`] could not make its directory.
 pub(crate) fn check_place(common: &Path) -> Result<()> {
     let place = place(common);
     let there = place.ancestors().find(|above| fs_err::symlink_metadata(above).is_ok()).unwrap_or(common);
     Ok(check_writable(&there.join(".")).map_err(|error| failed("cannot make", &place, error))?)
 }
 
-/// Makes a directory whose name says which worktree, and when.
 fn new_directory(place: &Path, name: &Path) -> Result<PathBuf> {
     fs_err::create_dir_all(place)?;
     let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -1,4 +1,4 @@
-//! Lists what exists only in a worktree, and would go with it. Everything that removes, forgets or replaces a worktree asks this list.
+//! Lists everything that exists only in a worktree and goes with it. All code that removes or replaces one asks it.
 
 mod entry;
 mod hidden;
@@ -29,7 +29,7 @@ use crate::worktree::status::Status;
 use crate::worktree::unsaved::ignored::IgnoredSearch;
 use crate::worktree::unsaved::nested::Nested;
 
-/// Returns a part of a list. An error, which may hide items, becomes one in `unread` if there is such a list.
+/// Returns a part of a list. An error, which may hide items, becomes an item of `unread` if there is such a list.
 pub(crate) fn part<T: Default>(part: Result<T>, unread: &mut Option<Vec<UnsavedItem>>) -> Result<T> {
     match (part, unread) {
         (Err(error), Some(unread)) if !matches!(error, Error::Interrupted) => {
@@ -40,7 +40,7 @@ pub(crate) fn part<T: Default>(part: Result<T>, unread: &mut Option<Vec<UnsavedI
     }
 }
 
-/// Lists everything in a worktree, and in its entry, that exists nowhere else. `unread` is as for [`part`].
+/// Lists everything in a worktree and its entry that exists nowhere else. `unread`: see [`part`].
 pub(crate) fn of_worktree(
     repository: &Repository,
     worktree: &Worktree,
@@ -53,7 +53,7 @@ pub(crate) fn of_worktree(
     let usable = repository.worktrees.iter().filter(|other| other.is_usable());
     let others = usable.map(|other| real(&other.path)).filter(|other| !other.starts_with(&root));
     let others: Vec<PathBuf> = others.collect();
-    // git takes longer to start than to answer, and the disk is waited for.
+    // In parallel: git takes longer to start than to answer, and the disk is waited for.
     let (entry, hidden, status, nested) = std::thread::scope(|scope| {
         let entry = scope.spawn(|| entry::find(repository, worktree, &linked.entry));
         let hidden = scope.spawn(|| hidden::find(&git, &linked.path, &|_, _| false));
@@ -88,14 +88,14 @@ pub(crate) fn of_worktree(
     Ok(items)
 }
 
-/// Lists what only the entry of a worktree has whose directory is gone or was replaced.
+/// Lists the items that exist only in the entry of a worktree whose directory is gone or was replaced.
 pub(crate) fn of_entry(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {
     let mut items = entry::find(repository, worktree, entry)?;
     items.extend(entry::staged(repository, worktree, entry)?);
     Ok(items)
 }
 
-/// Lists what only an entry has that git takes for broken.
+/// Lists the items that exist only in an entry that git takes for broken.
 pub(crate) fn of_broken(repository: &Repository, entry: &Path) -> Result<Vec<UnsavedItem>> {
     let Ok(text) = fs_err::read_to_string(entry.join("HEAD")) else { return Ok(Vec::new()) };
     let branch = text.trim_end().strip_prefix("ref: refs/heads/").map(str::to_owned);
@@ -112,7 +112,7 @@ pub(crate) fn check_none_lost(path: &Path, is_gone: bool, items: &[UnsavedItem])
     }
 }
 
-/// Returns the places inside at which another worktree is registered, and something else is, whose owner is unknown.
+/// Returns paths inside at which another worktree is registered, but something of unknown owner is.
 fn misplaced(repository: &Repository, worktree: &Worktree) -> Vec<UnsavedItem> {
     let outer = real(&worktree.path);
     let others = repository.worktrees.iter().filter(|other| other.path != worktree.path && !other.is_bare);

@@ -18,12 +18,11 @@ use crate::worktree::status::{Status, UntrackedEntry};
 use crate::worktree::unsaved::hidden;
 use crate::worktree::unsaved::unpushed::{careful, only_here, without_kept};
 
-/// Something inside that git works on, by its path below the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum NestedFinding {
     /// A directory with files and a `.git`.
     Files(PathBuf),
-    /// A repository: the `.git` of the former, or one without files.
+    /// A repository: the `.git` of such a directory, or one without files.
     Repository(PathBuf),
 }
 
@@ -51,7 +50,7 @@ impl Visitor for Finder {
             {
                 self.0.push(NestedFinding::Repository(folder.path.to_path_buf()));
             }
-            // Large, and nothing else is in it.
+            // Large, and contains only objects.
             (b"objects", EntryKind::Directory)
                 if is(c"HEAD", FileType::RegularFile) && is(c"refs", FileType::Directory) =>
             {
@@ -65,16 +64,16 @@ impl Visitor for Finder {
 
 #[derive(Default)]
 pub(super) struct Nested {
-    /// Their work that exists nowhere outside, nor in a repository at the same path in another worktree, from which it was copied.
+    /// Work that exists nowhere outside, nor in the repository at the same path of a worktree that it was copied from.
     pub(super) items: Vec<UnsavedItem>,
-    /// Their ignored entries, relative to the path before them.
+    /// Ignored entries, relative to the path before them.
     pub(super) ignored: Vec<(PathBuf, Vec<UntrackedEntry>)>,
-    /// Unreadable directories, which may hide more of them.
+    /// Unreadable directories, which may hide more.
     pub(super) unread: Vec<SkippedEntry>,
 }
 
 impl Nested {
-    /// Looks into all. `root` and `others`: the roots of the worktree and of those that stay, without links.
+    /// Searches the worktree. `root` and `others`: the roots of this one and of those that stay, without links.
     pub(super) fn find(
         linked: &LinkedWorktree,
         root: &Path,
@@ -108,16 +107,14 @@ impl Nested {
     }
 }
 
-/// The worktree that goes, and what git keeps for it.
 struct OuterWorktree<'w> {
     root: &'w Path,
     entry: PathBuf,
-    /// The roots of worktrees that stay.
     others: &'w [PathBuf],
 }
 
 impl OuterWorktree<'_> {
-    /// Lists uncommitted work, and the ignored files.
+    /// Lists uncommitted work, and adds the ignored files to `ignored`.
     fn files(&self, path: &Path, ignored: &mut Vec<(PathBuf, Vec<UntrackedEntry>)>) -> Result<Vec<UnsavedItem>> {
         let files = self.root.join(path);
         let repository = match self.repository_of(&files) {
@@ -142,11 +139,11 @@ impl OuterWorktree<'_> {
         let changed = status.uncommitted();
         ignored.push((path.to_path_buf(), status.ignored));
         let is_submodule = repository.starts_with(&self.entry);
-        // git has looked at a submodule's files, unless it was told not to.
+        // git has checked a submodule's files, unless it was told not to.
         if !changed.is_empty() && (!is_submodule || self.is_skipped(path)?) {
             items.push(UnsavedItem::Uncommitted(changed));
         }
-        // Its commits are looked at with the entry.
+        // Its commits are checked with the entry.
         if is_submodule {
             return Ok(items);
         }
@@ -156,7 +153,7 @@ impl OuterWorktree<'_> {
         Ok(items)
     }
 
-    /// Returns whether a repository at that path in a staying worktree has the same files of all operations, as far as they are single files.
+    /// Returns whether a staying worktree's repository at `path` has the same operation files. Directories never match.
     fn is_unfinished_elsewhere(&self, path: &Path, repository: &Path) -> bool {
         let same = |other: &PathBuf| {
             UNFINISHED.iter().all(|(name, _)| match fs_err::read(repository.join(name)) {
@@ -167,7 +164,7 @@ impl OuterWorktree<'_> {
         self.others_at(path).iter().any(same)
     }
 
-    /// Returns the repository of a directory with a `.git`: `None` if it has none, and as an error the path of one that is not there.
+    /// Returns the repository that a `.git` leads to, `None` without one, or as an error the path where it is missing.
     fn repository_of(&self, files: &Path) -> std::result::Result<Option<PathBuf>, PathBuf> {
         let pointer = files.join(".git");
         if pointer.is_dir() {
@@ -179,7 +176,7 @@ impl OuterWorktree<'_> {
         fs_err::canonicalize(&there).map(Some).map_err(|_| there)
     }
 
-    /// Returns whether a repository is itself committed, as in the tests of programs for git.
+    /// Returns whether a repository is itself committed, as in the tests of git tools.
     fn is_tracked(&self, path: &Path) -> Result<bool> {
         let words = ["--literal-pathspecs", "ls-files", "--error-unmatch", "--"].map(OsStr::new);
         Git::at(self.root).succeeds(&[&words[..], &[path.as_os_str()]].concat())
@@ -191,13 +188,13 @@ impl OuterWorktree<'_> {
         Ok(Git::at(self.root).run(&[&words[..], &[path.as_os_str()]].concat())?.first() == Some(&b'S'))
     }
 
-    /// Returns the places of that path in worktrees that stay, as far as no link leads there.
+    /// Returns that path in the worktrees that stay, if no link leads there.
     fn others_at(&self, path: &Path) -> Vec<PathBuf> {
         let places = self.others.iter().map(|other| other.join(path));
         places.filter(|place| fs_err::canonicalize(place).is_ok_and(|real| real == *place)).collect()
     }
 
-    /// Lists the commits of a repository that exist nowhere else, and worktrees elsewhere that would lose their repository.
+    /// Lists a repository's commits that exist nowhere else, and worktrees elsewhere that would lose their repository.
     fn repository(&self, path: &Path) -> Result<Vec<UnsavedItem>> {
         let repository = self.root.join(path);
         if self.is_tracked(&path.join("HEAD"))? {
@@ -217,7 +214,7 @@ impl OuterWorktree<'_> {
     }
 }
 
-/// Lists what a worktree of a repository that stays, this one or another, has. Its commits stay with that repository.
+/// Lists the lock and the detached commits of a worktree whose repository, this one or another, stays.
 fn registered(git: &Git, entry: &Path) -> Result<Vec<UnsavedItem>> {
     let mut items = Vec::new();
     if fs_err::symlink_metadata(entry.join("locked")).is_ok() {

@@ -1,5 +1,3 @@
-//! Finds commits that exist only in a repository that is about to be removed.
-
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -11,17 +9,16 @@ use crate::trust::is_object_id;
 use crate::unsaved_item::LooseCommits;
 use crate::worktree::unsaved::reflog::{made_and_left_by_user, made_here};
 
-/// Returns a git for a repository that the user may never have inspected: it runs no program of its configuration, and fetches nothing.
+/// Returns a git that runs no program of the repository's configuration and fetches nothing: the user may not know it.
 pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
     let git = Git::at(at).with("GIT_DIR", repository);
     git.with("GIT_ALLOW_PROTOCOL", "none").with("GIT_NO_LAZY_FETCH", "1").without_own_programs()
 }
 
-/// Returns the commits of all references (a branch, HEAD, the stash, a worktree's HEAD) that no remote had when it was last asked.
+/// Returns the commits of all references (branches, HEADs, the stash) that no remote had when it was last asked.
 ///
-/// Tags mostly come from a remote, and a commit that was checked out by its tag may be on no branch there. They count as the remote's,
-/// except for commits that were made here: these count also if only a tag or the log of HEAD leads to them, but not if a rebase has made them
-/// anew.
+/// Tags mostly come from a remote, and a commit checked out by its tag may be on no branch there: they count as the remote's. Commits that
+/// were made here do not, even if only a tag or the log of HEAD leads to them, unless a rebase has made them anew.
 pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseCommits>> {
     let loose = |which: &[&str]| -> Result<Option<LooseCommits>> {
         let listed = git.run(&[&["rev-list", "--max-count=1000", "--ignore-missing"], which].concat())?;
@@ -36,13 +33,12 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
     let shallow = oids(&repository.join("shallow"));
     let shallow = shallow.iter().map(String::as_str);
     if repository.join("reftable").is_dir() {
-        // Its logs are unreadable, so nothing says which tags and fetched commits were made here.
+        // Its logs are unreadable: nothing says which tags and fetched commits were made here.
         let own = ["--exclude=refs/remotes/*", "--all", "--not", "--remotes"].into_iter();
         return loose(&own.chain(shallow).collect::<Vec<_>>());
     }
-    // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
-    // excluded like those before them.
-    // A branch that was made here can have been fetched from here, too (`git fetch . BRANCH`).
+    // Excludes commits fetched by name, for which a remote has no branch, and the ends of a shallow clone. After `--not` they need no `^`. A
+    // branch that was made here can have been fetched from here, too (`git fetch . BRANCH`).
     let log = Log::new(repository, "HEAD");
     let made = made_here(&log);
     let mut fetched = oids(&repository.join("FETCH_HEAD"));
@@ -56,7 +52,7 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
     let left = made_and_left_by_user(&log).join("\n");
     let rebased = log.rebases(None);
     let rebased: Vec<&str> = rebased.iter().map(|one| one.old.as_str()).filter(|oid| is_object_id(oid)).collect();
-    // What comes on the standard input must be read before `--not`.
+    // The standard input must be read before `--not`.
     let listed =
         git.fed(&[&["rev-list", "--ignore-missing", "--stdin"], &own[..], &rebased].concat(), left.as_bytes())?;
     let listed = String::from_utf8_lossy(&listed);
@@ -69,11 +65,10 @@ fn has_remotes(git: &Git) -> Result<bool> {
     Ok(!git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?.stdout.is_empty())
 }
 
-/// Returns those of the `commits` of a repository that `others` do not keep: all that its references lead to by theirs, and what only a
-/// reflog leads to by their reflogs at least. What a remote had when it was last asked counts as well.
+/// Returns those of the `commits` that `others` do not keep: commits of references must be in their references, those of reflogs at least in
+/// their reflogs. Commits that a remote had when it was last asked are kept, too.
 ///
-/// Only a repository with all its history counts, in objects of its own. What pretends another history (replacements, grafts, a commit
-/// graph) is not read.
+/// A repository must have all its history in its own objects. Replacements, grafts and commit graphs are not read.
 pub(super) fn without_kept(git: &Git, commits: LooseCommits, others: &[PathBuf]) -> Result<Option<LooseCommits>> {
     let plain = |git: &Git| git.clone().with("GIT_NO_REPLACE_OBJECTS", "1").with("GIT_GRAFT_FILE", "/dev/null");
     let ours = plain(git);
@@ -90,7 +85,7 @@ pub(super) fn without_kept(git: &Git, commits: LooseCommits, others: &[PathBuf])
         };
         let mut kept = HashSet::new();
         for other in &others {
-            // It fails where an object on the way is missing.
+            // Fails if an object on the way is missing.
             if other.output(&[&PLAIN[..], &["rev-list", "--objects", "--quiet"], which].concat())?.status.success() {
                 kept.extend(lines(other, &["rev-list"])?);
                 kept.extend(other_objects(other)?);
@@ -117,7 +112,7 @@ pub(super) fn without_kept(git: &Git, commits: LooseCommits, others: &[PathBuf])
     Ok(None)
 }
 
-/// Returns what references name that is no commit: annotated tags, and other objects that were kept by a name.
+/// Returns referenced objects that are no commits: annotated tags, and others kept by a name.
 fn other_objects(git: &Git) -> Result<HashSet<String>> {
     let said = git.run(&["for-each-ref", "--format=%(objecttype) %(objectname)"])?;
     let said = String::from_utf8_lossy(&said);
@@ -127,7 +122,7 @@ fn other_objects(git: &Git) -> Result<HashSet<String>> {
 
 const PLAIN: [&str; 2] = ["-c", "core.commitGraph=false"];
 
-/// Returns whether a repository has its objects itself, and none of them cut off or left with a remote.
+/// Returns whether a repository has all its objects itself: none are cut off or left with a remote.
 fn is_whole(repository: &Path) -> bool {
     let is_partial = || {
         let settings = Git::at(repository).with("GIT_DIR", repository).output(&["config", "--name-only", "--list"]);
@@ -144,7 +139,6 @@ fn is_whole(repository: &Path) -> bool {
         && ["HEAD", "packed-refs", "objects", "refs"].iter().all(|name| has_no_link(&repository.join(name)))
 }
 
-/// Returns whether no link leads out of a file or directory, which is read as a whole.
 fn has_no_link(path: &Path) -> bool {
     match fs_err::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs_err::read_dir(path)
@@ -154,7 +148,7 @@ fn has_no_link(path: &Path) -> bool {
     }
 }
 
-/// Returns whether it is a copy for others to fetch from (`git clone --mirror`): no files, and each fetch overwrites all references.
+/// Returns whether it is a copy for others to fetch from (`git clone --mirror`): each fetch overwrites all references.
 fn is_mirror(git: &Git) -> Result<bool> {
     let is_bare = git.output(&["config", "--type=bool", "core.bare"])?.stdout.starts_with(b"true");
     let all = git.output(&["config", "--get-regexp", r"^remote\..*\.fetch$", r"^\+refs/\*:refs/\*$"])?;

@@ -1,4 +1,4 @@
-//! Why entries stay where they are, beside the clone engine's own reasons. They are told in this order.
+//! Reasons for leaving entries behind, beside the clone engine's own. They are reported in this order.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,6 @@ pub(crate) const EXCLUDED_LOCALLY: SkipReason = reason(3, "excluded by .calve.lo
 pub(crate) const POINTER: SkipReason = reason(4, "points into another repository");
 pub const NESTED_WORKTREE: SkipReason = reason(5, "another worktree");
 pub(crate) const FOREIGN_WORKTREES: SkipReason = reason(6, "list of worktrees of a nested repository");
-/// The new worktree tracks something at its path.
 pub(crate) const COLLIDES: SkipReason = reason(7, "tracked in the new worktree");
 pub(crate) const NOT_IGNORED: SkipReason = reason(8, "not ignored in the new worktree");
 pub(crate) const OTHER_DONOR: SkipReason = reason(9, "not where its lockfile's other directories come from");
@@ -22,7 +21,7 @@ const fn reason(number: usize, text: &'static str) -> SkipReason {
     SkipReason::Selection { number, text }
 }
 
-/// Takes from a report about the directory `at` what the engine left out. Returns the paths that changed while it cloned.
+/// Moves the skipped entries of a report about the directory `at` to `left`. Returns the paths that changed meanwhile.
 pub(crate) fn take_notes(report: &mut CloneReport, at: &Path, left: &mut Vec<SkippedEntry>) -> Vec<PathBuf> {
     let below = |path: PathBuf| if path.as_os_str().is_empty() { at.to_path_buf() } else { at.join(path) };
     left.extend(report.skipped.drain(..).map(|one| SkippedEntry { path: at.join(one.path), ..one }));

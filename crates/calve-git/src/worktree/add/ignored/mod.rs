@@ -1,4 +1,4 @@
-//! Chooses the untracked entries for a new worktree: ignored ones, narrowed by `.worktreeinclude` and `.calve.toml`, and on request the others.
+//! Chooses untracked entries: ignored ones, narrowed by `.worktreeinclude` and `.calve.toml`, on request also others.
 
 pub(crate) mod dependencies;
 pub mod left_behind;
@@ -19,10 +19,10 @@ use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::status::{Status, UntrackedEntry};
 
-/// The file by which a project says which ignored files a new worktree needs.
+/// The project's list of ignored files that new worktrees need.
 pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
 
-/// The untracked entries of a donor, sorted into those that are carried and those that stay.
+/// A donor's untracked entries, sorted into those that are carried and those that stay.
 pub(crate) struct CarriedEntries<'a> {
     pub(crate) donor: &'a Path,
     pub(crate) status: &'a Status,
@@ -32,15 +32,14 @@ pub(crate) struct CarriedEntries<'a> {
     pub(crate) include: Option<Patterns>,
     /// Roots of worktrees, relative to the donor.
     pub(crate) nested: HashSet<PathBuf>,
-    /// Whether a path is tracked in the new worktree, or a file that is tracked there is above it.
+    /// Returns whether the new worktree tracks a path, or a file above it.
     pub(crate) collides: &'a dyn Fn(&Path) -> bool,
-    /// In the order in which git lists them.
+    /// In git's order.
     pub(crate) roots: Vec<UntrackedEntry>,
     pub(crate) left: Vec<SkippedEntry>,
 }
 
 impl CarriedEntries<'_> {
-    /// Adds the ignored entries that are included.
     pub(crate) fn add_ignored(&mut self, found: &[UntrackedEntry]) -> Result<()> {
         for root in found {
             if self.covers(&root.path, root.is_directory) {
@@ -56,7 +55,6 @@ impl CarriedEntries<'_> {
         self.include.as_ref().is_none_or(|include| include.covers(path, is_directory))
     }
 
-    /// Returns whether a directory that there is would be carried.
     pub(crate) fn takes(&self, directory: &Path) -> bool {
         self.covers(directory, true) && self.rules.leave(directory, true).is_none() && !(self.collides)(directory)
     }
@@ -77,8 +75,8 @@ impl CarriedEntries<'_> {
         }
     }
 
-    /// Returns why an entry stays in a directory of secrets. A directory that git tracks in the donor is none for one's own worktree. Others'
-    /// get nothing of it but dependencies: often only a `.gitignore` is tracked in it.
+    /// Returns the reason if an entry is in a directory of secrets. For one's own worktree, a directory that the donor tracks does not count.
+    /// Others' get only dependencies from it: often only a `.gitignore` is tracked there.
     fn secret_around(&self, path: &Path) -> Option<SkipReason> {
         let Status { ignored, untracked, .. } = self.status;
         let is_untracked = |above: &Path| ignored.iter().chain(untracked).any(|one| above.starts_with(&one.path));
@@ -87,7 +85,7 @@ impl CarriedEntries<'_> {
         (self.rules.secrets == Secrets::Leave && path.ancestors().any(is_one)).then_some(left_behind::SECRET)
     }
 
-    /// Looks for included entries inside a directory that is not, if patterns with a slash lead into it.
+    /// Searches a directory that is not included for entries that are, if a pattern with a slash leads into it.
     fn search(&mut self, directory: &Path) -> Result<()> {
         let leads_into = self.include.as_ref().is_some_and(|include| include.reach_into(directory));
         if !leads_into || self.nested.contains(directory) {
@@ -108,7 +106,7 @@ impl CarriedEntries<'_> {
     }
 }
 
-/// Reads `.worktreeinclude` and the configuration's list together; `None` when neither says anything.
+/// Reads `.worktreeinclude` and the configured list. `None` if there is neither.
 pub(crate) fn included(worktree: Option<&Path>, listed: &[String]) -> Result<Option<Patterns>> {
     let text = match worktree {
         Some(worktree) => read_bytes(&worktree.join(INCLUDE_FILE), Author::Repository)?,
@@ -117,7 +115,7 @@ pub(crate) fn included(worktree: Option<&Path>, listed: &[String]) -> Result<Opt
     if text.is_none() && listed.is_empty() {
         return Ok(None);
     }
-    // A pattern that is no UTF-8 can match no file that this reads.
+    // A pattern that is not UTF-8 can match no file that this reads.
     let text = String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned();
     Ok(Some(Patterns::new(text.lines().chain(listed.iter().map(String::as_str)))?))
 }

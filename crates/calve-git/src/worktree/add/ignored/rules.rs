@@ -1,4 +1,4 @@
-//! Why an ignored entry is left out, going by its name. All others are carried.
+//! Leaves out ignored entries by their names. All others are carried.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::status::split;
 
-/// Directories and endings of files that a build, a test run or a tool fills, and makes again when they are gone.
+/// Directories and endings of files that a build, a test run or a tool makes again when they are gone.
 const BUILD_OUTPUTS: &str = "build dist out _build bin obj coverage htmlcov .nyc_output .cache .parcel-cache .turbo \
     .nx .next .nuxt .output .svelte-kit .astro .docusaurus .angular .vite .webpack .expo .gradle .bundle \
     .dart_tool .build DerivedData Pods __pycache__ .pytest_cache .mypy_cache .ruff_cache .hypothesis .nox .eggs \
@@ -23,7 +23,7 @@ const BUILD_OUTPUTS: &str = "build dist out _build bin obj coverage htmlcov .nyc
 const BUILD_OUTPUT_ENDINGS: &str = ".egg-info .pyc .pyo .o .obj .class .tsbuildinfo .eslintcache .stylelintcache \
     .DS_Store";
 
-/// Endings of names, and whole names, that stand for a running program. Of no use to another one, and often harmful.
+/// State of a running program, by name. It is useless to another one, and often harmful.
 const RUNTIME_ENDINGS: [&str; 4] = [".pid", ".sock", ".swp", ".swo"];
 const RUNTIME_NAMES: [&str; 8] = [
     ".dmypy.json",
@@ -37,14 +37,13 @@ const RUNTIME_NAMES: [&str; 8] = [
 ];
 const RUNTIME_BEGINNINGS: [&str; 3] = [".watchman-cookie-", ".nfs", ".fuse_hidden"];
 
-/// The rule for every entry that git ignores.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
     pub(crate) exclude: Patterns,
-    /// The user's own file has them.
+    /// `exclude` comes from the user's own file.
     pub(crate) is_exclude_local: bool,
     pub(crate) secrets: Secrets,
-    /// Nothing else is wanted of a worktree that is only planned.
+    /// A planned worktree needs only these.
     pub(crate) only: Option<Arc<InputPaths>>,
 }
 
@@ -54,7 +53,7 @@ impl Rules {
         Ok(Rules { exclude, is_exclude_local: config.is_exclude_local, secrets, only: None })
     }
 
-    /// Returns why an entry is left out, going by its own name and place; `None` when it is carried.
+    /// Returns why an entry is left out by its name and place, `None` if it is carried.
     pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<SkipReason> {
         // Asked for every entry: `file_name` would take the whole path apart.
         let bytes = path.as_os_str().as_bytes();
@@ -79,7 +78,7 @@ impl Rules {
     }
 }
 
-/// Returns whether an ignored entry, by its own name, is made again: dependencies, a build's output, the state of a running program.
+/// Returns whether an ignored entry is made again, by its name: dependencies, build outputs, a running program's state.
 pub(crate) fn is_made_again(path: &Path, is_directory: bool) -> bool {
     let Some(name) = path.file_name() else { return false };
     let bytes = name.as_bytes();

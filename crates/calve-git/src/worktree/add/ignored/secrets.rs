@@ -18,19 +18,18 @@ use crate::dependency_names::is_dependency;
 use crate::trust::Provenance;
 use crate::worktree::status::split;
 
-/// Names of files and directories with secrets, in small letters, and of what looks like one but is meant to be read.
+/// Names of secret files and directories in lower case. `EXAMPLES` look like secrets, but are meant to be read.
 const SECRET_NAMES: &str = ".aws .envrc .git-credentials .gnupg .htpasswd .kube .netrc .npmrc .pgpass .pypirc .secrets .ssh \
     credentials id_dsa id_ecdsa id_ed25519 id_rsa kubeconfig secrets service-account.json";
 const SECRET_ENDINGS: &str = ".env .pem .key .p12 .pfx .jks .keystore .kdbx .tfvars .ppk";
 const SECRET_BEGINNINGS: &str = ".env. secrets. credentials.";
 const EXAMPLES: &str = ".example .sample .template .dist .defaults";
 
-/// Returns the fate of secrets in a worktree of this provenance, where the configuration says `configured`.
 pub(crate) fn secrets_rule(provenance: Provenance, configured: Option<Secrets>) -> Secrets {
     if provenance.is_untrusted() { Secrets::Leave } else { configured.unwrap_or_default() }
 }
 
-/// Returns whether people keep secrets under the last name of this path. Not in directories that package managers or git fill.
+/// Returns whether people keep secrets under the last name. Directories that package managers or git fill have none.
 pub(crate) fn is_secret(path: &Path) -> bool {
     let (above, name) = split(path.as_os_str().as_bytes());
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();

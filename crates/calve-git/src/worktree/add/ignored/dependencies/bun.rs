@@ -1,4 +1,4 @@
-//! bun: nothing says that an installation was finished, so each package of `bun.lock` is looked for, by the version in its `package.json`, as bun does.
+//! bun leaves no sign of completion: each package of `bun.lock` is checked by its `package.json` version, as bun does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::fit::{Fit, Judge, listed};
 use crate::directory::Directory;
 
-/// The place of the linker that keeps packages apart and links them.
+/// The directory of the linker that keeps packages apart and links them.
 const STORE: &str = ".bun";
-/// Begins the name that it gives a package's directory while another version takes its place.
+/// Prefix of a package's directory while another version takes its place.
 const REPLACED: &str = ".old-";
 
 /// The packages of a text lockfile (<https://bun.com/docs/pm/lockfile>), and those that the project's own need.
@@ -20,18 +20,18 @@ struct Wanted {
 }
 
 struct Package {
-    /// Relative to `node_modules`. `None`: it is elsewhere, as what only a package of the project's own needs.
+    /// Relative to `node_modules`. `None`: elsewhere, if only one of the project's own packages needs it.
     path: Option<String>,
-    /// `None`: any, as it is not from a registry.
+    /// `None`: any, because it is not from a registry.
     version: Option<String>,
-    /// It is for another platform, maybe.
+    /// It may be for another platform.
     may_be_missing: bool,
     needs: Vec<Need>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Need {
-    /// Where it is in [`Wanted::packages`].
+    /// Position in [`Wanted::packages`].
     package: usize,
     is_optional: bool,
 }
@@ -46,7 +46,7 @@ pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
 
 impl Wanted {
     fn read(text: &str) -> Option<Wanted> {
-        // It has commas before closing brackets.
+        // It has commas before closing brackets, which JSON forbids.
         let document = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?.value?;
         let document = Value::from(document);
         let is_known = document["lockfileVersion"].as_u64().is_some_and(|version| version <= 2);
@@ -59,7 +59,7 @@ impl Wanted {
             None => None,
         };
         let keys: HashMap<&str, usize> = packages.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect();
-        // A package is its locator, and then things of several kinds.
+        // A package is its locator, and then values of several kinds.
         let reference = |package: &Value| {
             let locator = package[0].as_str()?;
             Some(locator[locator.get(1..)?.find('@')? + 2..].to_owned())
@@ -95,7 +95,7 @@ impl Wanted {
             }
             let package = &self.packages[need.package];
             match package.is_right(directory) {
-                // In the project's own package, where it is not looked for.
+                // It is in one of the project's own packages, where it is not looked for.
                 _ if package.path.is_none() && (need.is_optional || package.may_be_missing) => {}
                 Some(true) => open.extend(&package.needs),
                 // Nothing that it needs is there for its sake.
@@ -109,13 +109,13 @@ impl Wanted {
 }
 
 impl Package {
-    /// Returns whether it is the one that is wanted; `None` if nothing is in its place.
+    /// Returns whether it has the wanted version, `None` if nothing is in its place.
     fn is_right(&self, directory: &Directory) -> Option<bool> {
         let Some(path) = &self.path else { return Some(true) };
         if !directory.has(path) {
             return None;
         }
-        // One that is not from a registry may be a link.
+        // A package that is not from a registry may be a link.
         let Some(version) = &self.version else { return Some(true) };
         let manifest = directory.read(format!("{path}/package.json"));
         let manifest = manifest.and_then(|text| serde_json::from_str::<Value>(&text).ok());
@@ -123,10 +123,10 @@ impl Package {
     }
 }
 
-/// Returns what a package needs that has this key, or a package of the project's own with this name.
+/// Returns the needs of the package with this key, or of the project's own package with this name.
 fn needs(about: &Value, key: &str, keys: &HashMap<&str, usize>) -> Vec<Need> {
     let above: Vec<String> = parts(key).collect();
-    // The one in its own directory counts, or else the nearest above.
+    // The one in the package's own directory counts, else the nearest above.
     let find = |name: &str| {
         let inside = (1..=above.len()).rev().map(|count| format!("{}/{name}", above[..count].join("/")));
         inside.chain([name.to_owned()]).find_map(|key| keys.get(&*key).copied())
@@ -141,7 +141,7 @@ fn needs(about: &Value, key: &str, keys: &HashMap<&str, usize>) -> Vec<Need> {
     named.filter_map(|(name, is_optional)| Some(Need { package: find(name)?, is_optional })).collect()
 }
 
-/// Splits the names of packages inside each other, of which those with a scope have a slash of their own.
+/// Splits nested package names. Those with a scope contain a slash.
 fn parts(key: &str) -> impl Iterator<Item = String> {
     let mut words = key.split('/');
     std::iter::from_fn(move || {

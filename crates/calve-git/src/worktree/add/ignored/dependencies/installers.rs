@@ -1,5 +1,4 @@
-//! The installers of dependencies: each one's directories, its lockfile, the file by which it says that it has finished, and the command that
-//! makes the directory fit the lockfile. docs/worktree-reference.md has the same table.
+//! Each installer's directories, lockfile, proof of completion, command. docs/worktree-reference.md has the same table.
 
 use super::fit::{Fit, Judge};
 use super::python::lockfiles;
@@ -8,15 +7,14 @@ use crate::directory::Directory;
 
 type Read = for<'t> fn(&[&'t str]) -> Judge<'t>;
 
-/// A program that fills directories with what a lockfile names.
 pub(super) struct Installer {
-    /// The directories that it fills. The first stands for the kind: one directory of a kind belongs to one lockfile.
+    /// The first stands for the kind: one directory of a kind belongs to one lockfile.
     pub(super) directories: &'static [&'static str],
     pub(super) lockfile: &'static str,
-    /// Files or directories of which it leaves one in each directory that it fills. None: it leaves nothing to know it by.
+    /// Files or directories, one of which it leaves in each directory that it fills. Empty: nothing shows that it ran.
     pub(super) witnesses: &'static [&'static str],
     pub(super) read: Read,
-    /// The command to be run beside the lockfile, whose name `FILE` stands for.
+    /// The command to run beside the lockfile, whose name replaces `FILE`.
     pub(super) command: &'static str,
 }
 
@@ -25,7 +23,7 @@ const VENV: &[&str] = &[".venv", "venv"];
 const PYVENV: &[&str] = &["pyvenv.cfg"];
 const VENDOR: &[&str] = &["vendor"];
 
-/// Every installer. Of several in one directory the first counts whose witness is there.
+/// Every installer. In one directory, the first whose witness is there counts.
 pub(super) static INSTALLERS: [Installer; 17] = [
     installer(MODULES, "npm-shrinkwrap.json", &[npm::WITNESS], npm::read, "npm ci"),
     installer(MODULES, "package-lock.json", &[npm::WITNESS], npm::read, "npm ci"),
@@ -39,7 +37,7 @@ pub(super) static INSTALLERS: [Installer; 17] = [
     installer(VENV, "Pipfile.lock", PYVENV, |files| python::read(files, lockfiles::pipenv), "pipenv sync"),
     installer(VENV, "pylock.toml", PYVENV, |files| python::read(files, lockfiles::pylock), "uv pip sync pylock.toml"),
     installer(VENV, "requirements*.txt", PYVENV, python::requirements, "pip install -r FILE"),
-    // Cargo looks at each file itself, and builds what differs.
+    // Cargo checks each file itself, and builds those that differ.
     installer(&["target"], "Cargo.lock", &[], |_| Box::new(|_| Fit::Yes), "cargo build"),
     installer(VENDOR, "go.mod", vendored::GO, vendored::go, "go mod vendor"),
     installer(VENDOR, "composer.lock", vendored::COMPOSER, vendored::composer, "composer install"),

@@ -1,4 +1,4 @@
-//! Which worktree each directory of dependencies comes from: the one in which that is installed which the new worktree's lockfile names.
+//! Chooses the worktree for each directory of dependencies: the one that has installed the new worktree's lockfile.
 
 mod bun;
 mod fit;
@@ -50,7 +50,7 @@ pub struct Dependency {
     pub command: Option<String>,
 }
 
-/// The most other worktrees in which one directory's packages are compared, the wanted lockfile first. Each comparison takes milliseconds.
+/// The most other worktrees to compare for one directory, the wanted lockfile first. Each takes milliseconds.
 const MOST_JUDGED: usize = 8;
 
 struct Lockfile<'t> {
@@ -60,19 +60,19 @@ struct Lockfile<'t> {
     text: OnceCell<Option<String>>,
 }
 
-/// The lockfiles of one kind in one directory. Dependencies belong to the nearest group above them.
+/// Lockfiles of one kind in one directory. Dependencies belong to the nearest group above them.
 type Group<'t> = Vec<Lockfile<'t>>;
 type GroupKey = (PathBuf, &'static str);
 
-/// The lockfiles of one installer in a group, which it reads together.
+/// One installer's lockfiles in a group, which it reads together.
 struct Together<'g, 't> {
     lockfiles: &'g [Lockfile<'t>],
-    /// The same for all worktrees that are compared. `None`: a lockfile is too large, or no text.
+    /// Shared by all compared worktrees. `None`: a lockfile is too large, or no text.
     judge: OnceCell<Option<Judge<'g>>>,
 }
 
 impl<'g, 't> Together<'g, 't> {
-    /// Splits a group, which is in the order of installers.
+    /// Splits a group, which is ordered by installer.
     fn all(group: &'g Group<'t>) -> Vec<Self> {
         let parts = group.chunk_by(|one, next| std::ptr::eq(one.installer, next.installer));
         parts.map(|lockfiles| Self { lockfiles, judge: OnceCell::new() }).collect()
@@ -97,19 +97,16 @@ impl Candidate<'_> {
         self.command.is_none() && self.is_same
     }
 
-    /// The one that fits, and of several the newest.
     fn rank(&self) -> (bool, bool, Option<Time>) {
         (self.command.is_none(), self.is_same, self.changed)
     }
 }
 
-/// The worktree that gets dependencies, and those that they may come from.
 pub(crate) struct Choice<'a> {
     pub(crate) tracked: &'a TrackedFiles,
-    /// The ignored entries of the donor.
     pub(crate) entries: &'a CarriedEntries<'a>,
     pub(crate) worktrees: &'a [Worktree],
-    /// Tracked files that are carried as the donor has them, although that is not the commit's version.
+    /// Tracked files that are carried in the donor's version instead of the commit's.
     pub(crate) changed: &'a HashSet<GitPath>,
 }
 
@@ -144,7 +141,7 @@ impl<'a> Choice<'a> {
         Ok(chosen)
     }
 
-    /// Returns the worktree to take a group's dependencies from, of which the donor has those that are `present`.
+    /// Returns the worktree to take a group's dependencies from. `present`: those that the donor has.
     fn best(&self, (beside, kind): &GroupKey, group: &Group<'_>, present: &[PathBuf]) -> Option<Candidate<'a>> {
         let together = Together::all(group);
         let own = (!present.is_empty()).then(|| self.candidate(self.entries.donor, &together, present));
@@ -166,7 +163,7 @@ impl<'a> Choice<'a> {
         for (_, other, likely) in others.into_iter().take(MOST_JUDGED) {
             let candidate = self.candidate(&other.path, &together, &likely);
             let is_right = candidate.is_right();
-            // Where an install is needed anyway, the source's own directory goes along, as everything else of it does.
+            // If an install is needed anyway, the donor's own directory goes along, like everything else of it.
             let may_replace = |best: &Candidate<'_>| candidate.command.is_none() || best.path != self.entries.donor;
             if best.as_ref().is_none_or(|best| candidate.rank() > best.rank() && may_replace(best)) {
                 best = Some(candidate);
@@ -181,7 +178,7 @@ impl<'a> Choice<'a> {
     fn candidate(&self, worktree: &'a Path, group: &[Together<'_, '_>], present: &[PathBuf]) -> Candidate<'a> {
         let beside = group[0].lockfiles[0].path.parent();
         let is_beside = |path: &&PathBuf| path.parent() == beside;
-        // Those in the packages of a workspace have no witness of their own.
+        // Directories in the packages of a workspace have no witness of their own.
         let judged = present.iter().filter(|path| is_beside(path) || !present.iter().any(|path| is_beside(&path)));
         let judged: Vec<Directory> = judged.filter_map(|path| Directory::open(worktree, path)).collect();
         let has_finished =
@@ -196,7 +193,7 @@ impl<'a> Choice<'a> {
             let lockfile = all.lockfiles[0].path.clone();
             return Candidate { path: worktree, lockfile, command: None, is_same, changed };
         }
-        // Of files that are read together, those are to be installed that do not fit by themselves.
+        // If several files are read together, those that do not fit by themselves are to be installed.
         let mut misfits: Vec<&Lockfile<'_>> = match all.lockfiles {
             [only] => vec![only],
             several => several.iter().filter(|one| !fit(Some(one))).collect(),
@@ -210,7 +207,6 @@ impl<'a> Choice<'a> {
         Candidate { path: worktree, lockfile: misfits[0].path.clone(), command, is_same, changed }
     }
 
-    /// Returns whether a directory is what the lockfiles ask for, or `only` one of them.
     fn fits(
         &self,
         worktree: &Path,
@@ -240,18 +236,18 @@ impl<'a> Choice<'a> {
     }
 
     fn read<'g>(&self, all: &Together<'g, '_>, is_asked: impl Fn(&Lockfile<'_>) -> bool) -> Option<Judge<'g>> {
-        // Each keeps its place: the first is the project's own.
+        // Each file keeps its place: the first is the project's own.
         let texts = all.lockfiles.iter().map(|one| if is_asked(one) { self.text(one) } else { Some("") });
         Some((all.installer().read)(&texts.collect::<Option<Vec<_>>>()?))
     }
 
-    /// Returns whether the file is in the new worktree what it is in this one.
+    /// Returns whether the new worktree's lockfile is this worktree's.
     fn is_same(&self, worktree: &Path, lockfile: &Lockfile<'_>) -> bool {
         if worktree == self.entries.donor && self.is_donors(lockfile) {
             return true;
         }
         match (self.text(lockfile), read(worktree, &lockfile.path)) {
-            // Git may have converted the ends of lines.
+            // git may have converted line endings.
             (Some(text), Some(own)) => text.lines().eq(own.lines()),
             (Some(_), None) => false,
             (None, _) => {
@@ -266,7 +262,7 @@ impl<'a> Choice<'a> {
         self.tracked.is_cloned(&lockfile.entry.path) || self.changed.contains(&lockfile.entry.path)
     }
 
-    /// Returns what the new worktree's lockfile will say. `None` if that is too much, or no text.
+    /// Returns the text of the new worktree's lockfile. `None` if it is too large, or no text.
     fn text<'l>(&self, lockfile: &'l Lockfile<'_>) -> Option<&'l str> {
         let text = lockfile.text.get_or_init(|| match self.is_donors(lockfile) {
             true => read(self.entries.donor, &lockfile.path),
@@ -295,12 +291,12 @@ fn is_older(worktree: &Path, lockfile: &Lockfile<'_>, directory: &Directory) -> 
     written.zip(installed).is_some_and(|(written, installed)| written <= installed + RIGHT_AFTER)
 }
 
-/// Returns when something was installed into a directory last. That of a virtual environment is not the one that changes.
+/// Returns when something was last installed. A virtual environment's own directory does not change then.
 fn changed(directory: &Directory) -> Option<Time> {
     directory.changed(".").max(python::packages_changed(directory))
 }
 
-/// Returns the lockfiles that the commit has, in the order of the installers. Those of dependencies are no business of the project's.
+/// Returns the commit's lockfiles in the order of installers. Those inside dependencies do not count.
 fn lockfiles(target: &Index) -> BTreeMap<GroupKey, Group<'_>> {
     let mut groups: BTreeMap<GroupKey, Group<'_>> = BTreeMap::new();
     for entry in &target.entries {
@@ -312,7 +308,7 @@ fn lockfiles(target: &Index) -> BTreeMap<GroupKey, Group<'_>> {
         }
     }
     for group in groups.values_mut() {
-        // Of several files that are read together, the one with the shortest name is the project's own.
+        // If several files are read together, the one with the shortest name is the project's own.
         group.sort_by_key(|lockfile| (lockfile.installer.order(), lockfile.entry.path.len()));
     }
     groups
@@ -323,14 +319,14 @@ fn dependencies(entries: &[UntrackedEntry]) -> HashSet<PathBuf> {
     entries.iter().filter_map(|entry| dependency(&entry.path)).map(Path::to_path_buf).collect()
 }
 
-/// Finds the nearest lockfiles beside a directory of dependencies, or above it.
+/// Finds the nearest lockfiles beside or above a directory of dependencies.
 fn governing<'g>(dependency: &Path, groups: &'g BTreeMap<GroupKey, Group<'_>>) -> Option<&'g GroupKey> {
     let kind = Installer::kind_of(dependency.file_name()?.to_str()?)?;
     let mut above = dependency.ancestors().skip(1);
     above.find_map(|directory| groups.get_key_value(&(directory.to_path_buf(), kind)).map(|(key, _)| key))
 }
 
-/// Lists the directories of a kind that a worktree has beside a lockfile.
+/// Lists a worktree's directories of one kind beside a lockfile.
 fn likely(worktree: &Path, beside: &Path, kind: &str) -> Vec<PathBuf> {
     let all = Installer::directories(kind).map(|name| beside.join(name));
     all.filter(|path| fs_err::symlink_metadata(worktree.join(path)).is_ok_and(|found| found.is_dir())).collect()

@@ -18,7 +18,7 @@ struct Lockfile<'t> {
     packages: Option<Packages<'t>>,
 }
 
-/// A package at a path. Its texts are borrowed, as there are thousands, and have nothing that JSON has to escape.
+/// A package at a path. Its texts are borrowed: there are thousands, and they have nothing that JSON has to escape.
 /// Fields: <https://docs.npmjs.com/cli/configuring-npm/package-lock-json>
 #[derive(Deserialize, Default, Clone, PartialEq, Eq, Debug)]
 #[serde(default)]
@@ -40,7 +40,7 @@ struct Package<'t> {
 
 type Packages<'t> = HashMap<&'t str, Package<'t>>;
 
-/// Before version 2 a lockfile does not name the paths.
+/// Lockfiles before version 2 name no paths.
 fn packages(text: &str) -> Option<Packages<'_>> {
     let lockfile: Lockfile<'_> = serde_json::from_str(text).ok()?;
     let mut packages = lockfile.packages.filter(|_| [2, 3].contains(&lockfile.version))?;
@@ -49,8 +49,7 @@ fn packages(text: &str) -> Option<Packages<'_>> {
     Some(packages)
 }
 
-/// Returns whether an installer fills this path: in the directory at the top, or that of a package of a workspace. It may list others above
-/// the project, too.
+/// Returns whether an installer fills a path: at the top or in a workspace's package, but not above the project.
 pub(super) fn is_installed_at(path: &str) -> bool {
     !path.starts_with("../") && (path.starts_with("node_modules/") || path.contains("/node_modules/"))
 }
@@ -61,7 +60,7 @@ pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     let of_version_1 = if wanted.is_none() { needed_by_version_1(text) } else { None };
     Box::new(move |directory| match (&wanted, &of_version_1) {
         (Some(wanted), _) => judge(directory, wanted),
-        // npm 6, which wrote it, leaves no witness. So the packages at the top have to be there.
+        // npm 6, which wrote it, leaves no witness: the packages at the top have to be there.
         (None, Some(needed)) if directory.is_settled(needed.iter().map(String::as_str), Time::MAX) => Fit::Unsure,
         (None, None) if directory.has(WITNESS) => Fit::Unsure,
         _ => Fit::No,
@@ -71,14 +70,14 @@ pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
 fn judge(directory: &Directory, wanted: &Packages<'_>) -> Fit {
     let end = directory.changed(WITNESS);
     let Some((end, installed)) = end.zip(directory.read(WITNESS)) else { return Fit::No };
-    // npm writes it in place, so it may be a half one.
+    // npm writes it in place, so it may be incomplete.
     let Some(installed) = packages(&installed) else { return Fit::No };
     let directories = installed.iter().filter(|(_, package)| !package.link).map(|(path, _)| *path);
     let is_settled = |project: Directory| project.is_settled(directories, end);
     (is_installed(wanted, &installed) && directory.above().is_some_and(is_settled)).into()
 }
 
-/// Returns the packages at the top that a lockfile of version 1 asks for, by npm 6 and older. `None`: it is of another version.
+/// Returns the packages at the top of a version 1 lockfile, by npm 6 and older. `None`: it has another version.
 fn needed_by_version_1(text: &str) -> Option<Vec<String>> {
     let lockfile: Value = serde_json::from_str(text).ok()?;
     let packages = (lockfile["lockfileVersion"] == 1).then(|| lockfile["dependencies"].as_object())?;
@@ -93,7 +92,7 @@ fn is_installed(wanted: &Packages<'_>, installed: &Packages<'_>) -> bool {
     let omits_dev = !installed.values().any(|package| package.dev);
     let is_there = |(path, package): (&&str, &Package<'_>)| match installed.get(path) {
         Some(found) => package.is(found),
-        // Those for other platforms are left out.
+        // Packages for other platforms are left out.
         None => package.optional || package.dev_optional || omits_dev && is_dev(package),
     };
     wanted.iter().all(is_there)

@@ -8,7 +8,7 @@ pub(super) const WITNESS: &str = ".modules.yaml";
 /// Written after every package is in its place.
 const COPY: &str = ".pnpm/lock.yaml";
 
-/// pnpm writes its copy to another name first, in the same directory: that is modified a little later than the copy.
+/// pnpm renames its copy into place, which modifies the directory a little later than the copy.
 const RENAMES_WITHIN: Time = 1_000_000_000;
 
 pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
@@ -22,12 +22,12 @@ fn judge(directory: &Directory, wanted: &str) -> Fit {
     let (Some(end), Some(store)) = (directory.changed(COPY), directory.changed(".pnpm")) else { return Fit::Unsure };
     let Some(copy) = directory.read(COPY) else { return Fit::Unsure };
     let is_same = copy.lines().eq(wanted.lines());
-    // One that was killed has added a version to the store, or has linked another one that was there already.
+    // A killed pnpm has added a version to the store, or has linked another one that was there already.
     let is_whole = store <= end + RENAMES_WITHIN && directory.is_settled(direct(wanted).chain(hoisted(&modules)), end);
     if !is_same || !is_whole {
         return Fit::No;
     }
-    // It may also have begun to delete from the store, a package's own files before those below, but programs write there too.
+    // It may also have begun deleting from the store, a package's files before those below. Programs write there, too.
     let is_settled = directory.directory(".pnpm").is_some_and(|store| {
         let names = store.names();
         let packages: Vec<String> = names.iter().filter_map(|name| package(name)).collect();
@@ -42,7 +42,7 @@ fn package(version: &str) -> Option<String> {
     Some(format!("{version}/node_modules/{}", version[..end].replace('+', "/")))
 }
 
-/// Returns the names of the packages that the project itself asks for.
+/// Returns the names of the project's direct dependencies.
 fn direct(lockfile: &str) -> impl Iterator<Item = &str> {
     let (start, indentation) = if lockfile.contains("\nimporters:") { ("  .:", "    ") } else { ("", "") };
     let lines = lockfile.lines().skip_while(move |line| *line != start).skip(1);
@@ -53,7 +53,7 @@ fn direct(lockfile: &str) -> impl Iterator<Item = &str> {
             group = line;
             None
         }
-        // Those in `optionalDependencies` may be for other platforms.
+        // Optional dependencies may be for other platforms.
         Some(name) if ["dependencies:", "devDependencies:"].contains(&group) && !name.starts_with(' ') => {
             Some(name.split_once(':')?.0.trim_matches('\''))
         }
@@ -61,7 +61,7 @@ fn direct(lockfile: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the places of the packages, if they are directories and no links into the store. The file is YAML, since version 10 also JSON.
+/// Returns the packages' places, unless they are links into the store. The file is YAML, since version 10 also JSON.
 fn hoisted(modules: &str) -> impl Iterator<Item = &str> {
     let words = modules.lines().map(|line| line.trim().trim_start_matches("- ").trim_matches(['"', '\'', ',']));
     words.filter_map(|word| word.strip_prefix("node_modules/"))

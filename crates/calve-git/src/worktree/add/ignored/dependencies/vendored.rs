@@ -13,12 +13,12 @@ pub(super) const GO: &[&str] = &["modules.txt"];
 pub(super) const COMPOSER: &[&str] = &["composer/installed.json"];
 pub(super) const BUNDLER: &[&str] = &["bundle"];
 
-/// The go command itself compares the two, and builds nothing while they differ (<https://go.dev/ref/mod#vendoring>).
+/// Compares both as the go command does, which builds nothing while they differ (<https://go.dev/ref/mod#vendoring>).
 pub(super) fn go<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     let required = lockfiles.first().map(|text| required(text)).unwrap_or_default();
     Box::new(move |directory| {
         let (Some(modules), Some(end)) = (directory.read(GO[0]), directory.changed(GO[0])) else { return Fit::No };
-        // The go command takes everything away first, and writes the list of packages last.
+        // The go command deletes everything first, and writes the list of packages last.
         let packages = modules.lines().filter(|line| !line.starts_with('#'));
         let is_settled = || {
             directory.is_settled(packages, end)
@@ -44,7 +44,7 @@ fn required(text: &str) -> BTreeSet<(&str, &str)> {
     found
 }
 
-/// Returns the modules that `go.mod` required when they were vendored. `None` if go was older than 1.14, which did not note them.
+/// Returns the modules that `go.mod` required when vendored. `None` before go 1.14, which did not note them.
 fn explicit(text: &str) -> Option<BTreeSet<(&str, &str)>> {
     let next = text.lines().skip(1);
     let mut modules = text.lines().zip(next).filter(|(_, next)| next.starts_with("## explicit")).peekable();
@@ -71,7 +71,7 @@ fn judge_composer(directory: &Directory, wanted: &Value) -> Fit {
     let Some(installed) = directory.read(COMPOSER[0]).and_then(|text| document(&text)) else { return Fit::No };
     let found: HashSet<_> = listed(&installed, "packages").map(identity).collect();
     let dev = listed(wanted, "packages-dev").filter(|_| installed["dev"] == true);
-    // Relative to the list. Packages of other packages have none, and some are outside of `vendor`.
+    // Relative to the list. Packages that only group others have none, and some are outside `vendor`.
     let paths = listed(&installed, "packages").filter_map(|one| one["install-path"].as_str());
     let paths = paths.filter(|path| !path.starts_with("../..") && !path.starts_with('/'));
     let directories: Vec<PathBuf> = paths.map(|path| plain(&Path::new("composer").join(path))).collect();
@@ -80,14 +80,14 @@ fn judge_composer(directory: &Directory, wanted: &Value) -> Fit {
     if !is_complete || !listed(wanted, "packages").chain(dev).all(|package| found.contains(&identity(package))) {
         return Fit::No;
     }
-    // It deletes a package before it writes that. Plugins write into packages later, and an install of what was deleted does not renew the list.
+    // It deletes a package before it writes the list. Plugins write later, and a reinstall does not renew the list.
     let is_settled = directory.changed(COMPOSER[0]).is_some_and(|end| directory.is_undeleted(directories(), end));
     if is_settled { Fit::Yes } else { Fit::Unsure }
 }
 
 pub(super) fn bundler<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     let text = lockfiles.first().copied().unwrap_or_default();
-    // Of gems from a repository or a directory there is no version to compare.
+    // Gems from a repository or a directory have no version to compare.
     let most = if text.lines().any(|line| ["GIT", "PATH"].contains(&line)) { Fit::Unsure } else { Fit::Yes };
     let gems = gems(text);
     Box::new(move |directory| {
@@ -98,7 +98,7 @@ pub(super) fn bundler<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
     })
 }
 
-/// Returns the specifications of gems that are whole: each is written after the gem's files, and deleted after them.
+/// Returns the specifications of complete gems: each is written after the gem's files, and deleted after them.
 fn specifications(ruby: &Directory) -> Vec<String> {
     let mut names = ruby.directory("specifications").map(|found| found.names()).unwrap_or_default();
     names.retain(|name| {
@@ -109,7 +109,7 @@ fn specifications(ruby: &Directory) -> Vec<String> {
     names
 }
 
-/// The versions of each gem: a lockfile has one for each platform.
+/// Each gem's versions: a lockfile has one for each platform.
 type Gems<'t> = HashMap<&'t str, Vec<&'t str>>;
 
 fn gems(lockfile: &str) -> Gems<'_> {
@@ -119,7 +119,7 @@ fn gems(lockfile: &str) -> Gems<'_> {
         if !line.starts_with(' ') {
             is_gem = line == "GEM";
         }
-        // Gems have four spaces, what they need has six.
+        // Gems are indented by four spaces, their needs by six.
         let gem = line.strip_prefix("    ").filter(|gem| is_gem && !gem.starts_with(' '));
         if let Some((name, version)) = gem.and_then(|gem| gem.strip_suffix(')')?.split_once(" (")) {
             gems.entry(name).or_default().push(version);
@@ -128,7 +128,6 @@ fn gems(lockfile: &str) -> Gems<'_> {
     gems
 }
 
-/// Returns whether one version of each gem is among the specifications.
 fn has_gems(gems: &Gems<'_>, specifications: &HashSet<String>) -> bool {
     let is_there = |name: &str, version: &str| specifications.contains(&format!("{name}-{version}.gemspec"));
     gems.iter().all(|(name, versions)| versions.iter().any(|version| is_there(name, version)))

@@ -1,5 +1,5 @@
-//! yarn. Version 1: `.yarn-integrity`, which it removes before it changes anything and writes last. Later versions: `.yarn-state.yml`. Both
-//! against `yarn.lock`, of which only lines and their indentation are read.
+//! yarn 1: `.yarn-integrity`, which it removes before it changes anything and writes last. Later versions: `.yarn-state.yml`. Both are compared
+//! with `yarn.lock`, of which only lines and their indentation are read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +31,7 @@ fn classic(directory: &Directory, wanted: &HashMap<String, String>) -> Fit {
     integrity.is_some_and(|integrity| integrity.get("lockfileEntries") == Some(&json!(wanted))).into()
 }
 
-/// Returns by each pattern of a version 1 lockfile where the package is from.
+/// Maps each pattern of a version 1 lockfile to its package's origin.
 fn entries(lockfile: &str) -> HashMap<String, String> {
     let mut entries = HashMap::new();
     let mut patterns: Vec<String> = Vec::new();
@@ -47,7 +47,6 @@ fn entries(lockfile: &str) -> HashMap<String, String> {
     entries
 }
 
-/// Returns the line without its `:`, if it begins an entry.
 fn header(line: &str) -> Option<&str> {
     if line.starts_with([' ', '#']) { None } else { line.strip_suffix(':') }
 }
@@ -68,15 +67,15 @@ fn split_quoted(text: &str) -> Vec<String> {
 #[derive(Default)]
 struct Entry<'t> {
     resolution: &'t str,
-    /// Descriptors, as the lockfile's entries are found by.
+    /// Names and ranges, which make up the descriptors of other entries.
     dependencies: Vec<(&'t str, &'t str)>,
     optional: HashSet<&'t str>,
-    /// It is for some platforms only.
+    /// For some platforms only.
     is_conditional: bool,
 }
 
 fn berry(directory: &Directory, wanted: &Resolved<'_>) -> Fit {
-    // The linker that makes links into a store.
+    // This linker makes links into a store.
     let is_store = || directory.has(".store");
     let (Some(end), Some(state)) = (directory.changed(BERRY), directory.read(BERRY)) else {
         return if is_store() { Fit::Unsure } else { Fit::No };
@@ -88,13 +87,13 @@ fn berry(directory: &Directory, wanted: &Resolved<'_>) -> Fit {
     let installed: HashSet<String> = state.lines().filter_map(header).map(|key| real(unquoted(key))).collect();
     match wanted.is_installed(&installed) && are_settled(Time::MAX) {
         false => Fit::No,
-        // It writes that before it runs the packages' build scripts, which may write into them.
+        // yarn writes the state before it runs the packages' build scripts, which may write into them.
         true if !are_settled(end) => Fit::Unsure,
         true => Fit::Yes,
     }
 }
 
-/// Removes what tells instances of one package apart, which have other peers: `a@virtual:HASH#npm:1` is `a@npm:1`.
+/// Removes the mark of instances with different peers: `a@virtual:HASH#npm:1` is `a@npm:1`.
 fn real(locator: &str) -> String {
     match locator.split_once("@virtual:").and_then(|(name, rest)| Some((name, rest.split_once('#')?.1))) {
         Some((name, reference)) => format!("{name}@{reference}"),
@@ -118,7 +117,7 @@ impl<'t> Resolved<'t> {
         resolved
     }
 
-    /// Returns whether all that is installed is in the lockfile, and whether all that the project needs on every platform is installed.
+    /// Returns whether all installed packages are in the lockfile, and all needed on every platform are installed.
     fn is_installed(&self, installed: &HashSet<String>) -> bool {
         let Self { entries, by_descriptor } = self;
         let known: HashSet<&str> = entries.iter().map(|entry| entry.resolution).collect();
@@ -142,7 +141,7 @@ impl<'t> Resolved<'t> {
             let needed = entry.dependencies.iter().filter(|(name, _)| !entry.optional.contains(name));
             for (name, range) in needed {
                 let find = |descriptor: String| by_descriptor.get(&*descriptor).copied();
-                // Before version 4 of yarn the lockfile leaves `npm:` out here.
+                // Before yarn 4, the lockfile leaves out `npm:` here.
                 let found = find(format!("{name}@{range}")).or_else(|| find(format!("{name}@npm:{range}")));
                 open.extend(found.filter(|found| !entries[*found].is_conditional && seen.insert(*found)));
             }
@@ -151,7 +150,7 @@ impl<'t> Resolved<'t> {
     }
 }
 
-/// Returns the name in a locator, which begins with `@` if it has a scope.
+/// Returns the name in a locator. A scoped one begins with `@`.
 fn name(locator: &str) -> &str {
     let end = locator.get(1..).and_then(|rest| rest.find('@'));
     end.map_or(locator, |end| &locator[..=end])

@@ -1,4 +1,4 @@
-//! The packages that lockfiles of Python name: those of uv, poetry, pdm and pipenv, and the one that all of them can write (PEP 751).
+//! Packages in Python lockfiles: those of uv, poetry, pdm and pipenv, and the common format (PEP 751).
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::fit::listed;
 
-/// The group of what the project itself needs. The others are for development, documentation and the like, or extras.
+/// The group of the project's own needs. Others are for development, documentation and the like, or extras.
 pub(super) const MAIN: &str = "";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,22 +16,20 @@ pub(crate) struct Locked {
     /// `None`: any. It may end in `.*`.
     pub(super) version: Option<String>,
     pub(super) revision: Option<String>,
-    /// Where it is wanted: an environment marker.
     pub(super) marker: Option<String>,
-    /// The groups that need it. None: it is not known who needs it, and it may be missing.
+    /// Groups that need it. Empty: unknown, and it may be missing.
     pub(super) groups: Vec<String>,
 }
 
 impl Locked {
-    /// Returns what all tools say alike. Packages of an index have the version that the lockfile says. That of a local one changes as the project
-    /// goes on.
+    /// Reads the common fields. The version of an index's package is the lockfile's, but that of a local one changes.
     fn of(package: &Value, is_local: bool) -> Option<Locked> {
         let version = text_of(package, "version").filter(|_| !is_local);
         Some(Locked { name: normalised(package["name"].as_str()?), version, ..Locked::default() })
     }
 }
 
-/// Returns the name that all spellings of a name have in common (PEP 503).
+/// Returns the common form of all spellings of a name (PEP 503).
 pub(super) fn normalised(name: &str) -> String {
     let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
     parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
@@ -41,7 +39,7 @@ fn text_of(table: &Value, key: &str) -> Option<String> {
     table[key].as_str().map(str::to_owned)
 }
 
-/// uv resolves for all platforms, and names what each package needs. So groups are followed from the project's own packages.
+/// uv resolves for all platforms, and lists each package's needs: groups are followed from the project's own packages.
 pub(crate) fn uv(text: &str) -> Option<Vec<Locked>> {
     let document: Value = toml::from_str(text).ok().filter(|document: &Value| document["version"] == 1)?;
     let packages: Vec<&Value> = listed(&document, "package").collect();
@@ -73,7 +71,7 @@ fn uv_package(package: &Value) -> Locked {
     }
 }
 
-/// Adds the group to all that is needed without a condition. What has one may be missing.
+/// Adds the group to everything needed unconditionally. Conditional needs may be missing.
 fn follow(packages: &[&Value], locked: &mut [Locked], group: &str, needed: Vec<&Value>) {
     let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, one) in locked.iter().enumerate() {
@@ -95,7 +93,7 @@ fn follow(packages: &[&Value], locked: &mut [Locked], group: &str, needed: Vec<&
     }
 }
 
-/// Since version 2.1 of its lockfile, poetry says for each package who needs it where.
+/// poetry notes since version 2.1 of its lockfile which groups need a package, and where.
 pub(crate) fn poetry(text: &str) -> Option<Vec<Locked>> {
     let document: Value = toml::from_str(text).ok()?;
     document["metadata"]["lock-version"].as_str().filter(|version| version.starts_with(['1', '2']))?;
@@ -118,7 +116,7 @@ fn groups<'v>(package: &'v Value, main: &'v str) -> impl Iterator<Item = String>
     named.map(move |group| if group == main { MAIN } else { group }.to_owned())
 }
 
-/// pdm says so unless its strategy leaves it out.
+/// pdm notes the groups, unless its strategy leaves them out.
 pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
     let document: Value = toml::from_str(text).ok()?;
     let metadata = &document["metadata"];

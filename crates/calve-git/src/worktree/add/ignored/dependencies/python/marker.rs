@@ -1,10 +1,9 @@
 //! Environment markers (PEP 508), for the interpreter of a virtual environment.
 
-/// Real ones are shorter and less deep.
+/// Real markers are shorter and less deep.
 const LONGEST_BYTES: usize = 4096;
 const DEEPEST: usize = 32;
 
-/// The interpreter that a virtual environment was made with.
 pub(super) struct Interpreter {
     /// `None`: `pyvenv.cfg` does not say.
     version: Option<String>,
@@ -23,7 +22,7 @@ impl Interpreter {
         Interpreter { version, is_cpython: value(&["implementation"]).map(|name| name == "CPython") }
     }
 
-    /// Returns whether the marker holds; `None` when that depends on more than is known.
+    /// Returns whether the marker holds, `None` if that depends on unknown facts.
     pub(super) fn holds(&self, marker: &str) -> Option<bool> {
         let mut tokens = tokens(marker)?;
         tokens.reverse();
@@ -31,7 +30,7 @@ impl Interpreter {
         if tokens.is_empty() { holds } else { None }
     }
 
-    /// Reads alternatives. The outer `None` is a mistake in the marker.
+    /// Parses alternatives. The outer `None` is an error in the marker.
     fn any(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
         joined(tokens, "or", true, |tokens| joined(tokens, "and", false, |tokens| self.term(tokens, depth)))
     }
@@ -99,12 +98,12 @@ fn equality(operator: &str, is_equal: bool) -> Option<bool> {
     }
 }
 
-/// Returns a version without the zeros at its end: 3 is 3.0.
+/// Returns a version without trailing zeros: 3 is 3.0.
 fn significant(version: &[u32]) -> &[u32] {
     &version[..version.iter().rposition(|&number| number != 0).map_or(0, |last| last + 1)]
 }
 
-/// Reads parts with `word` between them, of which one that is `decisive` decides for all.
+/// Parses parts separated by `word`. One part that is `decisive` decides for all.
 fn joined<'t>(
     tokens: &mut Vec<Token<'t>>,
     word: &str,

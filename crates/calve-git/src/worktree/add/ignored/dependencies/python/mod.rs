@@ -1,4 +1,4 @@
-//! Python: the `*.dist-info` directories of a virtual environment, which have names and versions, against a lockfile of any tool.
+//! Python: a virtual environment's `*.dist-info` directories, with names and versions, against any tool's lockfile.
 
 pub(super) mod lockfiles;
 mod marker;
@@ -33,16 +33,16 @@ struct Venv {
     interpreter: Interpreter,
     /// By normalised name.
     packages: HashMap<String, InstalledPackage>,
-    /// pip was ended while it exchanged a package: it has given the old one a name that begins with `~`.
+    /// pip was ended while it replaced a package: it has given the old one a name that begins with `~`.
     is_interrupted: bool,
 }
 
 #[derive(Default)]
 struct InstalledPackage {
     version: String,
-    /// The installer has written all of its files.
+    /// The installer has written all its files.
     is_whole: bool,
-    /// The place that it says it is from, if not from an index (PEP 610).
+    /// Its origin, if not an index (PEP 610).
     origin: Option<String>,
 }
 
@@ -63,14 +63,14 @@ impl Venv {
                 is_whole: site.has(&format!("{entry}/INSTALLER")) && has_recorded(&site, entry),
                 origin: site.read(format!("{entry}/direct_url.json")),
             };
-            // pdm writes a new version over the old one, which it takes away last.
+            // pdm writes a new version over the old one, which it deletes last.
             packages.entry(normalised(name)).and_modify(|other| other.is_whole = false).or_insert(package);
         }
         Some(Venv { interpreter, packages, is_interrupted: names.iter().any(|name| name.starts_with('~')) })
     }
 }
 
-/// Returns whether the first file that a package lists is there: installers delete in that order, and the list itself later.
+/// Returns whether the first file that a package lists is there: installers delete in that order, and the list later.
 fn has_recorded(site: &Directory, entry: &str) -> bool {
     let record = site.read(format!("{entry}/RECORD")).unwrap_or_default();
     let paths = record.lines().filter_map(|line| match line.strip_prefix('"') {
@@ -92,7 +92,7 @@ pub(super) fn packages_changed(directory: &Directory) -> Option<Time> {
     site_packages(directory)?.changed(".")
 }
 
-/// Returns whether no installed package is another one than the lockfile says, and none is missing that surely has to be there.
+/// Returns whether no installed package contradicts the lockfile, and none is missing that surely has to be there.
 fn fits(locked: &[Locked], venv: &Venv) -> bool {
     let holds = |one: &Locked| one.marker.as_ref().map_or(Some(true), |marker| venv.interpreter.holds(marker));
     let mut by_name: HashMap<&str, Vec<&Locked>> = HashMap::new();
@@ -100,7 +100,7 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
         by_name.entry(&one.name).or_default().push(one);
     }
     let is_installed = |one: &&Locked| venv.packages.contains_key(&one.name);
-    // A group counts when something was installed that nobody else needs.
+    // A group counts if a package is installed that only this group needs.
     let of_one_group = locked.iter().filter(is_installed).filter_map(|one| match &one.groups[..] {
         [group] => Some(group.as_str()),
         _ => None,

@@ -1,12 +1,11 @@
-//! `requirements*.txt`: pins, and names of which any version will do.
+//! `requirements*.txt`: pins, and names that any version satisfies.
 
 use super::lockfiles::{Locked, MAIN, normalised};
 
-/// The file with the shortest name, and so the first wherever it is there.
+/// The shortest name, and so the first file if it is there.
 const OWN: &str = "requirements.txt";
 
-/// Reads the files, of which the first is the project's own. What another one adds may be missing, unless something else of it is there. Also
-/// returns whether every line was understood.
+/// Reads the files, the project's own first. Another's packages may only be missing together. False: a line is unknown.
 pub(super) fn read(files: &[&str]) -> (Vec<Locked>, bool) {
     let (mut all, mut is_understood) = (Vec::new(), true);
     for (at, text) in files.iter().enumerate() {
@@ -21,7 +20,7 @@ pub(super) fn read(files: &[&str]) -> (Vec<Locked>, bool) {
     (all, is_understood)
 }
 
-/// Returns whether nothing has to be there for a line beyond what is looked for already.
+/// Returns whether a line requires nothing that is not checked already.
 fn adds_nothing(line: &str) -> bool {
     let options = ["--requirement", "-r", "--constraint", "-c"];
     match options.iter().find_map(|option| line.strip_prefix(option)) {
@@ -31,7 +30,6 @@ fn adds_nothing(line: &str) -> bool {
     }
 }
 
-/// Joins lines that end in a backslash, and removes comments.
 fn lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = String::new();

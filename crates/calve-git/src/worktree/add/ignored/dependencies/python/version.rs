@@ -1,6 +1,6 @@
 //! Comparing versions of packages for equality (PEP 440).
 
-/// Returns the version's numbers and words, without zeros at the end of its numbers.
+/// Returns the version's numbers and words, without trailing zeros of the numbers.
 fn parts(version: &str) -> Vec<String> {
     let version = version.trim().trim_start_matches(['v', 'V']).to_ascii_lowercase();
     let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_alphabetic());
@@ -15,12 +15,12 @@ fn parts(version: &str) -> Vec<String> {
     let mut parts: Vec<String> = all.map(one).collect();
     let numbers = parts.iter().take_while(|part| part.starts_with(|c: char| c.is_ascii_digit())).count();
     let zeros = parts[..numbers].iter().rev().take_while(|part| *part == "0").count();
-    // `0` is the version 0.
+    // A lone `0` is version 0.
     parts.drain(numbers - zeros.min(numbers.saturating_sub(1))..numbers);
     parts
 }
 
-/// Returns whether an installed version is the wanted one, which may end in `.*`, and which has any local part unless it names one.
+/// Returns whether an installed version is `wanted`, which may end in `.*`. A local part counts only if it has one.
 pub(super) fn is(installed: &str, wanted: &str) -> bool {
     let release = |version: &str| version.split('+').next().unwrap_or_default().to_owned();
     if let Some(beginning) = wanted.trim().strip_suffix(".*") {
