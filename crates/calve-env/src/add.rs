@@ -1,5 +1,3 @@
-//! Adds a complete worktree: the plot.
-
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -24,10 +22,9 @@ use crate::take_back::{TakenBack, take_back};
 pub struct AddOptions {
     pub worktree: worktree::AddOptions,
     pub data_from: DataFrom,
-    /// The file to write its variables to.
     pub env_file: Option<PathBuf>,
     pub consent: Consent,
-    /// The agent that it is for: it is handed over when it is finished, or taken away again.
+    /// The agent to make it for. A worktree that cannot be finished for an agent is taken back.
     pub agent: Option<String>,
     pub protect: Vec<PathBuf>,
 }
@@ -38,37 +35,37 @@ pub struct AddedEnvironment<'h> {
 }
 
 pub enum AddOutcome<'h> {
-    /// The agent that asked has this finished worktree.
+    /// The agent already has this finished worktree.
     Ready(PathBuf),
     Added(Box<AddedEnvironment<'h>>),
 }
 
 /// The caller's part in [`add`].
 pub trait AddSteps {
-    /// Is called when the work begins: an agent has had to wait for its turn.
+    /// Runs when the work begins: an agent first waits for its turn.
     fn begins(&mut self);
 
     fn has_files(&mut self);
 
-    /// Is called when the worktree is complete, or an error ended that, and before its hook runs.
+    /// Runs when the worktree is complete, or completing it failed, before its hook.
     fn is_complete(&mut self, added: &mut AddedEnvironment<'_>);
 }
 
 pub struct AddFailure {
     pub error: Box<Error>,
-    /// The failures before that one, which did not end it.
+    /// Earlier failures, which did not stop the work.
     pub earlier: Vec<Error>,
     pub rest: AddRest,
 }
 
 pub enum AddRest {
     Nothing,
-    /// The worktree is there, unless its own hook has removed it.
+    /// The worktree remains, unless its own hook removed it.
     Worktree {
         path: PathBuf,
         lacks_hook: bool,
     },
-    /// An agent's worktree is not left unfinished.
+    /// An agent is never left an unfinished worktree.
     TakenBack(Box<TakenBack>),
 }
 
@@ -78,7 +75,7 @@ impl From<Error> for AddFailure {
     }
 }
 
-/// Makes a worktree with its files, its ports and its data, writes its files of variables, and runs the project's hook in it.
+/// Makes a worktree with its files, ports and data, writes its env files, and runs the project's hook in it.
 pub fn add<'h>(
     host: &'h dyn Host,
     options: &AddOptions,
@@ -109,7 +106,7 @@ pub fn add<'h>(
         env_file: options.env_file.as_deref(),
         maker: Maker::Calve,
         data_from: &options.data_from,
-        // An untrusted pull request gets no data of the user's.
+        // An untrusted pull request gets none of the user's data.
         data_source: data_source.as_ref().filter(|_| !added.worktree.provenance.is_untrusted()),
         consent: options.consent,
     };
@@ -131,10 +128,9 @@ pub fn add<'h>(
     Err(AddFailure { error: Box::new(error), earlier, rest })
 }
 
-/// The hook to run in a new worktree, and the repository's main one.
+/// The hook's text and the main worktree.
 type WantedHook = (String, Option<PathBuf>);
 
-/// The things that are found out, agreed on and begun before a worktree is made.
 struct Prepared<'h> {
     hook: Option<WantedHook>,
     data_source: Option<WorktreeId>,
@@ -142,7 +138,7 @@ struct Prepared<'h> {
 }
 
 impl<'h> Prepared<'h> {
-    /// Fails if a place or data that the user names is not there, or the user does not approve the hook.
+    /// Fails if a place or data that the user named is missing, or the user does not approve the hook.
     fn prepare(
         &mut self,
         host: &'h dyn Host,
@@ -162,7 +158,6 @@ impl<'h> Prepared<'h> {
     }
 }
 
-/// Fails if the file that the user wants the variables in would have no directory.
 fn check_env_file(options: &AddOptions, donor: &Path, commit: &str) -> Result<()> {
     match &options.env_file {
         Some(file) if !may_have_directory(donor, commit, file)? => {
@@ -173,7 +168,6 @@ fn check_env_file(options: &AddOptions, donor: &Path, commit: &str) -> Result<()
     }
 }
 
-/// Returns the project's hook, or `None` without one to run. Fails if the user does not approve it.
 fn hook_to_run(
     host: &dyn Host,
     upcoming: &AddIntent,
@@ -213,7 +207,7 @@ fn finish(
 pub struct AddPlan<'h> {
     pub plan: worktree::AddPlan,
     pub services: Services<'h>,
-    /// The user would be asked whether its hook may run, and this is the error if the answer is no.
+    /// The error if the user would be asked about the hook and declined.
     pub not_approved: Option<Error>,
 }
 

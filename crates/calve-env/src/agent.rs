@@ -1,5 +1,3 @@
-//! Answers an agent that asks for a branch, before a worktree is made.
-
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +8,8 @@ use calve_git::worktree::{AddOptions, AgentBranch, AgentTurn, for_agent};
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 
-/// Returns the agent's finished worktree, possibly made by another process just now, or where the branch is free the turn to make one: to be
-/// kept until that is finished.
+/// Returns the agent's finished worktree, perhaps made by another process just now. If the branch is free, returns the
+/// turn to make one, to be held until that is finished.
 pub(crate) fn answer(
     wanted: &AddOptions,
     maker: &str,

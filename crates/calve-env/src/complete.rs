@@ -1,4 +1,4 @@
-//! Completes a worktree whose files are there: its ports, its data, and its files of variables.
+//! Completes a worktree whose files exist: adds its ports, its data and its env files.
 
 use std::path::Path;
 
@@ -20,7 +20,6 @@ use crate::services::Services;
 pub(crate) struct Incomplete<'a> {
     pub(crate) root: &'a Path,
     pub(crate) donor: &'a Path,
-    /// The entries that it has from its donor, and the donor's files of variables.
     pub(crate) files: &'a CarriedFiles,
     pub(crate) env_file: Option<&'a Path>,
     pub(crate) maker: Maker,
@@ -29,29 +28,27 @@ pub(crate) struct Incomplete<'a> {
     pub(crate) consent: Consent,
 }
 
-/// The program that made the worktree, and so how much of it is left if something fails.
+/// The maker of the worktree, which decides how much remains after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
-    /// It is new and Calve's: a fault in its configuration, or of its create command, keeps nothing else from it. It has no ports yet.
+    /// New, and Calve's: a faulty configuration or create command costs it nothing else. It has no ports yet.
     Calve,
-    /// A fault ends setting it up, which can be begun again. It may have ports.
+    /// A fault stops the setup, which can be repeated. It may have ports.
     Another,
 }
 
-/// The parts that a worktree got besides files of its donor, before an error if there was one.
 #[derive(Default)]
 pub struct OwnParts<'h> {
-    /// The fault in its own configuration, by which it got nothing.
+    /// The fault in its configuration, which left it without parts of its own.
     pub config_error: Option<calve_git::Error>,
     pub ports: Vec<LeasedPort>,
-    /// None if it failed before.
+    /// `None` if an earlier step failed.
     pub services: Option<Services<'h>>,
-    /// Names and values. None if it failed before.
+    /// Names and values. `None` if an earlier step failed.
     pub variables: Option<Vec<(String, String)>>,
     pub env_files: Vec<EnvFile>,
-    /// Carried files that have other values for its variables.
     pub other_values: Vec<OtherValues>,
-    /// The failures of commands that were to make templates, and the one that ended it.
+    /// Failures of commands that make templates, then the one that stopped the work.
     pub(crate) errors: Vec<Error>,
 }
 
@@ -98,7 +95,7 @@ impl<'h> OwnParts<'h> {
         Ok(())
     }
 
-    /// Reads the worktree's own configuration. Its branch may have one for another version of Calve.
+    /// Reads the worktree's configuration, which its branch may have for another version of Calve.
     fn config(&mut self, worktree: &Incomplete<'_>) -> Result<Config> {
         match Config::of_worktree(worktree.root) {
             Err(error @ calve_git::Error::Config { .. }) if worktree.maker == Maker::Calve => {

@@ -1,5 +1,3 @@
-//! A project's commands: whether they may run, and running them.
-
 use std::path::Path;
 
 use calve_core::CancelToken;
@@ -12,11 +10,9 @@ use crate::remedy::Remedy;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// Those that the user has approved, or approves now.
+    /// Commands that the user has approved, or approves now.
     Approved,
-    /// The user has agreed to all of them.
     Everything,
-    /// The user wants none.
     Nothing,
 }
 
@@ -32,8 +28,8 @@ pub(crate) fn is_approved(host: &dyn Host, repository: &Path, hook: Hook, text: 
     approvals(host)?.has(repository, hook, text).map_err(approvals_failed)
 }
 
-/// Refuses unless `text` may be run as this hook of this repository (the directory that its worktrees share). The user is asked, and may answer
-/// by a signal.
+/// Refuses unless `text` may run as this hook of this repository (the directory that its worktrees share). The user is
+/// asked, and may answer with a signal.
 pub(crate) fn require(host: &dyn Host, repository: &Path, hook: Hook, text: &str, cancel: &CancelToken) -> Result<()> {
     if is_approved(host, repository, hook, text)? {
         return Ok(());
@@ -62,7 +58,7 @@ pub(crate) fn run(
 ) -> Result<()> {
     check_uninterrupted(cancel)?;
     let status = host.run(&mut hooks::command(hook, text, surroundings))?;
-    // Whatever the hook made of the signal.
+    // An interrupt counts, however the hook handled the signal.
     check_uninterrupted(cancel)?;
     let (name, worktree) = (hook.name(), ShownPath(&surroundings.worktree));
     if hook == Hook::PostAdd && !surroundings.worktree.join(".git").exists() {

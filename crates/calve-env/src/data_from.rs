@@ -1,5 +1,3 @@
-//! The choice of the source of a new worktree's data.
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -21,18 +19,17 @@ use crate::template;
 
 #[derive(Debug, Clone, Default)]
 pub enum DataFrom {
-    /// Its donor if that has data, else the templates.
+    /// The donor if it has data, else the templates.
     #[default]
     Donor,
     Template,
-    /// Nowhere yet: starting the services clones the templates.
+    /// Nothing yet: starting the services clones the templates.
     Nowhere,
     Worktree(PathBuf),
 }
 
 impl DataFrom {
-    /// Returns what may be cloned ahead for the services, from `source` or a template. Fails if the user has named a source that has no data of
-    /// any.
+    /// Returns the data to clone early, from `source` or a template. Fails if a source that the user named has none.
     pub(crate) fn requests(
         &self,
         host: &dyn Host,
@@ -72,10 +69,10 @@ impl DataFrom {
         for (name, config) in wanted {
             let (template, donor) = (&config.template, donor((name, config)));
             match (donor, self) {
-                // The files that say which template it is are those of the new worktree.
+                // The new worktree's own files determine the template.
                 _ if config.recipe.is_some() && (donor.is_none() || self.rule() == DonorRule::SameTemplate) => continue,
                 (None, Self::Template) => _ = calve_db::service_template(home, template)?,
-                // Cloning checks its files. Without one, the worktree is made without its data.
+                // Cloning checks the template's files. Without a template, the worktree is made without data.
                 (None, _) if calve_db::template_with_program(home, template).is_err() => continue,
                 _ => {}
             }
@@ -84,7 +81,7 @@ impl DataFrom {
         Ok(requests)
     }
 
-    /// Finds where the data of a worktree that is not there would come from. Fails as [`Self::requests`] does.
+    /// Finds where the data of a planned worktree would come from. Fails as [`Self::requests`] does.
     pub(crate) fn plan<'h>(
         &self,
         host: &'h dyn Host,
@@ -133,7 +130,7 @@ impl DataFrom {
         if matches!(self, Self::Worktree(_)) { DonorRule::Any } else { DonorRule::SameTemplate }
     }
 
-    /// Returns the worktree that data is cloned from. Data of one that is gone is named like its server.
+    /// Returns the worktree whose data is cloned. Data of a removed worktree is named by its server.
     pub(crate) fn source(&self, host: &dyn Host, donor: &Path) -> Result<Option<WorktreeId>> {
         let Self::Worktree(name) = self else {
             return if matches!(self, Self::Donor) { readable(host, donor) } else { Ok(None) };
@@ -151,7 +148,7 @@ impl DataFrom {
     }
 }
 
-/// Returns the donor if it has an id, unless the record of its data cannot be read.
+/// Returns the donor, unless it has no id or the record of its data is damaged.
 fn readable(host: &dyn Host, donor: &Path) -> Result<Option<WorktreeId>> {
     let Some(owner) = WorktreeId::read(donor)? else { return Ok(None) };
     match database_home(host).and_then(|home| seen(&home, &owner)) {
@@ -159,7 +156,7 @@ fn readable(host: &dyn Host, donor: &Path) -> Result<Option<WorktreeId>> {
             host.report(Event::Failure("no data of the donor is cloned", error));
             Ok(None)
         }
-        // Another error is told once its data is needed.
+        // Other errors are reported once the data is needed.
         _ => Ok(Some(owner)),
     }
 }

@@ -1,4 +1,4 @@
-//! Data of services, cloned while the files of their worktree are.
+//! Service data, cloned while the worktree's files are.
 
 use std::collections::BTreeMap;
 use std::thread::JoinHandle;
@@ -10,19 +10,17 @@ use calve_git::ServiceConfig;
 use crate::host::{Host, reap_trash};
 use crate::template;
 
-/// The name of a service, and where its data comes from.
 pub(crate) type DataRequest = (String, ServiceOrigin);
 
-/// Which data of another worktree counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DonorRule {
     SameTemplate,
-    /// The user has named the worktree, or the data.
+    /// The user named the worktree, or the data.
     Any,
 }
 
 impl DonorRule {
-    /// Returns the data to clone for the service `name`, of which that template is wanted. `None`: the template's.
+    /// Returns the data to clone for the service `name`, which wants `template`. `None` means the template's.
     pub(crate) fn donor<'d>(
         self,
         home: &Home,
@@ -38,7 +36,6 @@ impl DonorRule {
     }
 }
 
-/// Returns where a service's data is cloned from: this data of a service, or else the template.
 pub(crate) fn origin_of(donor: Option<&Service>, template: &str) -> ServiceOrigin {
     match donor {
         Some(donor) => ServiceOrigin::Service(donor.name.clone()),
@@ -48,7 +45,7 @@ pub(crate) fn origin_of(donor: Option<&Service>, template: &str) -> ServiceOrigi
 
 type CloneOutcome = calve_db::Result<ServiceData>;
 
-/// Data that is being cloned. Dropping it waits for the clones that were not taken, and removes them.
+/// Clones in progress. Dropping it waits for those that were not taken, and removes them.
 pub(crate) struct EarlyClones<'h> {
     host: &'h dyn Host,
     threads: BTreeMap<String, (ServiceOrigin, JoinHandle<CloneOutcome>)>,
@@ -59,7 +56,7 @@ impl<'h> EarlyClones<'h> {
     pub(crate) fn begin(host: &'h dyn Host, home: Home, requests: Vec<DataRequest>, cancel: &CancelToken) -> Self {
         let begun = requests.into_iter().filter_map(|(name, source)| {
             let (home, service, from, cancel) = (home.clone(), name.clone(), source.clone(), cancel.clone());
-            // Without a thread it is cloned later.
+            // Without a thread, the data is cloned later.
             let thread = std::thread::Builder::new()
                 .spawn(move || ServiceData::clone_from(&home, &service, &from, &cancel))
                 .ok()?;
@@ -68,7 +65,7 @@ impl<'h> EarlyClones<'h> {
         Self { host, threads: begun.collect(), home }
     }
 
-    /// Waits for the data of a service, if that is being cloned from there.
+    /// Waits for a service's clone, and returns it if it comes from `source`.
     pub(crate) fn take(&mut self, name: &str, source: &ServiceOrigin) -> Option<CloneOutcome> {
         let (from, thread) = self.threads.remove(name)?;
         let cloned = thread.join().ok()?;

@@ -1,5 +1,3 @@
-//! The files of variables of a worktree: written where they are wanted, and where another worktree has its own.
-
 use std::path::{Path, PathBuf};
 
 use calve_git::environment::{
@@ -9,16 +7,15 @@ use calve_git::environment::{
 
 use crate::error::{Error, Result};
 
-/// The files to which variables were written, or not, and those that have other values.
 #[derive(Debug, Default)]
 pub struct RewrittenFiles {
     pub files: Vec<EnvFile>,
     pub other_values: Vec<OtherValues>,
-    /// Why a file could not be written, such as on a read-only disk.
+    /// A file that could not be written, such as on a read-only disk.
     pub failure: Option<Error>,
 }
 
-/// Writes the variables where they are wanted (`configured`), and where Calve made a file for the donor (`of_donor`).
+/// Writes the variables to `wanted` and `configured`, and where Calve made a file for the donor (`of_donor`).
 pub(crate) fn write(
     root: &Path,
     donor: &Path,
@@ -37,7 +34,7 @@ pub(crate) fn write(
     Ok(wanted_one.into_iter().chain(followed).collect::<calve_git::Result<_>>()?)
 }
 
-/// Writes the variables to the worktree's files that have former ones. Those that Calve did not make, or that were edited, are only named.
+/// Writes the variables over outdated ones. Files that Calve did not make, or that were edited, are only reported.
 pub(crate) fn rewrite(
     root: &Path,
     configured: Option<PathBuf>,
@@ -49,8 +46,8 @@ pub(crate) fn rewrite(
     Ok(RewrittenFiles { files, other_values: other_values(root, &untracked, variables), failure: None })
 }
 
-/// Writes the variables to files that lack them because they came later than the worktree: with `are_new`, to all that have former ones. A
-/// linked worktree also gets the configured one that it lacks. The servers run without these files too, so that a failure ends nothing.
+/// Writes variables that came after the worktree to files that lack them: with `are_new`, to all with former values. A
+/// linked worktree also gets its missing configured file. Servers run without these files, so a failure ends nothing.
 pub(crate) fn refresh(
     root: &Path,
     configured: Option<PathBuf>,

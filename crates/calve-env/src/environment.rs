@@ -1,5 +1,3 @@
-//! A worktree's environment between its making and its removal.
-
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
@@ -12,20 +10,17 @@ use crate::host::{Event, Host};
 use crate::ports::ports_of;
 use crate::services::Services;
 
-/// A worktree with ports and services of its own, as its configuration wants them.
 pub struct Environment<'h> {
     host: &'h dyn Host,
     pub root: PathBuf,
     pub config: Config,
 }
 
-/// The ports of a worktree, and its services after they were started.
 pub struct StartedServices<'h> {
     pub ports: Vec<LeasedPort>,
     pub services: Services<'h>,
-    /// The names of those that did not run before.
+    /// Names of the services that did not run before.
     pub started: Vec<String>,
-    /// Those that have the variables now.
     pub env_files: RewrittenFiles,
 }
 
@@ -34,13 +29,13 @@ impl<'h> Environment<'h> {
         Self::of_root(host, &root_of(start)?)
     }
 
-    /// Returns the environment of the worktree with this root. Fails for a copy of one, which would act on the original's.
+    /// Fails for a copy of a worktree, which would act on the original's environment.
     pub fn of_root(host: &'h dyn Host, root: &Path) -> Result<Self> {
         check_original(root)?;
         Ok(Self { host, root: root.to_path_buf(), config: Config::of_worktree(root)? })
     }
 
-    /// Returns the worktree's ports, leased if need be.
+    /// Returns the worktree's ports, leasing them if needed.
     pub fn ports(&self) -> Result<Vec<LeasedPort>> {
         ports_of(self.host, &self.root, &self.config, Leases::lease)
     }
@@ -49,7 +44,7 @@ impl<'h> Environment<'h> {
         ports_of(self.host, &self.root, &self.config, Leases::held)
     }
 
-    /// Gives the worktree other ports. Returns the former ones, and those that it has now.
+    /// Gives the worktree other ports. Returns the former ports and the new ones.
     pub fn renew_ports(&self) -> Result<(Vec<LeasedPort>, Vec<LeasedPort>)> {
         ports_of(self.host, &self.root, &self.config, Leases::renew)
     }
@@ -62,7 +57,7 @@ impl<'h> Environment<'h> {
         Services::find(self.host, &self.root, self.config.services.clone())
     }
 
-    /// Returns the services, or none if a record cannot be read, which is reported: the ports are of use without them.
+    /// Returns the services, or reports a damaged record and returns none: the ports are useful without them.
     pub fn readable_services(&self) -> Result<Services<'h>> {
         match self.services() {
             Err(error) if error.is_damaged_record() => {
@@ -73,14 +68,14 @@ impl<'h> Environment<'h> {
         }
     }
 
-    /// Returns the services, limited to those with these names, if there are names.
+    /// Returns the services with these names, or all without names.
     pub fn chosen(&self, names: &[String]) -> Result<Services<'h>> {
         let mut services = self.services()?;
         services.choose(names)?;
         Ok(services)
     }
 
-    /// Leases the ports and starts the services, or those with these names. Data that is missing is cloned, and files get its URL.
+    /// Leases the ports and starts the named services, or all. Missing data is cloned, and env files get its URL.
     pub fn up(&self, names: &[String], cancel: &CancelToken) -> Result<StartedServices<'h>> {
         let mut services = self.chosen(names)?;
         let ports = self.ports()?;

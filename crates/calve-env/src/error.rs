@@ -12,10 +12,9 @@ pub enum Error {
     Db(#[from] calve_db::Error),
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It was tried, or cannot be tried: also a command of the project that has failed.
+    /// Tried without success, or impossible to try; includes failed commands of the project.
     #[error("{text}")]
     Failed { text: String, remedy: Remedy },
-    /// It may not be done.
     #[error("{text}")]
     Refused { text: String, remedy: Option<Remedy> },
 }
@@ -29,7 +28,7 @@ impl Error {
         Self::Refused { text: text.into(), remedy: Some(remedy) }
     }
 
-    /// Returns whether it is about data of services that is there, and whose record cannot be read.
+    /// Returns whether the record of existing service data cannot be read.
     pub(crate) fn is_damaged_record(&self) -> bool {
         matches!(self, Self::Db(calve_db::Error::RecordDamaged(_)))
     }

@@ -1,5 +1,3 @@
-//! The program around the library.
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -11,38 +9,37 @@ use calve_git::hooks::Hook;
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 
-/// Something that the user should know of and that is no error.
+/// News for the user that does not end the work.
 #[derive(Debug)]
 pub enum Event<'a> {
     Note(&'static str),
     Warning(String),
     /// An error that ends nothing, and its effect.
     Failure(&'static str, Error),
-    /// The template with this name is being made.
+    /// A step in making the template `name`.
     Template {
         name: &'a str,
         event: BuildEvent,
     },
 }
 
-/// The places and programs that the caller knows of, and the user it talks to.
+/// The caller: the places and programs it knows, and its user.
 pub trait Host {
     /// Returns Calve's home, or the reason why it is unknown.
     fn home(&self) -> std::result::Result<PathBuf, &'static str>;
 
-    /// Returns the user's directory for sockets.
     fn runtime_directory(&self) -> Option<PathBuf>;
 
-    /// Returns the directory for files that are needed for a moment.
+    /// Returns a directory for short-lived files.
     fn scratch(&self) -> PathBuf;
 
     /// Returns the command that supervises a database server.
     fn supervisor(&self) -> io::Result<[PathBuf; 2]>;
 
-    /// Returns the directories in which to look for programs.
+    /// Returns the directories to search for programs.
     fn search(&self) -> Vec<PathBuf>;
 
-    /// Lets a command find the server, and no other one.
+    /// Points a command at this server, and at no other.
     fn introduce(&self, server: &Server, command: &mut Command) -> calve_db::Result<()>;
 
     /// Asks whether a hook may be run, now and later. False if the user cannot be asked.
@@ -51,25 +48,24 @@ pub trait Host {
     /// Runs a hook to its end.
     fn run(&self, command: &mut Command) -> io::Result<ExitStatus>;
 
-    /// Runs a command that fills a template. `None` when it ended well.
+    /// Runs a command that fills a template. Returns `None` if it succeeded.
     fn fill(&self, command: &mut Command) -> io::Result<Option<CommandEnd>>;
 
     /// Starts a process that deletes the trash in a directory.
     fn reap(&self, parent: &Path);
 
-    /// Listens for signals anew, after one that has ended a command.
+    /// Listens for signals again, after one ended a command.
     fn listen_again(&self) -> CancelToken;
 
     fn report(&self, event: Event<'_>);
 }
 
-/// Returns where servers, templates and data are.
 pub fn database_home(host: &dyn Host) -> Result<Home> {
     let directory = host.home().map_err(|why| Error::failed(why, Remedy::SetHome))?;
     Ok(Home::new(&directory, host.runtime_directory().as_deref()))
 }
 
-/// Returns the same, without what a crash left there.
+/// Returns [`database_home`], swept of leftovers of crashes.
 pub fn swept_home(host: &dyn Host) -> Result<Home> {
     let home = database_home(host)?;
     reap_trash(host, &home)?;
@@ -82,7 +78,7 @@ pub fn reap_trash(host: &dyn Host, home: &Home) -> Result<()> {
     Ok(())
 }
 
-/// Returns a place in Calve's home. Without one, the error begins with `unknown`.
+/// Returns a place in Calve's home. If there is no home, the error begins with `unknown`.
 pub(crate) fn place_in_home(host: &dyn Host, name: &str, unknown: &str) -> Result<PathBuf> {
     let home = host.home();
     Ok(home.map_err(|why| Error::failed(format!("{unknown}: {why}"), Remedy::SetUserHome))?.join(name))

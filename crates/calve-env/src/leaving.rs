@@ -1,5 +1,3 @@
-//! The data of a worktree that is going to be removed.
-
 use calve_core::internal::ShownPath;
 use calve_db::{Error as DbError, Home, LossRule, PendingRemoval, Service};
 use calve_git::environment::WorktreeId;
@@ -10,17 +8,17 @@ use crate::host::{Event, Host, reap_trash, swept_home};
 use crate::ownership::{kept, last_root, own_of, sweep};
 use crate::remedy::Remedy;
 
-/// The services of a worktree that is going to be removed. Dropped before they are removed, they stay.
+/// Services of a worktree under removal. They stay if this is dropped before they are removed.
 pub(crate) struct LeavingServices<'h> {
     host: &'h dyn Host,
     home: Home,
     services: Vec<Service>,
-    /// Why there may be more of them.
+    /// The reason why more services may exist.
     unreadable: Option<Error>,
     removals: Vec<PendingRemoval>,
 }
 
-/// Lists the data that may differ from what it was cloned from. Fails if some cannot be read, and may not be given up.
+/// Lists data that may differ from its source. Fails if some is unreadable and may not be given up.
 pub fn unsaved_data(host: &dyn Host, worktree: &Worktree, rule: LossRule) -> Result<Vec<UnsavedItem>> {
     let leaving = LeavingServices::find(host, WorktreeId::of_worktree(worktree)?)?;
     leaving.map_or(Ok(Vec::new()), |leaving| leaving.unsaved(rule))
@@ -41,7 +39,7 @@ impl<'h> LeavingServices<'h> {
         Ok(is_any.then_some(Self { host, home, services, unreadable, removals: Vec::new() }))
     }
 
-    /// Lists the data that may differ from what it was cloned from. Servers go on.
+    /// Leaves the servers running.
     fn unsaved(mut self, rule: LossRule) -> Result<Vec<UnsavedItem>> {
         if let (Some(error), LossRule::Refuse) = (self.unreadable.take(), rule) {
             return Err(error);
@@ -55,7 +53,7 @@ impl<'h> LeavingServices<'h> {
         Ok(items)
     }
 
-    /// Ends the servers. Fails if data was written to or cannot be read, and that is not accepted. Unreadable data stays.
+    /// Stops the servers. Unless `written` accepts it, fails for written or unreadable data. Unreadable data stays.
     pub(crate) fn end(&mut self, written: LossRule) -> Result<()> {
         match (self.unreadable.take(), written) {
             (Some(error), LossRule::Accept) => {
@@ -71,7 +69,7 @@ impl<'h> LeavingServices<'h> {
         Ok(())
     }
 
-    /// Removes the data. The servers have ended.
+    /// Removes the data, after [`Self::end`].
     pub(crate) fn remove(mut self) -> Result<()> {
         self.removals.drain(..).try_for_each(|removal| removal.commit(&self.home))?;
         reap_trash(self.host, &self.home)
@@ -86,7 +84,7 @@ impl Drop for LeavingServices<'_> {
     }
 }
 
-/// Tells data that another process removes with its worktree from what failed.
+/// Distinguishes a service that another process is removing from a failure.
 fn unless_going(service: &Service, error: DbError) -> Error {
     match error {
         DbError::UnknownService(_) => {

@@ -1,7 +1,7 @@
-//! Complete worktrees: besides its files, each has ports, databases and files of variables of its own.
+//! Complete worktrees, each with its own ports, databases and env files.
 //!
-//! [`add`] is the plot of a new one, [`set_up`] that of one which something else has made, [`remove`] that of one that goes, and
-//! [`Environment`] its life in between. The library never prints and never reads the environment: its [`Host`] does.
+//! [`add`] makes one, [`set_up`] completes one that another program made, [`remove`] removes one, and [`Environment`]
+//! is its life in between. The library never prints and never reads the environment: its [`Host`] does.
 
 mod add;
 mod agent;

@@ -1,5 +1,3 @@
-//! Where the data of a service comes from, or would.
-
 use std::path::{Path, PathBuf};
 
 use calve_db::{Home, Service};
@@ -9,15 +7,15 @@ use calve_git::environment::WorktreeId;
 pub enum DataOrigin {
     Template {
         name: String,
-        /// If not, it is made first.
+        /// If false, it is made first.
         is_there: bool,
     },
     Worktree {
-        /// None of data that was kept, of which the worktree is gone.
+        /// `None` for kept data whose worktree is gone.
         path: Option<PathBuf>,
         server: String,
         runs: bool,
-        /// Its data comes from a template that was replaced since.
+        /// Its template has been replaced since.
         is_older: bool,
     },
 }

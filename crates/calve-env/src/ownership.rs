@@ -1,4 +1,4 @@
-//! Which worktree has which data of services, whatever was moved, copied or removed.
+//! Which worktree owns which service data, after moves, copies and removals.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::host::{Event, Host};
 use crate::remedy::Remedy;
 
-/// Returns the services of a worktree, and records its new place. A worktree of a copied repository has none: they belong to the original.
+/// Returns a worktree's services and records its place. In a copied repository it has none: the original owns them.
 pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
     let Some(own) = seen(home, owner)? else {
         owner.forget()?;
@@ -25,7 +25,7 @@ pub(crate) fn kept(home: &Home, owner: &WorktreeId) -> Result<Vec<Service>> {
 
 fn note_place(home: &Home, owner: &WorktreeId, own: &[Service]) -> Result<()> {
     let entry = owner.entry.as_os_str();
-    // The entry of a worktree that is gone does not tell where that was.
+    // The entry of a removed worktree no longer tells its place.
     let known = Some(WorktreeId::last_root(&owner.entry)).filter(|root| *root != owner.entry).map(OsString::from);
     let root = |service: &Service| known.as_ref().unwrap_or(&service.worktree.root).clone();
     if own.iter().any(|service| service.worktree.entry != entry || service.worktree.root != root(service)) {
@@ -34,12 +34,12 @@ fn note_place(home: &Home, owner: &WorktreeId, own: &[Service]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the services of a worktree, and writes nothing. `None`: its repository is a copy.
+/// Returns a worktree's services, and writes nothing. `None` if its repository is a copy.
 pub(crate) fn seen(home: &Home, owner: &WorktreeId) -> Result<Option<Vec<Service>>> {
     own_of(owner, calve_db::services_of(home, &owner.id)?)
 }
 
-/// Returns those of these services that are a worktree's. `None`: its repository is a copy.
+/// Returns the services that the worktree owns. `None` if its repository is a copy.
 pub(crate) fn own_of(owner: &WorktreeId, mut own: Vec<Service>) -> Result<Option<Vec<Service>>> {
     own.retain(|service| service.worktree.id == owner.id);
     let other = own.iter().map(|service| Path::new(&service.worktree.entry)).find(|other| *other != owner.entry);
@@ -50,7 +50,7 @@ pub(crate) fn own_of(owner: &WorktreeId, mut own: Vec<Service>) -> Result<Option
     Ok((!is_copy).then_some(own))
 }
 
-/// Returns the worktree of this repository with that id, whose data was to be cloned for the one with this root.
+/// Returns the repository's worktree `id`, whose data was to be cloned for the worktree at `root`.
 pub(crate) fn noted(host: &dyn Host, root: &Path, id: &str) -> Result<Option<WorktreeId>> {
     let others = worktrees_of(root)?.others;
     let found = others.iter().filter_map(|other| WorktreeId::read(other).ok()?).find(|owner| owner.id == id);
@@ -61,7 +61,7 @@ pub(crate) fn noted(host: &dyn Host, root: &Path, id: &str) -> Result<Option<Wor
     Ok(found)
 }
 
-/// Returns the data of a worktree, which is named by its branch, path or name: all of it, or that of one service. Fails without any.
+/// Returns the data of a worktree (named by branch, path or name): all of it, or one service's. Fails without any.
 pub fn services_of_named(home: &Home, start: &Path, name: &Path, service: Option<&str>) -> Result<Vec<Service>> {
     let (_, mut found) = worktree::find_all(start, &[name.to_path_buf()])?;
     let owner = found.pop().transpose()?.map_or(Ok(None), |root| WorktreeId::read(&root))?;
@@ -74,7 +74,7 @@ pub fn services_of_named(home: &Home, start: &Path, name: &Path, service: Option
     Ok(services)
 }
 
-/// Records the new places of worktrees that are about to be forgotten, by their entries: with these goes the knowledge of whose the data is.
+/// Records the places of worktrees before their entries go, and with them the knowledge of who owns the data.
 pub fn note_places(home: &Home, entries: &[PathBuf]) {
     let owners = entries.iter().filter_map(|entry| WorktreeId::of_entry(entry).ok()?);
     for owner in owners {
@@ -84,12 +84,12 @@ pub fn note_places(home: &Home, entries: &[PathBuf]) {
     }
 }
 
-/// Returns the services of a repository's worktrees that are gone or have one of these entries. `common`: git's own directory of it.
+/// Returns services of a repository's worktrees that are gone or `going`. `common` is its common git directory.
 pub fn gone_services(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Vec<Service>> {
     let Ok(common) = fs_err::canonicalize(common) else { return Ok(Vec::new()) };
-    // git removes the directory with the last one.
+    // Not canonicalized itself: git removes this directory with its last entry.
     let entries = common.join("worktrees");
-    // Of a repository that was moved, the data has the former place.
+    // After the repository moved, its data still has the former place.
     let owners: Vec<_> = going.iter().filter_map(|entry| WorktreeId::of_entry(entry).ok()?).collect();
     let is_going = |service: &Service| {
         let own = owners.iter().find(|owner| owner.id == service.worktree.id);
@@ -101,18 +101,17 @@ pub fn gone_services(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Ve
     Ok(gone)
 }
 
-/// Finishes what killed removals have begun.
+/// Finishes removals that were killed.
 pub(crate) fn sweep(home: &Home) -> Result<()> {
     Ok(calve_db::finish_removals(home, &has_no_worktree)?)
 }
 
-/// Returns whether the worktree of this data is known to be gone.
 fn has_no_worktree(service: &Service) -> bool {
-    // An error does not tell that it is gone.
+    // An error does not prove that it is gone.
     matches!(WorktreeId::is_at(Path::new(&service.worktree.entry), &service.worktree.id), Ok(false))
 }
 
-/// Returns where the worktree of this data was last, which may be gone, and its entry with it.
+/// Returns the last known root of the data's worktree. The root and the entry may both be gone.
 pub fn last_root(service: &Service) -> PathBuf {
     let root = WorktreeId::last_root(Path::new(&service.worktree.entry));
     if root == service.worktree.entry { PathBuf::from(&service.worktree.root) } else { root }

@@ -1,5 +1,3 @@
-//! The ports of worktrees.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -14,7 +12,7 @@ fn leases(host: &dyn Host) -> Result<Leases> {
     Ok(Leases::at(place_in_home(host, "ports", "it is not known which worktree has which port")?))
 }
 
-/// Calls `with` for the leases, the worktree with this root and the ports that it wants, if it wants any.
+/// Calls `with` for the leases, the worktree at `root` and its configured ports, if it has any.
 pub(crate) fn ports_of<T: Default>(
     host: &dyn Host,
     root: &Path,
@@ -27,14 +25,14 @@ pub(crate) fn ports_of<T: Default>(
     Ok(with(&leases(host)?, &LeasingWorktree::find(root)?, &config.ports)?)
 }
 
-/// Lets a worktree keep its ports whose directory was replaced by a copy.
+/// Keeps a worktree's ports after its directory was replaced by a copy.
 pub fn carry_ports(host: &dyn Host, former: &LeasingWorktree, root: &Path) -> Result<()> {
-    // Without a home it has none.
+    // Without a home there are no ports.
     let Ok(leases) = leases(host) else { return Ok(()) };
     Ok(leases.carry(former, root)?)
 }
 
-/// Returns the ports of each of these worktrees, without those that its configuration does not name now: none without a home.
+/// Returns each worktree's ports that its configuration still names. Without a home there are none.
 pub fn ports_of_worktrees<'w>(
     host: &dyn Host,
     worktrees: impl IntoIterator<Item = &'w Worktree> + Clone,

@@ -1,4 +1,4 @@
-//! Remedies against errors, in the words of the program, its user.
+//! Remedies for errors, in the words of the `calve` program.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Removes a complete worktree: its hook runs, its servers end, its files go, and then its data.
+//! Removes a complete worktree: its hook runs, its servers stop, its files go, then its data.
 
 use calve_core::CancelToken;
 use calve_db::LossRule;
@@ -27,11 +27,11 @@ pub struct RemoveOptions {
 #[derive(Debug)]
 pub struct RemovedEnvironment {
     pub worktree: WorktreeRemoveReport,
-    /// Why something that belongs to it may still be there.
+    /// The reason why something that belongs to it may remain.
     pub unfinished: Option<Error>,
 }
 
-/// Removes a worktree with its data. `before` is called as the last thing that happens while it is whole, when its servers have ended.
+/// Removes a worktree with its data. `before` runs last while the worktree is whole, after its servers stopped.
 pub fn remove(
     host: &dyn Host,
     options: &RemoveOptions,
@@ -86,13 +86,13 @@ impl RemovalSteps<Error> for Steps<'_> {
     }
 }
 
-/// Runs the project's hook in a worktree that is still whole. Returns whether there was one: it takes time, and so does asking about it.
+/// Runs the project's hook while the worktree is whole. Returns whether it had one: asking and running take time.
 fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result<bool> {
     if options.consent == Consent::Nothing || worktree.is_gone {
         return Ok(false);
     }
     if !options.trusts_hook && worktree.provenance.is_untrusted() {
-        // A configuration that cannot be read has no hook to run, and must not keep the worktree.
+        // An unreadable configuration has no hook to run, and must not prevent the removal.
         if Config::of_worktree(&worktree.path).is_ok_and(|config| config.hooks.pre_remove.is_some()) {
             host.report(Event::Note(
                 "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
@@ -111,7 +111,7 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
         source: None,
         branch: worktree.branch.clone(),
         commit: worktree.head.clone(),
-        // Faults of theirs must not keep a worktree.
+        // Faults in ports or services must not prevent the removal.
         variables: variables(host, worktree).unwrap_or_default(),
     };
     consent::run(host, Hook::PreRemove, &text, &surroundings, cancel).map(|()| true)

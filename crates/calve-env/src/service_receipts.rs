@@ -1,5 +1,3 @@
-//! The services of worktrees as documents have them.
-
 use calve_core::space::{DiskUsageOptions, disk_usage};
 use calve_db::{Home, Service};
 use calve_git::ServiceConfig;
@@ -14,12 +12,12 @@ use crate::ownership::{own_of, sweep};
 use crate::services::Services;
 
 impl Services<'_> {
-    /// Returns [`Services::receipts`] with the memory and the disk space that each service takes up, and the template of a reset.
+    /// Returns [`Services::receipts`] with each service's memory, disk space and reset template.
     pub fn measured(&self) -> Result<Vec<ServiceReceipt>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let measure = |receipt: ServiceReceipt| {
             let made = self.made.get(&receipt.name);
-            // A reset says itself why it finds none.
+            // If there is no template, the reset itself reports why.
             let reset_template = made.map(|made| self.wanted_template(made).unwrap_or_else(|_| made.template.clone()));
             measured(self.host, ServiceReceipt { reset_template, ..receipt }, home, made)
         };
@@ -54,7 +52,7 @@ fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option
     Ok(ServiceReceipt {
         name: name.to_owned(),
         variable: wanted.map(|wanted| wanted.variable.clone()),
-        // Data that were made may be of another one than is wanted now.
+        // Existing data may come from another template than the one wanted now.
         template: match (made, wanted) {
             (Some(made), _) => made.template.clone(),
             (None, wanted) => wanted.map(|wanted| wanted.template.clone()).unwrap_or_default(),
@@ -71,20 +69,19 @@ fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option
     })
 }
 
-/// Adds to a receipt the memory and the disk space that the service takes up.
 fn measured(host: &dyn Host, receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
     let Some(made) = made else { return receipt };
     let mut options = DiskUsageOptions::default();
     options.scratch = Some(host.scratch());
     ServiceReceipt {
         memory_bytes: made.server(home).ok().flatten().and_then(|record| calve_db::memory_bytes(record.server.pid?)),
-        // Files come and go while it is looked at.
+        // Files come and go during the measurement.
         disk_bytes: disk_usage(&[made.data_directory()], &options).ok().map(|usage| usage.total.frees_max),
         ..receipt
     }
 }
 
-/// Returns the services of each of these worktrees: none without a home.
+/// Returns each worktree's services; without a home there are none.
 pub fn services_of_worktrees(host: &dyn Host, all: &[WorktreeInfo]) -> Result<Vec<Vec<ServiceReceipt>>> {
     let Ok(home) = database_home(host) else { return Ok(all.iter().map(|_| Vec::new()).collect()) };
     sweep(&home)?;
@@ -93,7 +90,7 @@ pub fn services_of_worktrees(host: &dyn Host, all: &[WorktreeInfo]) -> Result<Ve
         let described = |made: &Service| {
             receipt(&home, &made.service, None, Some(made)).map(|receipt| measured(host, receipt, &home, Some(made)))
         };
-        // A list leaves out what cannot be read.
+        // A list leaves out unreadable records.
         own_of(&owner, calve_db::services(&home)?)?.iter().flatten().map(described).collect()
     };
     all.iter().map(of_worktree).collect()

@@ -1,4 +1,4 @@
-//! The services of a worktree: databases of its own, whose data goes with it.
+//! A worktree's services: its own databases, whose data is removed with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,23 +17,22 @@ use crate::ownership::{kept, noted};
 use crate::remedy::Remedy;
 use crate::template;
 
-/// Those that a configuration names, and those that a worktree has data of.
+/// Services that the configuration names (`wanted`), and those that have data (`made`).
 pub struct Services<'h> {
     pub(crate) host: &'h dyn Host,
     root: PathBuf,
     pub(crate) wanted: BTreeMap<String, ServiceConfig>,
     pub(crate) made: BTreeMap<String, Service>,
-    /// Where the data comes from that was cloned now.
+    /// Origins of the data that was cloned now.
     pub origins: BTreeMap<String, DataOrigin>,
-    /// Those that got no data, and why.
     pub lacking: Vec<(String, Error)>,
-    /// The names of those to start or stop; all when there are none.
+    /// Names of the services to start or stop; empty means all.
     only: Vec<String>,
-    /// `None` where nothing is wanted.
+    /// `None` if no service is wanted or made.
     pub(crate) home: Option<Home>,
 }
 
-/// Data that was put back. Files get its URL, if that is a new one, before [`Services::finish_reset`] starts its server.
+/// Data that was put back. Env files get its URL, if new, before [`Services::finish_reset`] starts its server.
 #[derive(Debug)]
 pub struct ServiceReset {
     pub service: String,
@@ -66,7 +65,7 @@ impl<'h> Services<'h> {
         Ok(Self { wanted, made, home: Some(home), ..Self::none(host, root) })
     }
 
-    /// Limits starting and stopping to these services, unless there are none.
+    /// Limits starting and stopping to these services, if any are named.
     pub(crate) fn choose(&mut self, names: &[String]) -> Result<()> {
         let is_known = |name: &String| self.wanted.contains_key(name) || self.made.contains_key(name);
         if let Some(name) = names.iter().find(|name| !is_known(name)) {
@@ -86,7 +85,7 @@ impl<'h> Services<'h> {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
 
-    /// Clones data for those without, from a donor's of the same template; early clones are taken. One without a template gets none.
+    /// Clones missing data: an early clone, the donor's data if `rule` admits it, or the template's. Without one, none.
     pub(crate) fn make(
         &mut self,
         donor: Option<&WorktreeId>,
@@ -106,7 +105,7 @@ impl<'h> Services<'h> {
             Some(owner) => owner,
             None => WorktreeId::make(root, &calve_db::new_worktree_id()?)?,
         };
-        // Without a donor, a command that was killed may have left a note of it.
+        // A killed command may have left a note of its donor.
         let donor = match (donor, data_source(root)?) {
             (Some(donor), _) => Some(donor.clone()),
             (None, Some(source)) => noted(host, root, &source)?,
@@ -143,14 +142,14 @@ impl<'h> Services<'h> {
         Ok(())
     }
 
-    /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
+    /// Starts the servers of the wanted services. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, cancel: &CancelToken) -> Result<Vec<String>> {
         if let Some(home) = &self.home {
             let mut chosen = self.made.values().filter(|made| self.is_chosen(&made.service));
             chosen.try_for_each(|made| self.check_engine(home, made))?;
         }
         self.make(None, DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
-        // The user hears which of them lack data, as when the worktree was made.
+        // Chosen services that still lack data are reported, as when the worktree was made.
         if self.wanted.keys().all(|name| self.made.contains_key(name) || self.is_chosen(name)) {
             forget_data_source(&self.root)?;
         }
@@ -170,7 +169,7 @@ impl<'h> Services<'h> {
         Ok(started)
     }
 
-    /// Ends the servers of all. Returns the names of those that ran.
+    /// Stops the servers of the chosen services. Returns the names of those that ran.
     pub fn stop(&self, unsaved: LossRule, cancel: &CancelToken) -> Result<Vec<String>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
@@ -196,13 +195,13 @@ impl<'h> Services<'h> {
         made.map(|service| Ok(service.address(home)?)).collect()
     }
 
-    /// Takes out the failures of commands that were to make templates, which are like those of a hook.
+    /// Takes out the failures of commands that make templates, which count like a failed hook.
     pub(crate) fn take_failures(&mut self) -> Vec<Error> {
         let failed = self.lacking.extract_if(.., |(_, error)| matches!(error, Error::Failed { .. }));
         failed.map(|(_, error)| error).collect()
     }
 
-    /// Returns the wanted services that have no data, each with why it would get none.
+    /// Returns the wanted services without data, each with the reason why it would get none.
     pub fn without_data(&self) -> Result<Vec<(&str, Option<String>)>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let missing = self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name));
@@ -224,7 +223,6 @@ impl<'h> Services<'h> {
         self.named(name).map(Service::log)
     }
 
-    /// Fails if the configuration wants another engine now than the data is of.
     fn check_engine(&self, home: &Home, made: &Service) -> Result<()> {
         let wanted = self.wanted.get(&made.service).and_then(|config| template::other_engine(home, config, made));
         let Some(wanted) = wanted else { return Ok(()) };
@@ -233,8 +231,8 @@ impl<'h> Services<'h> {
         Err(Error::refused(text, Remedy::GiveUpForEngine(name.clone())))
     }
 
-    /// Puts the data of one, or of the only one, back to the template that is wanted now, and ends its server. `may_lose` is asked about data
-    /// that was written to, and about a template of another engine.
+    /// Puts the data of a service (the only one, without a name) back to the template wanted now, and stops its server.
+    /// Asks `may_lose` about written data, and about a template of another engine.
     pub fn reset<E: From<Error>>(
         &mut self,
         name: Option<&str>,
@@ -246,10 +244,10 @@ impl<'h> Services<'h> {
         let was_running = former.server(&home).map_err(Error::from)?.is_some();
         let template = self.template_now(&home, &former, cancel)?;
         let wanted = calve_db::template_with_program(&home, &template).map_err(Error::from)?;
-        // One that has replaced the template of the data is refused, whatever the answer: the file names no other.
+        // A template that was replaced under its own name is refused, whatever the answer: the file names no other.
         let other =
             Some(wanted).filter(|wanted| template != former.template && wanted.program.engine != former.program.engine);
-        // Only now: a command that makes the template may take its time, while clients go on.
+        // Checked only now: clients may write while a command makes the template, which can take long.
         if other.is_some() || calve_db::is_written(&home, &former).map_err(Error::from)? {
             may_lose(&former, other.as_ref())?;
         }
@@ -268,20 +266,18 @@ impl<'h> Services<'h> {
         reap_trash(self.host, home)
     }
 
-    /// Returns the name of the template that a reset takes.
     pub(crate) fn wanted_template(&self, service: &Service) -> Result<String> {
         let wanted = self.wanted.get(&service.service);
         wanted.map_or(Ok(service.template.clone()), |config| template::name(&self.root, &service.service, config))
     }
 
-    /// Makes sure of the template that is wanted now, and returns its name.
     fn template_now(&self, home: &Home, service: &Service, cancel: &CancelToken) -> Result<String> {
         let name = self.wanted_template(service)?;
         let Some(wanted) = self.wanted.get(&service.service) else { return Ok(name) };
         let wanted = (service.service.as_str(), wanted);
         let ready = template::ready(self.host, home, &self.root, name, wanted, Consent::Approved, cancel);
         ready.map_err(|error| match error {
-            // There is data, so `calve up` makes no template.
+            // As there is data, `calve up` would make no template.
             Error::Failed { text, remedy: Remedy::CorrectCommand } => {
                 Error::failed(text, Remedy::CorrectCommandOfReset(service.service.clone()))
             }

@@ -1,5 +1,3 @@
-//! Sets up a worktree that something else has made.
-
 use std::path::PathBuf;
 
 use calve_core::CancelToken;
@@ -15,8 +13,8 @@ use crate::data_from::DataFrom;
 use crate::error::Result;
 use crate::host::{Event, Host};
 
-/// Carries what git ignores into a worktree, gives it its ports and its data, and runs the project's hook in it if that was approved: the user
-/// is not there to be asked. `is_complete` is called before the hook runs. Returns the worktree's root.
+/// Carries ignored files into a worktree, gives it ports and data, and runs the project's hook if it is approved: there
+/// is no user to ask. Calls `is_complete` before the hook. Returns the worktree's root.
 pub fn set_up(
     host: &dyn Host,
     options: &worktree::AddOptions,

@@ -14,21 +14,20 @@ use crate::leaving::LeavingServices;
 pub enum TakenBack {
     Removed {
         worktree: Box<WorktreeRemoveReport>,
-        /// Why things that belong to it may still be there.
         unfinished: Vec<Error>,
     },
     /// It could not be removed, for this reason; it may be gone already.
     Stays(PathBuf, Error),
 }
 
-/// Removes the worktree, unless something in it would be lost. Its data is no reason to keep it: a hook that failed may have written to that.
+/// Removes the worktree unless it would lose something. Its data does not count: a failed hook may have written it.
 pub(crate) fn take_back(host: &dyn Host, added: &NewWorktree, protect: &[PathBuf]) -> TakenBack {
     let mut options = RemoveWorktreeOptions::default();
     options.start.clone_from(&added.donor);
     options.what = Some(added.path.clone());
     options.remove.wait = RemovalWait::No;
     options.remove.protect = protect.to_vec();
-    // The signal that has ended the hook is not for this.
+    // The signal that ended the hook must not end the removal.
     options.remove.cancel = host.listen_again();
     let mut steps = Steps { host, services: Ok(None) };
     match worktree::remove(&options, &mut steps) {
@@ -46,7 +45,7 @@ pub(crate) fn take_back(host: &dyn Host, added: &NewWorktree, protect: &[PathBuf
     }
 }
 
-/// Looks up the services while the worktree is there. Their faults must not keep it.
+/// Looks up the services while the worktree exists. Their faults must not prevent its removal.
 struct Steps<'h> {
     host: &'h dyn Host,
     services: Result<Option<LeavingServices<'h>>>,

@@ -1,4 +1,4 @@
-//! The templates that a project's configuration describes: `engine`, `create` and `inputs` of a service.
+//! Templates that a project's configuration describes: `engine`, `create` and `inputs` of a service.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::host::{Event, Host};
 use crate::remedy::Remedy;
 
-/// Makes sure that the template `name` is there, which is that of [`name`]. One that the configuration describes is made, once for each content
-/// of its inputs. Returns the name of the template that is there now.
+/// Makes sure that a template exists, by its name from [`name`]. A described one is made once for each content of its
+/// inputs. Returns the name of the template that exists now.
 pub(crate) fn ready(
     host: &dyn Host,
     home: &Home,
@@ -29,9 +29,9 @@ pub(crate) fn ready(
         calve_db::service_template(home, &name)?;
         return Ok(name);
     };
-    // A command may write some of its own inputs, as a dump of the schema, the first time.
+    // The first time, a command may write some of its own inputs, such as a dump of the schema.
     for _ in 0..2 {
-        // An engine that was replaced meanwhile, by its next version, has none of it. One whose files are damaged is made again.
+        // Made again if the engine's program was replaced by another version's, or the files are damaged.
         if calve_db::service_template(home, &name).is_ok_and(|template| template.program.path.is_file()) {
             return Ok(name);
         }
@@ -42,7 +42,7 @@ pub(crate) fn ready(
             calve_db::remove_unused_templates(home, prefix, &name)?;
             return Ok(name);
         }
-        // Its inputs were those of a moment, which no worktree has.
+        // Its inputs existed for a moment only: no worktree has them.
         calve_db::remove_template(home, &name)?;
         name = now;
     }
@@ -51,12 +51,12 @@ pub(crate) fn ready(
     Err(Error::failed(text, Remedy::CorrectWrittenInputs))
 }
 
-/// Returns the name of a service's template: of one that the configuration describes, that for the present contents of its inputs.
+/// Returns a service's template name. A described template's depends on the present contents of its inputs.
 pub(crate) fn name(root: &Path, service: &str, config: &ServiceConfig) -> Result<String> {
     name_by(root, root, service, config)
 }
 
-/// Returns the name that [`name`] would return for a worktree of the same repository as `root`, with the inputs below `files`.
+/// Returns [`name`] for another worktree of the same repository, with its inputs below `files`.
 pub(crate) fn name_by(root: &Path, files: &Path, service: &str, config: &ServiceConfig) -> Result<String> {
     let Some(recipe) = &config.recipe else { return Ok(config.template.clone()) };
     let repository = word_of(&repository_of(root)?)?;
@@ -74,7 +74,7 @@ pub(crate) fn name_by(root: &Path, files: &Path, service: &str, config: &Service
     Ok(format!("{service}-{:.6}-{word:.12}", repository))
 }
 
-/// Returns the engine that the configuration wants, if it is not that of the data. Data stays in use whose template was replaced.
+/// Returns the engine that the configuration wants, if the data has another. A replaced template's data stays in use.
 pub(crate) fn other_engine(home: &Home, config: &ServiceConfig, made: &Service) -> Option<String> {
     let engine = match &config.recipe {
         Some(recipe) => recipe.engine.clone(),
@@ -84,7 +84,7 @@ pub(crate) fn other_engine(home: &Home, config: &ServiceConfig, made: &Service) 
     (engine != made.program.engine).then_some(engine)
 }
 
-/// Returns the known reason why the data of a service would not be made, which has the template of this name.
+/// Returns the known reason why a service's data would not be made from the template `name`.
 pub(crate) fn obstacle(
     host: &dyn Host,
     home: &Home,
@@ -162,7 +162,7 @@ fn make(
     Ok(())
 }
 
-/// Runs the command that fills the template, in the worktree. It finds the server by the variable of the service, too.
+/// Runs the command that fills the template, in the worktree. The service's variable also names the server.
 fn fill(
     host: &dyn Host,
     root: &Path,

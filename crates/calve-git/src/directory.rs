@@ -1,4 +1,4 @@
-//! A directory of a worktree, read without following a link. A repository or a package made its files: none is trusted to be small or regular.
+//! Reads a worktree's directory without following links. Its files are not trusted to be small or regular.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,13 +11,12 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// A lockfile of 20,000 packages has fewer.
+/// Enough for a lockfile of 20,000 packages.
 pub(crate) const LARGEST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Nanoseconds since 1970.
 pub(crate) type Time = i128;
 
-/// An open directory, with nothing but names and files of text in it.
 pub(crate) struct Directory {
     directory: File,
 }
@@ -36,7 +35,7 @@ impl Directory {
         Some(Directory { directory: open_directory(&self.directory, "..").ok()? })
     }
 
-    /// Reads a regular file of text. Nothing is read of a file that is larger than [`LARGEST_BYTES`].
+    /// Reads a regular text file of at most [`LARGEST_BYTES`].
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         let path = path.as_ref();
         let directory = self.directory(path.parent()?)?.directory;
@@ -47,7 +46,7 @@ impl Directory {
         self.stat(path).is_some()
     }
 
-    /// Returns when an entry, or what `.` names, was last modified.
+    /// Returns when an entry was last modified, or the directory itself for `.`.
     pub(crate) fn changed(&self, path: impl AsRef<Path>) -> Option<Time> {
         self.stat(path).map(|found| time(&found))
     }
@@ -62,21 +61,20 @@ impl Directory {
         names.filter(|name| name != "." && name != "..").collect()
     }
 
-    /// Returns whether all these directories are there and none was modified after `end`, at which an installer wrote that it had finished. One
-    /// that was killed later has moved a directory away, or put another one in its place.
+    /// Returns whether all these directories exist and none changed after `end`, when an installer finished. One that
+    /// was killed later has moved a directory away, or put another in its place.
     pub(crate) fn is_settled<'p>(&self, mut paths: impl Iterator<Item = &'p str>, end: Time) -> bool {
         let is_within = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
         paths.all(|path| is_within(path) && self.changed(path).is_some_and(|changed| changed <= end))
     }
 
-    /// Returns whether an installer that deletes in place, the depths first, has begun with none of these directories after `end`. Takes much
-    /// longer than [`Self::is_settled`].
+    /// Also rules out an installer that began to delete in place, depths first. Much slower than [`Self::is_settled`].
     pub(crate) fn is_undeleted<'p>(&self, mut paths: impl Iterator<Item = &'p str>, end: Time) -> bool {
         let is_settled = |directory: Directory| directory.changed(".").is_some_and(|changed| changed <= end);
         paths.all(|path| self.is_settled(std::iter::once(path), end) && self.beginning(path).all(is_settled))
     }
 
-    /// Returns a directory, the first entry in it, and so on: where deleting the tree begins, in the order in which the file system lists names.
+    /// Returns a directory, its first entry, and so on: deletion begins there, in the file system's order of listing.
     fn beginning(&self, path: &str) -> impl Iterator<Item = Directory> {
         std::iter::successors(self.directory(path), |directory| {
             let mut names =
@@ -87,13 +85,13 @@ impl Directory {
     }
 }
 
-/// Opens a directory, not following a link at its name.
+/// Opens a directory without following a link at its name.
 pub(crate) fn open_directory(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
-/// Opens the directory to which a path without `..` leads, not following a link on the way.
+/// Opens the directory at a path without `..`, following no link on the way.
 pub(crate) fn open_below(directory: File, path: &Path) -> rustix::io::Result<File> {
     path.components().try_fold(directory, |at, component| match component {
         Component::Normal(name) => open_directory(at, name),
@@ -101,7 +99,7 @@ pub(crate) fn open_below(directory: File, path: &Path) -> rustix::io::Result<Fil
     })
 }
 
-/// Returns a regular file's contents, if it has at most that many bytes. Waits for no FIFO.
+/// Returns the contents of a regular file of at most `most_bytes`. Does not wait for a FIFO.
 pub(crate) fn read(directory: impl AsFd, name: impl Arg, most_bytes: u64) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(directory, name, flags, Mode::empty()).ok()?);

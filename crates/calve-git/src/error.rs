@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// PATH has none, or its interpreter is missing.
+    /// PATH has no git, or git's interpreter is missing.
     #[error("cannot run git: {0}")]
     NoGit(io::Error),
     #[error("cannot start git in `{}`: {source}", ShownPath(directory))]
@@ -21,7 +21,7 @@ pub enum Error {
     Git {
         arguments: Vec<OsString>,
         directory: PathBuf,
-        /// Its exit code; none when a signal ended it.
+        /// `None` if a signal ended it.
         code: Option<i32>,
         said: String,
     },
@@ -36,11 +36,11 @@ pub enum Error {
     /// The request makes no sense here, or would do harm. Nothing was made.
     #[error("{reason}")]
     Refused {
-        /// Why, in lower case and without a full stop.
+        /// In lower case, without a full stop.
         reason: String,
         remedy: Remedy,
     },
-    /// A worktree has something that exists nowhere else, and that would go with it. Nothing was done.
+    /// Removing the worktree would lose something that exists nowhere else. Nothing was done.
     #[error("the worktree `{}` has {}", ShownPath(path), unsaved_item::all_of(items))]
     Unsaved {
         /// The worktree, or its entry if git does not list it.
@@ -70,7 +70,7 @@ impl From<calve_core::Error> for Error {
 }
 
 impl Error {
-    /// Returns what makes the error of a git that could not be started in a directory, which may not be there.
+    /// Returns the function that makes the error when git cannot start in a directory, which may be missing.
     pub fn start(directory: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| match directory.is_dir() {
             true if source.kind() == io::ErrorKind::NotFound => Error::NoGit(source),
@@ -83,7 +83,7 @@ impl Error {
         Error::Refused { reason: reason.into(), remedy }
     }
 
-    /// Names the place that a staged tree was made for, in place of the tree's own.
+    /// Replaces the path of a staged tree by the one that it was made for.
     pub(crate) fn of_staged(mut self, staged: &Path, path: &Path) -> Error {
         if let Error::Git { directory, .. } = &mut self
             && *directory == *staged
@@ -93,7 +93,7 @@ impl Error {
         self
     }
 
-    /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.
+    /// Returns the user's next step. An interruption needs none, and the clone engine's errors have their own remedies.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Error::NoGit(_) => Some(Remedy::InstallGit),
@@ -113,7 +113,7 @@ impl Error {
     }
 }
 
-/// Returns an error of the system with the operation that failed, such as "failed to open", and with its path.
+/// Adds the failed operation, such as "failed to open", and the path to a system error.
 pub(crate) fn failed(operation: &str, path: &Path, error: impl Into<io::Error>) -> io::Error {
     let error = error.into();
     io::Error::new(error.kind(), format!("{operation} `{}`: {error}", ShownPath(path)))

@@ -1,5 +1,3 @@
-//! Locks by flock(2), with the path in their errors.
-
 use std::fs::File;
 use std::path::Path;
 
@@ -10,7 +8,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::error::{Error, Result, failed};
 use crate::remedy::Remedy;
 
-/// Locks `file`, which was opened at `path`. Fails where the file system locks no files, as Lustre without its option `flock`.
+/// Locks `file`, opened at `path`. Fails on a file system without locks, such as Lustre without its `flock` option.
 pub(crate) fn lock(file: &File, path: &Path, operation: FlockOperation) -> Result<()> {
     retry_on_intr(|| flock(file, operation)).map_err(|errno| match errno {
         Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK => {
@@ -20,7 +18,7 @@ pub(crate) fn lock(file: &File, path: &Path, operation: FlockOperation) -> Resul
     })
 }
 
-/// Waits for the lock of a directory itself: a lock file would have to stay for ever.
+/// Waits for a lock on the directory itself: a lock file would have to stay for ever.
 pub(crate) fn lock_directory(path: &Path) -> Result<File> {
     let directory = File::from(fs_err::File::open(path)?);
     lock(&directory, path, FlockOperation::LockExclusive)?;

@@ -1,5 +1,3 @@
-//! Variables of the environment that may lead to another worktree's ports and services.
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -7,17 +5,17 @@ use crate::config::Config;
 use crate::environment::port_variable;
 use crate::repository::Repository;
 
-/// Returns the variables that these or their main worktrees give ports and services. No other worktree's program may inherit them from a shell.
+/// Returns the variables that these worktrees or their main ones configure: no other's program may inherit them.
 pub fn configured_variables<'p>(roots: impl IntoIterator<Item = &'p Path>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    // A configuration that cannot be read fails elsewhere, where it is needed.
+    // An unreadable configuration fails elsewhere, where it is needed.
     let mut add = |config: Config| {
         names.extend(config.ports.keys().map(|name| port_variable(name)));
         names.extend(config.services.into_values().map(|service| service.variable));
     };
     for root in roots {
         Config::of_worktree(root).into_iter().for_each(&mut add);
-        // A main worktree has its own directory there, and asking git takes longer than all else here.
+        // A directory there marks a main worktree, and asking git would take longer than all else here.
         if root.join(".git").is_dir() {
             continue;
         }

@@ -1,5 +1,3 @@
-//! Running the `git` program.
-
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,9 +21,9 @@ use crate::threads::joined;
 use crate::transfer_failure::{ENDLESS, TransferFailure};
 use crate::trust::{self, confined};
 
-/// Variables that git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
-/// send a command for another repository into that one. The settings that a user gives by the environment (`GIT_CONFIG_COUNT`, what
-/// `git -c` becomes) are not about one repository: git keeps them, too, when it goes into a submodule.
+/// Variables by which git names one repository to its hooks and aliases (`git rev-parse --local-env-vars`). If kept,
+/// they would send a command for another repository into that one. Settings from the environment (`GIT_CONFIG_COUNT`,
+/// which `git -c` sets) are not about one repository: git keeps them in submodules, too.
 pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -43,7 +41,7 @@ pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
-/// With these, git prints every header that it sends, tokens of `http.extraHeader` among them; and what git prints, Calve passes on.
+/// With these, git prints every header that it sends, tokens of `http.extraHeader` included, and Calve passes that on.
 const TELLING_HEADERS: [&str; 2] = ["GIT_CURL_VERBOSE", "GIT_TRACE_CURL"];
 
 /// The command that prints every setting with its scope, for [`trust::programs`].
@@ -53,18 +51,17 @@ const SCOPED_SETTINGS: [&str; 4] = ["config", "-z", "--show-scope", "--list"];
 pub struct Git {
     directory: PathBuf,
     environment: Vec<(Cow<'static, str>, OsString)>,
-    /// Come before every command.
+    /// Precede every command.
     options: Vec<String>,
     is_confined: bool,
 }
 
 impl Git {
-    /// Returns git as if started in `directory`.
     pub fn at(directory: impl Into<PathBuf>) -> Git {
         Git { directory: directory.into(), environment: Vec::new(), options: Vec::new(), is_confined: false }
     }
 
-    /// Returns git as if started in `directory`, which runs none of the programs that a tree could bring.
+    /// Returns git as if started in `directory`, without any program that a tree could bring.
     pub(crate) fn confined_at(directory: impl Into<PathBuf>) -> Git {
         Git { is_confined: true, ..Git::at(directory) }
     }
@@ -74,7 +71,7 @@ impl Git {
         self
     }
 
-    /// Keeps git from running programs that the repository's own configuration names. Those of the user's global configuration still run.
+    /// Keeps git from running programs that the repository's own configuration names. The user's global ones still run.
     pub(crate) fn without_own_programs(mut self) -> Result<Git> {
         let settings = self.run(&SCOPED_SETTINGS)?;
         for (at, (name, value)) in trust::programs::overrides_of_own(&settings).into_iter().enumerate() {
@@ -89,7 +86,7 @@ impl Git {
         &self.directory
     }
 
-    /// Returns a command to add arguments to: in English, no questions, no input, no other repository, and no code of an untrusted worktree.
+    /// Returns a command for arguments: in English, without questions, input, another repository, or untrusted code.
     pub fn command(&self) -> Command {
         let mut command = if self.is_confined() {
             let git = || confined::without_relative_path(Command::new(program()));
@@ -101,7 +98,7 @@ impl Git {
         self.prepared(command)
     }
 
-    /// Returns whether git runs in a worktree that is not trusted, or on one's files elsewhere.
+    /// Returns whether git runs in an untrusted worktree, or on one's files elsewhere.
     fn is_confined(&self) -> bool {
         let told = self.environment.iter().find(|(name, _)| *name == "GIT_DIR");
         self.is_confined
@@ -121,17 +118,17 @@ impl Git {
         command
     }
 
-    /// Runs git to its end, whatever its exit code. Waits for a moment where another git has one of its files locked.
+    /// Runs git to its end, whatever its exit code. Waits briefly while another git has one of its files locked.
     pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Output> {
         unless_locked(|| self.command().args(arguments).output()).map_err(Error::start(&self.directory))
     }
 
-    /// Returns git's output when it is given `input`; an exit code other than 0 is an error with git's words.
+    /// Runs git as [`Git::run`] does, with this input.
     pub fn fed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
         self.fed_and_heard(arguments, input).map(|(output, _)| output)
     }
 
-    /// Returns what [`Git::fed`] does, and what git and the programs that it started said on their standard error.
+    /// Also returns the standard error of git and the programs that it started.
     pub(crate) fn fed_and_heard<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<(Vec<u8>, String)> {
         let start = Error::start(&self.directory);
         let mut command = self.command();
@@ -140,7 +137,7 @@ impl Git {
         let stdin = child.stdin.take();
         let output = std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Should git end early, its exit code and message say why.
+                // If git ends early, its exit code and message say why.
                 let _ = stdin.map(|mut stdin| stdin.write_all(input));
             });
             child.wait_with_output()
@@ -150,30 +147,30 @@ impl Git {
         Ok((self.judged(arguments, output)?, said))
     }
 
-    /// Returns git's output; an exit code other than 0 is an error with git's words.
+    /// Returns git's output. An exit code other than 0 is an error with git's message.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
         let output = self.output(arguments)?;
         self.judged(arguments, output)
     }
 
-    /// Returns the contents of an object that is a file; `None` if it is not here, cannot be read, or has more than `most` bytes.
+    /// Returns a file object's contents; `None` if it is missing here, unreadable, or larger than `most` bytes.
     pub(crate) fn blob(&self, oid: &str, most: u64) -> Result<Option<Vec<u8>>> {
         let start = Error::start(&self.directory);
         let mut command = self.command();
-        // Git before 2.45 fetches it all the same.
+        // Git before 2.45 fetches a missing object all the same.
         command.args(["cat-file", "blob", oid]).env("GIT_NO_LAZY_FETCH", "1");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
         let mut contents = Vec::new();
         let read = child.stdout.take().map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut contents));
-        // Its output is closed, which ends a git that has more to say.
+        // Its closed output ends a git that has more to say.
         let status = child.wait().map_err(start)?;
         read.map_err(start)?;
         Ok(Some(contents).filter(|contents| status.success() && contents.len() as u64 <= most))
     }
 
-    /// Returns the contents of each of these objects, as [`Git::blob`] does, by two processes for all of them. Fails where one cannot be read.
+    /// Returns the objects' contents as [`Git::blob`] does, by two processes in all. Fails if one cannot be read.
     pub(crate) fn blobs(&self, oids: &[String], most: u64) -> Result<Vec<Option<Vec<u8>>>> {
-        // Here, too, an older git fetches them.
+        // Here, too, git before 2.45 fetches them.
         let git = self.clone().with("GIT_NO_LAZY_FETCH", "1");
         let mut found = vec![None; oids.len()];
         let sizes = git.sizes(oids)?.into_iter().enumerate();
@@ -193,17 +190,16 @@ impl Git {
         Ok(found)
     }
 
-    /// Returns the size of each of these objects, in bytes.
     pub(crate) fn sizes(&self, oids: &[String]) -> Result<Vec<Option<u64>>> {
         if oids.is_empty() {
             return Ok(Vec::new());
         }
         let said = self.fed(&["cat-file", "--batch-check=%(objectsize)"], (oids.join("\n") + "\n").as_bytes())?;
-        // "OID missing", as for the commits of submodules, is no number.
+        // "OID missing", as for a submodule's commit, is no number.
         Ok(said.split(|&byte| byte == b'\n').map(|line| std::str::from_utf8(line).ok()?.parse().ok()).collect())
     }
 
-    /// Runs git as [`Git::run`] does where it talks to a server. Ends it where it would not end itself.
+    /// Runs git as [`Git::run`] does, but for a transfer with a server, and ends it if it would never end.
     pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<()> {
         let events = tempfile::NamedTempFile::new()?;
         let mut command = self.command();
@@ -224,13 +220,13 @@ impl Git {
         }
     }
 
-    /// Returns git's answer from a server; `None` if it failed or took too long. Asks the user nothing, and ends with its own process group.
+    /// Returns a server's answer if git succeeds. Asks the user nothing, and kills a slow git with its process group.
     pub(crate) fn ask_server<A: AsRef<OsStr>>(&self, arguments: &[A], at_most: Duration) -> Result<Option<String>> {
         let start = Error::start(&self.directory);
         let mut printed = tempfile::tempfile()?;
         let mut command = self.command();
         command.args(arguments).stdout(printed.try_clone()?).stderr(Stdio::null()).process_group(0);
-        // ssh would ask on the terminal, whatever its input is.
+        // Without these, ssh would ask on the terminal, whatever its input is.
         command.env("GIT_ASKPASS", "false").env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
         let mut child = command.spawn().map_err(start)?;
         let give_up = Instant::now() + at_most;
@@ -253,7 +249,7 @@ impl Git {
         Ok(Some(String::from_utf8_lossy(&text).into_owned()))
     }
 
-    /// Runs git with `lock` as its input, which it does not read: the lock is held until git ends, even if this process is killed before.
+    /// Runs git with `lock` as its unread input: the lock is held until git ends, even if this process is killed first.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
         let start = Error::start(&self.directory);
         let run = || self.command().args(arguments).stdin(lock.try_clone()?).output();
@@ -274,12 +270,11 @@ impl Git {
         })
     }
 
-    /// Returns whether git ends with 0, which answers some questions.
     pub fn succeeds<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<bool> {
         Ok(self.output(arguments)?.status.success())
     }
 
-    /// Returns the text that git prints; none when it prints nothing or fails.
+    /// Returns git's text; `None` if it is empty or git fails.
     pub(crate) fn answer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Option<String>> {
         let output = self.output(arguments)?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -290,7 +285,6 @@ impl Git {
         Ok(self.directory.join(self.line(&["rev-parse", "--git-path", name])?))
     }
 
-    /// Returns the one line that git prints, without its end.
     pub fn line<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<OsString> {
         let mut printed = self.run(arguments)?;
         while printed.last() == Some(&b'\n') {
@@ -300,7 +294,7 @@ impl Git {
     }
 }
 
-/// Splits the contents in `SIZE\nCONTENTS\n` from what comes after them.
+/// Splits `SIZE\nCONTENTS\n…` into the contents and the rest.
 fn first_of_batch(said: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = said.iter().position(|&byte| byte == b'\n')?;
     let size: usize = std::str::from_utf8(&said[..end]).ok()?.parse().ok()?;
@@ -308,7 +302,7 @@ fn first_of_batch(said: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((contents.get(..size)?, contents.get(size + 1..)?))
 }
 
-/// Returns the git on the PATH, but not in a relative directory: that lies in a tree that may not be trusted. Programs of git still look there.
+/// Finds git in the PATH's absolute directories: others may be an untrusted tree's. Git's programs still look there.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -322,10 +316,10 @@ fn program() -> &'static Path {
     })
 }
 
-/// As long as git itself waits for the lock of a packed reference. For that of its configuration or an index it waits not at all.
+/// As long as git itself waits for a packed reference's lock. It does not wait for its configuration's or an index's.
 const LOCKED_AT_MOST: Duration = Duration::from_secs(1);
 
-/// Runs a git again while another one has a file locked that it wants to write. It has written nothing then, or the same.
+/// Runs git again while another one locks a file that it wants to write. It has written nothing then, or the same.
 fn unless_locked(mut run: impl FnMut() -> std::io::Result<Output>) -> std::io::Result<Output> {
     let give_up = Instant::now() + LOCKED_AT_MOST;
     loop {
@@ -339,7 +333,7 @@ fn unless_locked(mut run: impl FnMut() -> std::io::Result<Output>) -> std::io::R
 
 fn is_locked(said: &str) -> bool {
     said.lines().any(|line| match line.split_once("could not lock config file ") {
-        // Some commands tell no reason.
+        // Some commands give no reason.
         Some((_, path)) => path.ends_with(": File exists") || !path.contains(": "),
         None => line.contains("index.lock': File exists"),
     })

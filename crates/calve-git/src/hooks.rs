@@ -1,8 +1,8 @@
-//! A project's hooks: commands that it wants to be run with its worktrees, and the user's approval of each.
+//! A project's hooks, and the user's approval of each.
 //!
-//! The text comes with the repository, so that anyone who can change the repository could have anything run. It is run only when the
-//! user has approved that exact text for that repository; a hash of both is kept. The repository is known by a random word in git's
-//! own directory, so another one at the same path has to be approved anew, and a moved one has not.
+//! The text comes with the repository: anyone who can change that could have anything run. So a text runs only if the
+//! user approved exactly this one for this repository; a hash of both is kept. A random word in git's own directory
+//! identifies the repository: another one at the same path needs a new approval, a moved one does not.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -25,7 +25,7 @@ const WORD: &str = "calve-repository";
 pub enum Hook {
     PostAdd,
     PreRemove,
-    /// The template of a service is being made: the command fills the database.
+    /// Fills the database while a service's template is made.
     Create,
 }
 
@@ -43,19 +43,18 @@ impl Hook {
     }
 }
 
-/// The hooks that a user has approved: one small file for each, in a directory of the user's.
+/// The hooks that a user has approved: a small file for each, in a directory of the user's.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     directory: PathBuf,
 }
 
 impl Approvals {
-    /// Returns the approvals that are kept in `directory`, which need not exist.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
 
-    /// Returns whether this text has been approved as this hook of this repository (the directory that all its worktrees share).
+    /// Returns whether this text is approved as this hook of this repository (the directory that its worktrees share).
     pub fn has(&self, repository: &Path, hook: Hook, text: &str) -> Result<bool> {
         let Some(word) = read_word(repository, WORD)? else { return Ok(false) };
         Ok(fs_err::symlink_metadata(self.file(&word, hook, text)).is_ok_and(|found| found.is_file()))
@@ -64,13 +63,12 @@ impl Approvals {
     pub fn add(&self, repository: &Path, hook: Hook, text: &str) -> Result<()> {
         make_private(&self.directory)?;
         let file = self.file(&word_of(repository)?, hook, text);
-        // Its contents are for people; the name is what counts.
+        // Only the name counts; the contents are for people.
         let mut options = fs_err::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         Ok(write!(options.open(&file)?, "{} of {}\n{text}", hook.name(), repository.display())?)
     }
 
-    /// Takes the approval back. It is no error if there was none.
     pub fn remove(&self, repository: &Path, hook: Hook, text: &str) -> Result<()> {
         let Some(word) = read_word(repository, WORD)? else { return Ok(()) };
         if_there(fs_err::remove_file(self.file(&word, hook, text)))?;
@@ -88,7 +86,7 @@ impl Approvals {
     }
 }
 
-/// Returns the word that tells this repository (the directory that all its worktrees share) from others, wherever it is moved.
+/// Returns the word that identifies a repository (the directory that its worktrees share), wherever it is moved.
 pub fn word_of(repository: &Path) -> Result<String> {
     match read_word(repository, WORD)? {
         Some(word) => Ok(word),
@@ -96,35 +94,33 @@ pub fn word_of(repository: &Path) -> Result<String> {
     }
 }
 
-/// Returns the directory that all worktrees of a repository share, whichever of them `path` is in: it tells repositories apart.
+/// Returns the directory that all worktrees of the repository share, which identifies it.
 pub fn repository_of(path: &Path) -> Result<PathBuf> {
     let shared = crate::repository::asked(path, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
     Ok(fs_err::canonicalize(shared)?)
 }
 
-/// The facts that a hook gets, each as a variable of its environment.
 #[derive(Debug, Clone, Default)]
 pub struct HookEnvironment {
-    /// `CALVE_WORKTREE`: the worktree that was added, or is to be removed. The hook runs there.
+    /// `CALVE_WORKTREE`: the added worktree, or the one to be removed. The hook runs there.
     pub worktree: PathBuf,
-    /// `CALVE_MAIN_WORKTREE`: the repository's main worktree; not set when the repository is bare.
+    /// `CALVE_MAIN_WORKTREE`; not set for a bare repository.
     pub main: Option<PathBuf>,
     /// `CALVE_SOURCE`: the worktree that the new one was cloned from.
     pub source: Option<PathBuf>,
     pub branch: Option<String>,
     pub commit: Option<String>,
-    /// The variables of the worktree's ports and services.
     pub variables: Vec<(String, String)>,
 }
 
-/// Returns the command that runs a hook: a shell in the worktree, with no input. The caller decides where its output goes.
+/// Returns the command that runs a hook: a shell in the worktree, without input. The caller directs its output.
 pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Command {
     let HookEnvironment { worktree, main, source, branch, commit, variables } = surroundings;
     let mut command = Command::new("sh");
     command.arg("-c").arg(text).arg(hook.name()).current_dir(worktree).stdin(Stdio::null());
     let roots = std::iter::once(worktree).chain(source).map(PathBuf::as_path);
-    // The hook's git is to find the repository by where it runs. Nor does it inherit what leads to the services of the worktree that the user's
-    // shell is for.
+    // The hook's git finds the repository by its working directory. Nor does the hook inherit variables that lead to
+    // the services of the worktree that the user's shell is for.
     for name in configured_variables(roots).iter().map(String::as_str).chain(OF_ONE_REPOSITORY.iter().copied()) {
         command.env_remove(name);
     }

@@ -1,4 +1,4 @@
-//! Random words in directories of git's own, which tell a repository or a worktree from a copy of it, wherever it is moved.
+//! Random words in git's own directories, which distinguish a repository or worktree from a copy, wherever it is moved.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) fn new_word() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Reads the word in the file `name` of a directory, if it exists. Fails if that has none: another word would hide what belongs to the first.
+/// Reads the word in `name`, if that file exists. Fails if it has none: another word would hide the first one's data.
 pub(crate) fn read_word(directory: &Path, name: &str) -> Result<Option<String>> {
     let path = directory.join(name);
     match fs::read(&path) {
@@ -31,7 +31,7 @@ pub(crate) fn read_word(directory: &Path, name: &str) -> Result<Option<String>> 
     }
 }
 
-/// Gives a directory a word in the file `name`, unless it has one. Returns the word that it has.
+/// Gives a directory this word, unless it has one. Returns the word that it has.
 pub(crate) fn give_word(directory: &Path, name: &str, word: &str) -> Result<String> {
     let staged = directory.join(format!("{name}.{word}"));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&staged)?;

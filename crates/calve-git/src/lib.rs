@@ -1,6 +1,6 @@
 //! Working copies for git: worktrees with what git ignores, and clones from a URL.
 //!
-//! The library never prints, and never reads the environment or configuration of its own accord. It is for Unix.
+//! The library never prints. It reads PATH, for git, but no other environment or configuration of its own accord.
 
 pub mod advise;
 mod config;

@@ -1,11 +1,11 @@
-//! How deep git's processes start each other, and an end to those that do so without end.
+//! Watches how deep git's processes start each other, and ends those that would do so without end.
 //!
-//! A partial clone takes every object that is missing for one that was promised, and fetches it when it is needed. Where the source's history
-//! is cut off, the parent of its oldest commit is missing, and never comes: the git that fetches it finds it missing, too, and starts another
-//! one, and so on. No git before 2.44 can be told to fetch nothing by itself, and later ones need it for deltas.
+//! A partial clone takes a missing object for a promised one, and fetches it when it is needed. If the source's history
+//! is cut off, the parent of its oldest commit never comes: the git that fetches it finds it missing too, starts
+//! another git, and so on. Git before 2.44 cannot be kept from fetching, and later ones need it for deltas.
 //!
-//! git's own trace says who was started by whom: an event has the identifiers of the processes above it, each with its number
-//! (git's Documentation/technical/api-trace2.txt, "sid").
+//! Git's trace shows the chain: each event has the identifiers of the processes above it, with their numbers (git's
+//! Documentation/technical/api-trace2.txt, "sid").
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -19,35 +19,35 @@ use rustix::process::{Pid, Signal, getpgid, kill_process};
 
 use crate::error::Result;
 
-/// A fetch that fetches missing contents has a depth of 5; submodules, hooks and maintenance add to it.
+/// A fetch of missing contents has a depth of 5; submodules, hooks and maintenance add to it.
 const DEEPEST: usize = 20;
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How often no new process may show up before all count as ended.
+/// Rounds without a new process, after which all count as ended.
 const QUIET_ROUNDS: u32 = 5;
 const MOST_ROUNDS: u32 = 250;
 
 #[derive(Debug)]
 pub struct Nesting {
     events: fs_err::File,
-    /// The beginning of a line whose end is not written yet.
+    /// The beginning of an unfinished line.
     line: Vec<u8>,
     processes: BTreeSet<i32>,
     depth: usize,
 }
 
 impl Nesting {
-    /// Makes git write its events to a file, which must not hold any yet, and reads them from there.
+    /// Makes git write its events to a file, which must have none yet, and reads them from there.
     pub fn watch(command: &mut Command, events: &Path) -> Result<Nesting> {
         fs_err::OpenOptions::new().create(true).append(true).open(events)?;
-        // Set where this process was itself started by a git, as an alias or a hook.
+        // Set if this process was itself started by git, as an alias or a hook.
         command.env("GIT_TRACE2_EVENT", events).env_remove("GIT_TRACE2_PARENT_SID");
         let events = fs_err::File::open(events)?;
         Ok(Nesting { events, line: Vec::new(), processes: BTreeSet::new(), depth: 0 })
     }
 
-    /// Returns whether they are nested deeper than any git has reason to.
+    /// Returns whether processes are nested deeper than any git has reason to.
     pub fn is_endless(&mut self) -> Result<bool> {
         self.events.read_to_end(&mut self.line)?;
         let end = self.line.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
@@ -60,14 +60,14 @@ impl Nesting {
         Ok(self.depth > DEEPEST)
     }
 
-    /// Ends all of them, of whatever depth: each is in one of these process groups.
+    /// Kills the processes, whatever their depth, that are in these process groups.
     pub fn end(&mut self, groups: &[Pid]) -> Result<()> {
         let mut quiet = 0;
         for _ in 0..MOST_ROUNDS {
             let known = self.processes.len();
             self.is_endless()?;
             for process in self.processes.iter().filter_map(|&process| Pid::from_raw(process)) {
-                // A number that another process has got meanwhile is not theirs.
+                // Outside of these groups, another process has got the number meanwhile.
                 if getpgid(Some(process)).is_ok_and(|group| groups.contains(&group)) {
                     let _ = kill_process(process, Signal::KILL);
                 }
@@ -81,7 +81,7 @@ impl Nesting {
         Ok(())
     }
 
-    /// Watches until `is_over` is set. Ends them where there is no end, and returns whether that was so.
+    /// Watches until `is_over` is set. Ends processes that nest without end, and returns whether there were any.
     pub fn guard(&mut self, is_over: &AtomicBool, groups: &[Pid]) -> Result<bool> {
         while !is_over.load(Ordering::Relaxed) {
             if self.is_endless()? {
@@ -94,7 +94,6 @@ impl Nesting {
     }
 }
 
-/// Returns the depth of the process that an event is of, and its number.
 fn nested(line: &[u8]) -> (usize, Option<i32>) {
     let sid = |line: &[u8]| {
         let at = memchr::memmem::find(line, b"\"sid\":\"")? + 7;

@@ -1,5 +1,3 @@
-//! Paths as git prints and keeps them.
-
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,7 +13,7 @@ pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Returns a path without `.` and `..`, by its names alone: it need not exist.
+/// Resolves `.` and `..` by names alone: the path need not exist.
 pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -30,13 +28,12 @@ pub(crate) fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Spells a path as in a URL.
 pub(crate) fn in_url(path: &[u8]) -> String {
     const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     percent_encode(path, ESCAPED).to_string()
 }
 
-/// Returns a path without links. Of one at which nothing is, the part that is there.
+/// Resolves the links of a path, or of the part that exists.
 pub(crate) fn real(path: &Path) -> PathBuf {
     let resolved = |above: &Path| {
         let rest = path.strip_prefix(above).ok()?;
@@ -45,7 +42,6 @@ pub(crate) fn real(path: &Path) -> PathBuf {
     path.ancestors().find_map(resolved).unwrap_or_else(|| path.to_path_buf())
 }
 
-/// Returns `None` if it is missing.
 pub(crate) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -53,13 +49,13 @@ pub(crate) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Returns whether nothing is there. An error is no answer: something may be.
+/// Returns whether nothing is there. An error leaves that open: something may be.
 pub(crate) fn is_missing(path: &Path) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     fs_err::symlink_metadata(path).is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
 }
 
-/// Writes a file that is never seen without its text.
+/// Writes a file that is never visible without its text.
 pub(crate) fn write_at_once(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();
     staged.push(".calve");
@@ -67,9 +63,9 @@ pub(crate) fn write_at_once(path: &Path, text: &[u8]) -> io::Result<()> {
     fs_err::rename(&staged, path)
 }
 
-/// Calls `make` with one number after the other, as long as something has the name that it makes of them. Returns what it made.
+/// Calls `make` with one number after the other, while the name that it forms is taken. Returns the result.
 pub(crate) fn numbered<T>(mut make: impl FnMut(u64) -> io::Result<T>) -> io::Result<T> {
-    // XFS says of a directory that there is something, and others that it is not empty.
+    // XFS reports that a directory exists, other file systems that it is not empty.
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty};
     let mut number = 0;
     loop {
@@ -80,7 +76,7 @@ pub(crate) fn numbered<T>(mut make: impl FnMut(u64) -> io::Result<T>) -> io::Res
     }
 }
 
-/// Makes a directory, and those above it, that only this user may enter.
+/// Makes a directory, and those above it, for this user only.
 pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| failed("failed to create directory", directory, error))
@@ -91,13 +87,12 @@ pub(crate) fn check_writable(directory: &Path) -> io::Result<()> {
     Ok(accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
 
-/// Returns the path that a `.git` file names (gitrepository-layout(5)).
+/// Returns the path in the text of a `.git` file (gitrepository-layout(5)).
 pub(crate) fn pointed_to(text: &[u8]) -> Option<PathBuf> {
     let path = text.strip_prefix(b"gitdir: ")?.trim_ascii();
     (!path.is_empty()).then(|| path_of(path))
 }
 
-/// Returns the path that the `.git` file at `file` names; `None` if it is no such file.
 pub(crate) fn pointer_in(file: &Path) -> Option<PathBuf> {
     pointed_to(&fs_err::read(file).ok()?)
 }

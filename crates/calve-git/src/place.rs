@@ -1,4 +1,4 @@
-//! The place of a new worktree: how far it may lead, and the way there.
+//! The place of a new worktree, its limits, and the way there.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -14,9 +14,9 @@ use crate::remedy::Remedy;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The user named it, or it is the usual one. Links on the way are followed.
+    /// Named by the user, or the usual one. Links on the way are followed.
     Anywhere(PathBuf),
-    /// A repository named it. No link leads there, and it is in no other repository.
+    /// Named by a repository. No link leads there, and it is in no other repository.
     Below { root: PathBuf, below: PathBuf },
 }
 
@@ -28,14 +28,14 @@ impl Place {
         }
     }
 
-    /// Refuses a place of a repository's that is not what it seems. Makes nothing.
+    /// Refuses a repository's place that is behind a link or in another repository. Makes nothing.
     pub(crate) fn check(&self) -> Result<()> {
         let Place::Below { root, below } = self else { return Ok(()) };
         open_below(root, below, MissingDirectory::Ends).map(|_| ())
     }
 
-    /// Makes the directory that the place is in. Returns the place without links, and that directory if it is to be the same one whatever happens
-    /// to its path.
+    /// Makes the parent directory. Returns the place without links, and the parent if that must stay the same one
+    /// whatever happens to its path.
     pub(crate) fn make_parent(&self) -> Result<(PathBuf, Option<OwnedFd>)> {
         match self {
             Place::Anywhere(path) => {
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// Opens the directory that a repository's place is in. Refuses one that a link leads to, or that is in another repository.
+/// Opens the parent directory of a repository's place. Refuses one behind a link, or in another repository.
 fn open_below(root: &Path, below: &Path, missing: MissingDirectory) -> Result<Option<OwnedFd>> {
     let refuse = |path: &Path, fault: &str| {
         let reason = format!(
@@ -72,7 +72,7 @@ fn open_below(root: &Path, below: &Path, missing: MissingDirectory) -> Result<Op
             StepDown::Missing => return Ok(None),
             StepDown::Blocked => return Err(refuse(&path, "is a link, or not a directory")),
         };
-        // The second one is what a bare repository has.
+        // A bare repository has a `HEAD`.
         for name in [".git", "HEAD"] {
             if statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
                 return Err(refuse(&path, "is another repository"));
@@ -82,7 +82,6 @@ fn open_below(root: &Path, below: &Path, missing: MissingDirectory) -> Result<Op
     Ok(Some(directory))
 }
 
-/// The fate of a directory that is missing on a way down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingDirectory {
     Made,
@@ -92,13 +91,13 @@ pub(crate) enum MissingDirectory {
 pub(crate) enum StepDown {
     Into(OwnedFd),
     Missing,
-    /// A link is there, or something else that is no directory.
+    /// By a link, or something else that is no directory.
     Blocked,
 }
 
 const OPEN: &str = "failed to open the directory";
 
-/// Opens the directory with the last name of `path` in `directory`, through no link. The rest of `path` is for messages.
+/// Opens the last name of `path` in `directory`, through no link. The rest of `path` is for messages.
 pub(crate) fn step_down(directory: OwnedFd, path: &Path, missing: MissingDirectory) -> Result<StepDown> {
     let Some(name) = path.file_name() else { return Ok(StepDown::Into(directory)) };
     if missing == MissingDirectory::Made {
@@ -126,9 +125,8 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     Ok(fs_err::canonicalize(parent)?.join(name))
 }
 
-/// Returns the last name of a path if a worktree can have it.
 fn check_name(path: &Path) -> Result<&OsStr> {
-    // git keeps paths in files of one line.
+    // git stores a path on one line.
     let is_one_line = |name: &&OsStr| !name.as_encoded_bytes().iter().any(|byte| matches!(byte, b'\n' | b'\r'));
     path.file_name().filter(is_one_line).ok_or_else(|| {
         let reason = format!("`{}` is not a name that a worktree can have", ShownPath(path));

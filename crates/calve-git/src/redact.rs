@@ -1,4 +1,4 @@
-//! Removes secrets from URLs wherever one is printed: user and password, the query (`private_token=…`) and the fragment.
+//! Removes secrets from printed URLs: user and password, the query (`private_token=…`) and the fragment.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -6,10 +6,9 @@ use std::path::Path;
 
 use calve_core::internal::ShownPath;
 
-/// Replaces a query, a fragment or a password.
 pub(crate) const INSTEAD: &str = "REDACTED";
 
-/// A URL that only git gets with its secrets.
+/// A URL whose secrets only git gets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(OsString);
 
@@ -40,7 +39,6 @@ pub(crate) fn word(text: &str) -> String {
     clean(text, |_| false)
 }
 
-/// Returns a command of git as it may be shown.
 pub(crate) fn git_command(arguments: &[OsString]) -> String {
     let words = arguments.iter().map(|argument| word(&argument.to_string_lossy()));
     std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
@@ -60,7 +58,7 @@ fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
         let (url, behind) = after.split_at(after.find(&ends).unwrap_or(after.len()));
         let scheme = before[scheme_start(&before[..at])..at].to_ascii_lowercase();
         if scheme == "file" {
-            // A path, in which nothing stands for anything else.
+            // A path, in which no character is special.
             rest = after;
             continue;
         }
@@ -68,7 +66,7 @@ fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
         let own = url.find("://").map_or(url.len(), |next| scheme_start(&url[..next]));
         let (shown, is_cut) = without_user(&url[..own]);
         if scheme.contains("ssh") {
-            // The user's name is part of the place, and has no password here.
+            // The user's name is part of the address. With a password, it is left out.
             clean.push_str(user(&url[..own]).unwrap_or_default());
         }
         let secret = shown.find(['?', '#']);
@@ -76,7 +74,7 @@ fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
         if let Some(secret) = secret {
             clean.push_str(&shown[secret..=secret]);
             clean.push_str(INSTEAD);
-            // The text after a `?` belongs to it, other URLs too.
+            // Everything after a `?` belongs to it, other URLs too.
             rest = behind;
         } else {
             clean.push_str(if is_cut { INSTEAD } else { "" });
@@ -99,13 +97,13 @@ fn user(url: &str) -> Option<&str> {
     (!name.contains([':', '@', '?', '#'])).then(|| &url[..=end])
 }
 
-/// Returns the part after `://` without user and password, and whether it left out the beginning of a password.
+/// Returns the part after `://` without user and password, and whether the beginning of a password was cut off.
 fn without_user(url: &str) -> (&str, bool) {
     let host_end = url.find('/').unwrap_or(url.len());
     if let Some(at) = url[..host_end].rfind('@') {
         return (&url[at + 1..], false);
     }
-    // A colon and no port: a password with a slash in it, or one that is cut off.
+    // A colon without a port: a password with a slash in it, or one that is cut off.
     let host = &url[..host_end];
     let inside = host.rfind(']').map_or(0, |at| at + 1);
     let host = &host[..host.find(['?', '#']).unwrap_or(host.len()).max(inside)];

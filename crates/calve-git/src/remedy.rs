@@ -1,4 +1,4 @@
-//! Remedies against errors, in the words of the program, which is who uses this library.
+//! Remedies for errors, in the words of the `calve` program, the library's caller.
 
 use std::path::PathBuf;
 
@@ -104,7 +104,7 @@ pub enum Remedy {
     FetchBranch {
         remote: String,
         branch: String,
-        /// The remote's refspecs have it.
+        /// The remote's refspecs include it.
         is_followed: bool,
     },
     #[error(
@@ -257,7 +257,7 @@ impl Remedy {
     }
 }
 
-/// Something that git is in the middle of, for which it keeps files.
+/// An operation that git has begun, and keeps files for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "kebab-case")]
 pub enum UnfinishedOperation {
@@ -284,7 +284,7 @@ impl UnfinishedOperation {
     }
 }
 
-/// The mark by which git was told not to look at a file.
+/// A mark that keeps git from looking at a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "kebab-case")]
 pub enum HidingMark {

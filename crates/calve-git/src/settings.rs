@@ -1,6 +1,4 @@
-//! git's settings, as it prints them.
-
-/// Returns the names and values that `git config -z --list` prints: `name\nvalue\0`, or a name alone where no value is set.
+/// Parses the output of `git config -z --list`: `name\nvalue\0`, or a name alone if no value is set.
 pub(crate) fn settings_of(printed: &[u8]) -> impl Iterator<Item = (String, String)> + '_ {
     printed.split(|&byte| byte == 0).filter(|record| !record.is_empty()).map(|record| {
         let text = String::from_utf8_lossy(record);
@@ -17,7 +15,6 @@ pub(crate) fn is_true(value: &str) -> bool {
 pub(crate) const REFERENCE_FORMAT: &str = "extensions.refstorage";
 pub(crate) const FILES: &str = "files";
 
-/// Returns whether the settings keep references and their logs as files.
 pub(crate) fn keeps_files(settings: &[(String, String)]) -> bool {
     settings.iter().all(|(name, value)| name != REFERENCE_FORMAT || value == FILES)
 }

@@ -1,56 +1,53 @@
-//! Why git could not talk to a server, told by its words: it has one exit code for everything.
+//! Classifies a failed transfer by git's message: git has one exit code for everything.
 
-/// The kinds of failure that git's words tell apart, worded as what helps. git has one exit code for all of them.
+/// A kind of failed transfer, worded as its remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TransferFailure {
-    /// A program that files go through in a checkout failed, or is not there: git-lfs, for one.
+    /// The program of a checkout's filter failed or is missing: git-lfs, for one.
     #[error(
         "install the program of that filter, such as git-lfs, or see what it says; `git config --get-regexp '^filter'` shows its commands"
     )]
     Filter,
     #[error("run the `git config` command that git names above if you trust the repository's owner")]
     Ownership,
-    /// The server wants to know who asks, or does not let them in.
+    /// The server requires a login, or does not accept this one.
     #[error(
         "check that you may read it, and set up a credential helper (gitcredentials(7)) or an ssh key; git asks for a password only on a terminal"
     )]
     Refused,
     #[error("check the spelling of the URL; many servers also answer so if you may not see the repository")]
     NoRepository,
-    /// There is no such host, or nothing listens there.
     #[error("check the host's name and your network, then try again")]
     Unreachable,
     #[error("see what is there: git ls-remote --heads --tags URL")]
     NoBranch,
-    /// The repository has no such commit, or does not hand it out.
+    /// The repository lacks the commit, or does not hand it out.
     #[error(
         "check that it is the id of a commit; many servers send only commits that a branch or tag reaches (`uploadpack.allowReachableSHA1InWant`)"
     )]
     NoCommit,
-    /// The connection ended before everything had arrived.
     #[error("nothing was left behind; try again, and ask whoever runs the server when it happens again")]
     CutShort,
-    /// The history of the source is cut off, so that git would look for the rest of it without end.
+    /// The source's history is cut off, so that git would look for the rest without end.
     #[error(
         "`git fetch --unshallow` there fetches the missing history; new clones with `--for dev` or `--for ci` do without it"
     )]
     SourceShallow,
-    /// With what needs less space.
+    /// With the options that need less space.
     #[error("free some space; {0}")]
     DiskFull(&'static str),
-    /// The server has answered, and something failed here, such as a hook.
+    /// The server answered, and something failed here, such as a hook.
     #[error("nothing was left behind; see what git, or a hook that it ran, says above")]
     Here,
     #[error("nothing was left behind; `git ls-remote URL` shows whether the server answers at all")]
     Unknown,
 }
 
-/// The message for a git that Calve stopped because it would have run forever.
 pub const ENDLESS: &str = "the source is a shallow repository, and git asked it without end for the commits that it does not have; it was stopped";
 
 const DISK_FULL: &[&str] =
     &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];
-/// The words of the checkout. What the program says of its own trouble stands before them.
+/// Messages of the checkout. The filter's own message comes before them.
 const FILTER: &[&str] = &["external filter '", "smudge filter ", "filter-process"];
 const OWNERSHIP: &[&str] = &["dubious ownership"];
 const REFUSED: &[&str] = &[
@@ -112,7 +109,7 @@ const NO_REPOSITORY: &[&str] = &[
 ];
 
 impl TransferFailure {
-    /// Understands what git said. More particular words come first: a cut connection says more than its cause.
+    /// Classifies git's message. More particular words come first: a cut connection says more than its cause.
     pub(crate) fn from_message(said: &str) -> Self {
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
         let kinds = [

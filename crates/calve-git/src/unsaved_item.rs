@@ -1,5 +1,3 @@
-//! One thing in a worktree that exists nowhere else, and its words.
-
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -8,11 +6,11 @@ use strum::{IntoStaticStr, VariantNames};
 
 use crate::remedy::{HidingMark, Remedy, UnfinishedOperation};
 
-/// Something in a worktree that exists nowhere else, and goes with it.
+/// Something in a worktree that exists nowhere else, and is lost with it.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum UnsavedItem {
-    /// Files that were changed, staged or added since the commit.
+    /// Files changed, staged or added since the commit.
     Uncommitted(Vec<PathBuf>),
     /// Files whose staged contents only the entry of a worktree that is gone has.
     Staged(Vec<PathBuf>),
@@ -21,34 +19,34 @@ pub enum UnsavedItem {
         path: PathBuf,
         mark: HidingMark,
     },
-    /// Files in the directory of a submodule that has no repository there. git does not look at them.
+    /// Files in a submodule's directory that has no repository: git does not look at them.
     InSubmodule(Vec<PathBuf>),
     Operation(UnfinishedOperation),
     Commits(LooseCommits),
-    /// Commits that were made here, and that only HEAD's log leads to.
+    /// Commits made here that only HEAD's log leads to.
     Reflog(LooseCommits),
     /// Objects that only a reference of this worktree leads to, such as `refs/worktree/x`.
     Reference {
         name: String,
         commits: LooseCommits,
     },
-    /// Commits of a repository inside that none of its remotes has.
+    /// Commits of an inner repository that none of its remotes has.
     Unpushed(LooseCommits),
     Locked,
     /// The repository inside has this worktree elsewhere.
     RepositoryOf(PathBuf),
-    /// The worktree inside belongs to a repository that is not there.
+    /// The worktree inside belongs to a missing repository.
     Orphaned(PathBuf),
-    /// A repository or a directory inside cannot be read, as git or the system says.
+    /// A repository or a directory inside that cannot be read, with the reason of git or the system.
     Unreadable(String),
-    /// Another worktree is registered at this path inside, and something else is there.
+    /// A path inside that is registered as another worktree, and has something else.
     Misplaced(PathBuf),
     /// One of these, in a repository, worktree or submodule inside.
     Inside {
         path: PathBuf,
         item: Box<UnsavedItem>,
     },
-    /// Ignored files that neither the main worktree nor the donor has with the same contents, other than dependencies and build outputs.
+    /// Ignored files that neither the main worktree nor the donor has alike, except dependencies and build outputs.
     Ignored(Vec<IgnoredFile>),
     Service(String),
 }
@@ -58,11 +56,11 @@ pub enum UnsavedItem {
 pub struct LooseCommits {
     /// The newest, or the only known one.
     pub commit: String,
-    /// How many there are, up to 1,000.
+    /// Their number, up to 1,000.
     pub count: u64,
 }
 
-/// As many commits as git lists at most (`--max-count=1000`).
+/// The most commits that git lists (`--max-count=1000`).
 const COUNTED: u64 = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +70,7 @@ pub struct IgnoredFile {
     pub bytes: u64,
 }
 
-/// Ignored files are moved aside if all of them together are no larger than this.
+/// The total size up to which ignored files are moved aside.
 pub(crate) const KEPT_BYTES: u64 = 100_000_000;
 
 impl UnsavedItem {
@@ -91,7 +89,6 @@ impl UnsavedItem {
         Self::Inside { path: path.to_path_buf(), item: Box::new(self) }
     }
 
-    /// Returns the next step for someone who wants to keep it.
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
             Self::Uncommitted(_) => Remedy::CommitOrForce,
@@ -180,13 +177,13 @@ impl fmt::Display for LooseCommits {
     }
 }
 
-/// Describes the items that only force removes in one sentence.
+/// Describes the items that only force removes, in one sentence.
 pub(crate) fn all_of(items: &[UnsavedItem]) -> String {
     items.iter().filter(|item| item.needs_force()).map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 pub(crate) fn remedy_of(items: &[UnsavedItem]) -> Remedy {
-    // Most of what an unfinished operation has left is settled with it.
+    // Most leftovers of an unfinished operation are settled with it.
     if let Some(operation) = items.iter().find(|item| matches!(item, UnsavedItem::Operation(_))) {
         return operation.remedy();
     }
@@ -210,7 +207,6 @@ pub(crate) fn bytes(files: &[IgnoredFile]) -> u64 {
     files.iter().map(|file| file.bytes).sum()
 }
 
-/// How many names a sentence has at most.
 const NAMED: usize = 5;
 
 fn listed(paths: &[PathBuf]) -> String {

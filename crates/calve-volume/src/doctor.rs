@@ -1,5 +1,3 @@
-//! Finding faults of a volume.
-
 use std::process::Command;
 
 use crate::error::{Error, Result};
@@ -8,7 +6,7 @@ use crate::remedy::Program;
 use crate::store::{Volumes, mount_point};
 
 impl Volumes {
-    /// Returns everything that is wrong with a volume, without changing anything.
+    /// Returns all faults of a volume, without changing anything.
     pub fn examine(&self, name: &str) -> Result<Vec<Problem>> {
         let volume = match self.find(name) {
             Err(Error::Unusable { problem, .. }) => return Ok(vec![problem]),

@@ -1,5 +1,3 @@
-//! Errors of volumes, and their remedies.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +8,6 @@ use crate::remedy::{KernelFeature, Program, Remedy};
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Why a volume was not made, mounted or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
@@ -23,7 +20,6 @@ pub enum Error {
     NotFound(String),
     #[error("a volume of {bytes} bytes is too small: btrfs needs {least}")]
     TooSmall { bytes: u64, least: u64 },
-    /// It would have to shrink.
     #[error("the volume has {now} bytes already, which is not less than {wanted}")]
     NotLarger { now: u64, wanted: u64 },
     #[error("`{}` has {free} bytes free, but the volume may need {demand}, and a tenth has to stay free", ShownPath(.path))]
@@ -36,7 +32,7 @@ pub enum Error {
     Kernel(KernelFeature),
     #[error("cannot mount on `{}`: {why}", ShownPath(.path))]
     MountPoint { path: PathBuf, why: &'static str },
-    /// Something else than asked for is in the way.
+    /// Something unexpected is in the way.
     #[error("the volume `{name}`: {problem}")]
     Unusable { name: String, problem: Problem },
     /// It is mounted, or a loop device has its image.
@@ -49,10 +45,10 @@ pub enum Error {
     /// Another user could choose the image that is mounted as root, and its mount point.
     #[error("`{}` belongs to another user, or others can write to it", ShownPath(.0))]
     NotOwn(PathBuf),
-    /// There are entries in its directory that are not Calve's.
+    /// Its directory has entries that are not Calve's.
     #[error("`{}` was not made with the volume", ShownPath(.0))]
     Foreign(PathBuf),
-    /// mkfs.btrfs formats nothing unless it can look at the file of every loop device with a btrfs.
+    /// mkfs.btrfs formats nothing unless it can see the file of every loop device with a btrfs.
     #[error("mkfs.btrfs has no access to the image of another user's attached volume")]
     HiddenImage,
     #[error("`{program}` refused to run a command as root: {said}")]
@@ -108,7 +104,7 @@ impl Error {
         matches!(self, Self::BadName(_))
     }
 
-    /// Returns whether the machine lacks what volumes need, or the user may not be root.
+    /// Returns whether the machine lacks a part that volumes need, or the user may not be root.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::NoProgram(_) | Self::Kernel(_) | Self::NotPermitted { .. })
     }

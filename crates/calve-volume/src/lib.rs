@@ -1,8 +1,8 @@
-//! Volumes: a btrfs file system in one file, mounted through a loop device, so that clones are snapshots on any file system.
+//! Volumes: a btrfs file system in one file, mounted through a loop device: clones are snapshots on any file system.
 //!
-//! `store` keeps the images and their records, `plan` says what root has to run, `mounted` reads what the kernel has mounted, `doctor`
-//! compares all of them. Whatever needs root is a [`RootCommand`] for a program of the system; nothing here asks for a password.
-//! Only an image whose superblock has the UUID of its record is ever mounted, unmounted, grown or deleted.
+//! `store` keeps the images and their records, `plan` lists the commands for root, `mounted` reads the kernel's mounts,
+//! and `doctor` compares them. A step that needs root is a [`RootCommand`] for a program of the system; nothing here
+//! asks for a password. An image is mounted or grown only if its superblock has the UUID of its record.
 
 mod doctor;
 mod error;

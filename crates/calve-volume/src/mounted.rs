@@ -1,4 +1,4 @@
-//! The kernel's loop devices and mounts. Anybody may read them.
+//! The kernel's loop devices and mounts, which any user may read.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::error::{Error, IoContext as _, Result};
 pub(crate) struct Mount {
     pub(crate) device: PathBuf,
     pub(crate) at: PathBuf,
-    /// Those of the mount and those of the file system.
+    /// Options of the mount and of the file system.
     pub(crate) options: Vec<String>,
 }
 
@@ -31,8 +31,8 @@ impl Mount {
     }
 }
 
-/// Returns the loop devices that are backed by `image`, in any mount namespace. `image` must have no links in it. The kernel reports the path by
-/// which a file was opened, which a bind mount can make a different one, so inodes are compared too.
+/// Returns the loop devices backed by `image`, a path without links, in any mount namespace. The kernel reports the
+/// path by which a file was opened, which a bind mount can change, so inodes are compared too.
 pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     let wanted = identity(image);
     let block = Path::new("/sys/block");
@@ -55,13 +55,12 @@ pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     Ok(loops)
 }
 
-/// Returns what tells a file from any other one. `None` if it is missing.
 pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Waits until none of these devices has the file any more: the kernel lets go of it a moment after the file system is unmounted. A device that
-/// was made by hand it never lets go (losetup(8), AUTOCLEAR).
+/// Waits until no device has the file: the kernel releases it a moment after the unmount. A device that was made by
+/// hand keeps it (losetup(8), AUTOCLEAR).
 fn wait_for_release(image: &Path) -> Result<Vec<PathBuf>> {
     let give_up = Instant::now() + Duration::from_secs(5);
     let clears_itself = |device: &PathBuf| {
@@ -78,7 +77,7 @@ fn wait_for_release(image: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// Returns the loop devices that keep the image for no mount that is known. Fails if there is one in another mount namespace.
+/// Returns the loop devices that have the image without a known mount. Fails if another mount namespace has one.
 pub(crate) fn unused(name: &str, image: &Path) -> Result<Vec<PathBuf>> {
     let devices = wait_for_release(image)?;
     let processes = if devices.is_empty() { Vec::new() } else { other_namespaces_with(&devices) };
@@ -91,8 +90,8 @@ pub(crate) fn mounts() -> Result<Vec<Mount>> {
     Ok(table.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 
-/// Returns who has a mount of one of these devices in a mount namespace of its own, one process for each namespace, as `name (number)`: all whose
-/// mounts this user may see.
+/// Returns processes that have one of these devices mounted in another mount namespace, one for each namespace, as
+/// `name (number)`, if this user may see their mounts.
 fn other_namespaces_with(devices: &[PathBuf]) -> Vec<String> {
     let mut namespaces = BTreeSet::from_iter(fs::read_link("/proc/self/ns/mnt"));
     let mut users = Vec::new();
@@ -123,7 +122,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Returns who else has something open below `at`, as `name (number)`: all whose descriptors this user may see.
+/// Returns other processes with something open below `at`, as `name (number)`, if this user may see their descriptors.
 pub(crate) fn users_of(at: &Path) -> Vec<String> {
     let uses = |path: &PathBuf| {
         let descriptors = fs::read_dir(path.join("fd")).into_iter().flatten().flatten().map(|entry| entry.path());

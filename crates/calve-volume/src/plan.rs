@@ -1,4 +1,4 @@
-//! Attaching and detaching: what root has to run for it, and running that.
+//! Attaching and detaching: the commands for root, and running them.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::programs::{RootCommand, WayToRoot, has_btrfs};
 use crate::remedy::{KernelFeature, Program};
 use crate::store::{Volume, VolumeState, Volumes, clone, mount_point};
 
-/// The steps that are missing for a volume to be attached, or detached. No other command changes volumes while it is held.
+/// The missing steps to attach or detach a volume. No other command changes volumes while it is held.
 #[derive(Debug)]
 pub struct VolumePlan<'a> {
-    /// The commands that root has to run, in this order; empty if nothing is to be done.
+    /// Commands for root, in this order; empty if nothing is to be done.
     pub commands: Vec<RootCommand>,
     volumes: &'a Volumes,
     volume: Volume,
@@ -24,7 +24,7 @@ pub struct VolumePlan<'a> {
 }
 
 impl Volumes {
-    /// Returns what it takes to have a volume mounted with the right options and its full size, owned by its user.
+    /// Plans to mount a volume with the right options and its full size, owned by its user.
     pub fn attach(&self, name: &str) -> Result<VolumePlan<'_>> {
         let lock = self.lock()?;
         let volume = self.find(name)?;
@@ -68,7 +68,6 @@ impl Volumes {
         Ok(VolumePlan { commands, volumes: self, volume, lock, attaches: true })
     }
 
-    /// Returns what it takes to have a volume unmounted.
     pub fn detach(&self, name: &str) -> Result<VolumePlan<'_>> {
         let lock = self.lock()?;
         let volume = self.find(name)?;
@@ -84,7 +83,7 @@ impl Volumes {
 }
 
 impl VolumePlan<'_> {
-    /// Runs the commands, and looks at what came of them. A plan without commands needs no way to root.
+    /// Runs the commands, and checks the result. A plan without commands needs no way to root.
     pub fn carry_out(self, way: Option<WayToRoot>) -> Result<VolumeState> {
         if let Some(way) = way {
             for command in &self.commands {
@@ -99,8 +98,8 @@ impl VolumePlan<'_> {
         self.volumes.look(self.volumes.find(&self.volume.name)?)
     }
 
-    /// Runs a command, again while what it fails of is over in a moment: mount(8) looks for a free loop device and claims it in two steps, so
-    /// another process can be faster, and the kernel lets go of a file a moment after the process that had it open has ended.
+    /// Runs a command, and again if its failure will pass: mount(8) finds and claims a loop device in two steps, so
+    /// another process can be faster, and the kernel releases a file a moment after its process has ended.
     fn run(&self, command: &RootCommand, way: WayToRoot) -> Result<()> {
         for _ in 0..20 {
             match command.run(way, clone(&self.lock, &self.volume.image)?) {
@@ -121,7 +120,6 @@ impl VolumePlan<'_> {
         !self.attaches && said.contains("busy")
     }
 
-    /// Finds out what the words of another program mean.
     fn explain(&self, error: Error) -> Error {
         let Error::Failed { said, .. } = &error else { return error };
         if self.is_busy(said) {

@@ -1,5 +1,3 @@
-//! Faults of a volume.
-
 use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;
@@ -13,7 +11,6 @@ pub enum Problem {
     RecordDamaged,
     #[error("its image is missing")]
     ImageMissing,
-    /// The image is a symlink, a directory or a device.
     #[error("its image is not a regular file")]
     ImageNotAFile,
     #[error("its image has no btrfs in it")]
@@ -22,7 +19,7 @@ pub enum Problem {
     AnotherFileSystem,
     #[error("its image has {bytes} bytes, and its file system {needed}")]
     Truncated { bytes: u64, needed: u64 },
-    /// A loop device has the image, and is not mounted here.
+    /// A loop device has the image, but is not mounted here.
     #[error("{} has its image, but is not mounted where it should be", list(.devices))]
     AttachedElsewhere { devices: Vec<PathBuf> },
     /// It is detached, and cannot be attached: its mount point is missing, in use, or not empty.
@@ -40,7 +37,7 @@ pub enum Problem {
     NotResized,
     #[error("its top directory may still belong to root")]
     NotHandedOver,
-    /// The host has got back blocks that belong to a preallocated image.
+    /// The host took back blocks of a preallocated image.
     #[error("a trim (fstrim) has given blocks of its image back to the host")]
     Trimmed,
     #[error("it could demand {demand} bytes of the host, which has {free} free")]
@@ -50,17 +47,16 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Returns whether [`crate::Volumes::attach`] puts it right.
+    /// Returns whether [`crate::Volumes::attach`] repairs it.
     pub fn is_repairable(&self) -> bool {
         matches!(self, Self::Options(_) | Self::NotResized | Self::NotHandedOver | Self::Trimmed)
     }
 
-    /// Returns whether the volume can be used all the same.
+    /// Returns whether the volume is usable all the same.
     pub fn is_mild(&self) -> bool {
         matches!(self, Self::HostShort { .. } | Self::DeviceErrors(_))
     }
 
-    /// Returns its name in JSON.
     pub fn code(&self) -> &'static str {
         self.into()
     }

@@ -1,5 +1,3 @@
-//! Programs of the system, which do what Calve does not do itself.
-
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
 use std::os::fd::OwnedFd;
@@ -15,13 +13,13 @@ use crate::remedy::{Program, quoted};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WayToRoot {
     IsRoot,
-    /// By sudo, which asks on the terminal.
+    /// Asks on the terminal.
     Sudo,
     Pkexec,
 }
 
 impl WayToRoot {
-    /// Returns how this process can have a command run as root, if at all.
+    /// Returns this process's way to run a command as root, if it has one.
     pub fn here() -> Option<Self> {
         let installed = |way: &Self| way.program().find().is_ok();
         let is_root = rustix::process::geteuid().is_root().then_some(Self::IsRoot);
@@ -36,10 +34,10 @@ impl WayToRoot {
         }
     }
 
-    /// Returns whether the command was not run at all. sudo exits with 1 then (sudo(8), "EXIT VALUE"). A command that ran begins a line with its
-    /// name, or with `ERROR` (btrfs). pkexec exits with 126 or 127 (pkexec(1), "RETURN VALUE").
+    /// Returns whether the command did not run. sudo then exits with 1 (sudo(8), "EXIT VALUE"), but a line of a command
+    /// that ran begins with its name, or `ERROR` (btrfs). pkexec exits with 126 or 127 (pkexec(1), "RETURN VALUE").
     fn has_refused(self, code: Option<i32>, said: &str, program: &Path) -> bool {
-        // sudo itself may have said something before it ran the command.
+        // sudo itself may have printed something before it ran the command.
         let is_its_own = |name: &str| said.split("; ").any(|line| line.starts_with(name) || line.starts_with("ERROR"));
         match self {
             Self::IsRoot => false,
@@ -51,7 +49,7 @@ impl WayToRoot {
     }
 }
 
-/// Where they are. The PATH of a user often lacks the second and the last one.
+/// The programs' directories. A user's PATH often lacks the second and the last one.
 const PLACES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 
 impl Program {
@@ -61,7 +59,7 @@ impl Program {
     }
 }
 
-/// Returns whether this machine has what volumes need, by the checks that work without root.
+/// Returns whether this machine has all that volumes need, by the checks that work without root.
 pub fn is_possible() -> bool {
     has_btrfs() && Path::new("/dev/loop-control").exists() && Program::Mkfs.find().is_ok()
 }
@@ -77,13 +75,12 @@ pub struct RootCommand {
 }
 
 impl RootCommand {
-    /// Creates the command that runs a program with options, and then paths.
     pub(crate) fn new(program: Program, options: &[&str], paths: &[&Path]) -> Result<Self> {
         let arguments = options.iter().map(OsString::from).chain(paths.iter().map(OsString::from)).collect();
         Ok(Self { program: program.find()?, arguments })
     }
 
-    /// Runs it to its end. It keeps the lock until then, also when this process is killed.
+    /// Runs the command to its end. It keeps the lock until then, even if this process is killed.
     pub(crate) fn run(&self, way: WayToRoot, lock: OwnedFd) -> Result<()> {
         let mut command = match way {
             WayToRoot::IsRoot => Command::new(&self.program),
@@ -100,23 +97,22 @@ impl RootCommand {
         })
     }
 
-    /// Returns it as a line for a shell, byte for byte.
     pub fn line(&self) -> Vec<u8> {
         let words = std::iter::once(self.program.as_os_str()).chain(self.arguments.iter().map(OsString::as_os_str));
         words.map(|word| quoted(word.as_bytes())).collect::<Vec<_>>().join(&b' ')
     }
 }
 
-/// Shows it as a line for a shell, with control characters escaped.
+/// Shows the command as a line for a shell, with control characters escaped.
 impl Display for RootCommand {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", ShownPath(OsStr::from_bytes(&self.line())))
     }
 }
 
-/// Runs a program. Fails with what it said, and its exit code, unless it did not start or was killed.
+/// Runs a program. Fails with its message, and its exit code unless it did not start or was killed.
 pub(crate) fn run_to_end(command: &mut Command) -> std::result::Result<(), (Option<i32>, String)> {
-    // In English, whatever the user speaks: it goes into one sentence with Calve's words.
+    // In English: it goes into one sentence with Calve's words.
     let output = command.env("LC_ALL", "C").stdout(Stdio::null()).stderr(Stdio::piped()).output();
     let output = output.map_err(|error| (None, error.to_string()))?;
     if output.status.success() {

@@ -1,4 +1,4 @@
-//! Remedies against errors, in the words of the program, which is who uses this library.
+//! Remedies for errors, in the words of the `calve` program, the library's caller.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use calve_core::internal::ShownPath;
 use strum::IntoStaticStr;
 
-/// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Remedy {
@@ -90,7 +89,6 @@ pub enum Program {
 }
 
 impl Program {
-    /// Returns the package that most distributions have it in.
     fn package(self) -> &'static str {
         match self {
             Self::Btrfs | Self::Mkfs => "btrfs-progs",

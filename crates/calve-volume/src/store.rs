@@ -1,4 +1,4 @@
-//! Where volumes are kept: `volumes/NAME` with the image, its record, and the directory that it is mounted on by default.
+//! The storage of volumes: `volumes/NAME` has the image, its record, and its default mount point.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata};
@@ -24,13 +24,13 @@ use crate::superblock::{self, Superblock};
 /// The kernel resizes no btrfs to less (fs/btrfs/ioctl.c, btrfs_ioctl_resize). mkfs.btrfs needs 109 MiB.
 const LEAST_BYTES: u64 = 256 << 20;
 const DEFAULT_BYTES: u64 = 20 << 30;
-/// File systems that write changed blocks to new places, whatever a file has: btrfs, ZFS, bcachefs.
+/// File systems that write changed blocks to new places, even those of a preallocated file: btrfs, ZFS, bcachefs.
 const COPYING_ON_WRITE: [i128; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];
 const IMAGE: &str = "image";
 const RECORD: &str = "volume.json";
 const NEXT_RECORD: &str = "volume.json.new";
 const TREE: &str = "tree";
-/// Names of half-made and half-removed volumes. No volume has a name with a dot in front.
+/// Names of half-made and half-removed volumes. No volume's name begins with a dot.
 const NEW: &str = ".new";
 const REMOVED: &str = ".removed";
 
@@ -39,7 +39,6 @@ pub struct Volumes {
     directory: PathBuf,
 }
 
-/// The facts that are known of a volume from its name on.
 #[derive(Debug, Clone)]
 pub struct Volume {
     pub name: String,
@@ -49,34 +48,31 @@ pub struct Volume {
     pub(crate) record: Record,
 }
 
-/// The volume to make.
 #[derive(Debug, Clone, Default)]
 pub struct NewVolume {
-    /// Its size; by default 20 GiB, or a quarter of the free space if that is less.
+    /// By default 20 GiB, or a quarter of the free space if that is less.
     pub bytes: Option<u64>,
-    /// An empty directory to mount it on, with an absolute path; by default one beside the image.
+    /// The absolute path of an empty directory to mount it on; by default one beside the image.
     pub at: Option<PathBuf>,
-    /// It takes up only the space of its contents, and gives back that of deleted files. If the host fills up, the kernel makes it read-only.
-    /// Otherwise it takes up all of its size at once, and can be written to on a full host.
+    /// It takes up only the space of its contents, and gives back that of deleted files. If the host fills up, the
+    /// kernel makes it read-only. Otherwise it takes up all of its size at once, and can be written to on a full host.
     pub is_sparse: bool,
 }
 
 #[derive(Debug)]
 pub struct VolumeState {
     pub volume: Volume,
-    /// The loop devices that have its image.
     pub devices: Vec<PathBuf>,
     /// It is mounted where it should be.
     pub is_attached: bool,
-    /// The size of the image; 0 if it is missing.
+    /// The image's size; 0 if it is missing.
     pub bytes: u64,
-    /// The space that the image takes up on the host.
     pub allocated_bytes: u64,
     pub host_free_bytes: u64,
 }
 
 impl VolumeState {
-    /// Returns what the volume could still write on the host.
+    /// Returns the bytes that the volume could still write on the host.
     pub fn demand_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.allocated_bytes)
     }
@@ -87,24 +83,23 @@ pub(crate) struct Record {
     uuid: String,
     /// [`TREE`], which is moved and copied with the volume, or an absolute path.
     mount_point: PathBuf,
-    /// The user who gets the top directory.
+    /// The user and group who get the top directory.
     pub(crate) owner: (u32, u32),
     pub(crate) mode: u32,
-    /// It has been given to its owner.
     pub(crate) is_handed_over: bool,
-    /// The host keeps all of its blocks for it.
+    /// The host reserves all of its blocks.
     #[serde(default)]
     pub(crate) is_preallocated: bool,
 }
 
 impl Volumes {
-    /// Names the place: `volumes` in Calve's home, which need not exist.
+    /// Opens `volumes` in Calve's home, which need not exist.
     pub fn at(home: &Path) -> Self {
         Self { directory: home.join("volumes") }
     }
 
-    /// Waits until no other command changes volumes, and clears away what a killed one has left. The lock is held by the descriptor and by
-    /// every program that is given it.
+    /// Waits until no other command changes volumes, and clears away leftovers of a killed one. The lock is held by the
+    /// descriptor and by every program that gets it.
     pub(crate) fn lock(&self) -> Result<OwnedFd> {
         let home = self.directory.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(home).io("create", home)?;
@@ -119,8 +114,8 @@ impl Volumes {
         Ok(OwnedFd::from(File::from(file)))
     }
 
-    /// Fails if another user may have made the directory, whose records name images that root mounts. Root's own must be in a home of
-    /// root's too, because the owner of the home could exchange the directory.
+    /// Fails if another user may have made the directory, whose records name images that root mounts. Root's must be in
+    /// root's home, too: the owner of the home could exchange the directory.
     fn check_own(&self) -> Result<()> {
         let home = self.directory.parent().filter(|_| rustix::process::geteuid().is_root());
         for directory in [home, Some(&*self.directory)].into_iter().flatten() {
@@ -143,7 +138,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// Makes a volume, which is not mounted yet. It gets its name when it is complete.
+    /// Makes a volume, without mounting it. It gets its name when it is complete.
     pub fn create(&self, name: &str, new: &NewVolume) -> Result<Volume> {
         let place = self.directory_of(name)?;
         let mkfs = Program::Mkfs.find()?;
@@ -178,7 +173,7 @@ impl Volumes {
             sync(&self.directory)
         });
         if let Err(error) = made {
-            // The next command tries again; the error tells what matters.
+            // The next command tries again, and this error matters more.
             let _ = self.clear_away(NEW);
             return Err(error);
         }
@@ -206,7 +201,7 @@ impl Volumes {
         sync(staged)
     }
 
-    /// Returns a volume by its name. Its image may be anything.
+    /// Finds a volume by its name, without a look at its image.
     pub fn find(&self, name: &str) -> Result<Volume> {
         let place = self.directory_of(name)?;
         self.check_own()?;
@@ -254,7 +249,7 @@ impl Volumes {
         })
     }
 
-    /// Makes the image larger. [`attach`](Self::attach) lets the file system know.
+    /// Enlarges the image. [`attach`](Self::attach) lets the file system know.
     pub fn grow(&self, name: &str, bytes: u64) -> Result<()> {
         let _lock = self.lock()?;
         let volume = self.find(name)?;
@@ -266,12 +261,12 @@ impl Volumes {
         }
         self.demand(bytes.saturating_sub(image.metadata.blocks() * 512))?;
         self.set_size(&image.file, &volume.image, &volume.record, bytes).inspect_err(|_| {
-            // If the disk filled up meanwhile, all that was left of it is the image's now.
+            // If the disk filled up meanwhile, the image has taken all the space that was left.
             let _ = image.file.set_len(now);
         })
     }
 
-    /// Takes back from the host what the image of a preallocated volume has lost by a trim.
+    /// Takes back from the host the blocks that a preallocated image has lost by a trim.
     pub(crate) fn preallocate_again(&self, volume: &Volume) -> Result<()> {
         let image = volume.open(true)?;
         self.set_size(&image.file, &volume.image, &volume.record, image.metadata.len())
@@ -296,7 +291,7 @@ impl Volumes {
         }
     }
 
-    /// Deletes a volume with everything in it. Returns the space that its image took up.
+    /// Deletes a volume with its contents. Returns the space that its image took up.
     pub fn remove(&self, name: &str) -> Result<u64> {
         let _lock = self.lock()?;
         let place = self.directory_of(name)?;
@@ -331,7 +326,7 @@ impl Volumes {
         if is_name(name) { Ok(self.directory.join(name)) } else { Err(Error::BadName(name.into())) }
     }
 
-    /// Refuses what could fill the host's file system: a btrfs that gets no more room from below becomes read-only.
+    /// Keeps a volume from filling the host's file system: a btrfs that gets no more room from below becomes read-only.
     fn demand(&self, demand: u64) -> Result<()> {
         let free = free_bytes(&self.directory)?;
         if demand > free / 10 * 9 {
@@ -342,15 +337,15 @@ impl Volumes {
 }
 
 impl Volume {
-    /// Returns the mount options. `nosuid` and `nodev`: the owner of the image can write anything into it. `discard` returns
-    /// deleted blocks to the host at each commit; `discard=async` would wait two minutes for a partly used block group (BTRFS_DISCARD_DELAY,
-    /// fs/btrfs/discard.c). A preallocated volume keeps its blocks, because the host might not have them for the next write.
+    /// Returns the mount options. `nosuid` and `nodev`: the image's owner can write anything into it. `discard` returns
+    /// deleted blocks to the host at each commit; `discard=async` would wait two minutes for a partly used block group
+    /// (BTRFS_DISCARD_DELAY, fs/btrfs/discard.c). A preallocated volume keeps its blocks: the host might lack them.
     pub fn options(&self) -> [&'static str; 5] {
         let discards = if self.record.is_preallocated { "nodiscard" } else { "discard" };
         ["nosuid", "nodev", "noatime", discards, "user_subvol_rm_allowed"]
     }
 
-    /// Opens the image, if it is the one that was made for this volume.
+    /// Opens the image, if it was made for this volume.
     pub(crate) fn open(&self, writable: bool) -> Result<OpenImage> {
         let unusable = |problem| Error::Unusable { name: self.name.clone(), problem };
         let file = match own_file().read(true).write(writable).open(&self.image) {
@@ -376,7 +371,6 @@ impl Volume {
         }
     }
 
-    /// Returns the file system at its mount point.
     pub(crate) fn mount(&self) -> Result<Option<Mount>> {
         let at = fs::canonicalize(&self.mount_point).unwrap_or_else(|_| self.mount_point.clone());
         Ok(mounts()?.into_iter().rev().find(|mount| mount.at == at))
@@ -399,7 +393,7 @@ impl Volume {
     }
 }
 
-/// The image of a volume, which is the one that was made for it.
+/// A volume's image, checked to be the one made for it.
 pub(crate) struct OpenImage {
     file: File,
     metadata: Metadata,
@@ -413,13 +407,12 @@ impl OpenImage {
         volume.record.is_preallocated && self.metadata.blocks() * 512 < self.metadata.len()
     }
 
-    /// Returns whether the file system does not use all of the image yet.
     pub(crate) fn is_to_be_resized(&self) -> bool {
         self.total_bytes < self.metadata.len()
     }
 }
 
-/// Returns the directory beside an image that it is mounted on. Another process may have mounted it by another path to the same directory.
+/// Returns the mount point beside an image. Another process may have mounted it by another path to that directory.
 fn beside(image: &Path, place: &Path) -> Result<PathBuf> {
     let wanted = identity(image);
     let is_beside = |at: &PathBuf| at.ends_with(TREE) && identity(&at.with_file_name(IMAGE)) == wanted;
@@ -431,7 +424,7 @@ fn is_name(name: &str) -> bool {
     calve_core::internal::is_record_name(name, 64)
 }
 
-/// Returns what an empty directory is, that can be mounted on.
+/// Returns the metadata of an empty directory that can be mounted on.
 pub(crate) fn mount_point(at: &Path) -> Result<Metadata> {
     let refused = |why| Err(Error::MountPoint { path: at.into(), why });
     let Some(metadata) = existing(at)? else { return refused("there is no such directory") };
@@ -452,7 +445,7 @@ fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
     }
 }
 
-/// Returns the names in a directory; none if it is missing.
+/// Lists a directory; nothing if it is missing.
 fn entries(directory: &Path) -> Result<Vec<OsString>> {
     let entries = if_found(fs::read_dir(directory)).io("list", directory)?.into_iter().flatten();
     entries.map(|entry| Ok(entry.io("list", directory)?.file_name())).collect()
@@ -469,7 +462,7 @@ fn if_found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
     }
 }
 
-/// Makes a directory that other users may search, but not list. mkfs.btrfs of another user has to find out whether his
+/// Lets other users search the directory, but not list it: another user's mkfs.btrfs has to find out whether its own
 /// image is one of those that are mounted.
 fn make_directory(directory: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o711).create(directory) {
@@ -492,7 +485,7 @@ fn own(path: &Path, found: &Metadata) -> Result<()> {
     if calve_core::internal::is_own(found.uid(), found.mode()) { Ok(()) } else { Err(Error::NotOwn(path.into())) }
 }
 
-/// Replaces the record at once, so that a killed process leaves the old one or the new one.
+/// Replaces the record at once: a killed process leaves the old one or the new one.
 fn write_record(directory: &Path, record: &Record) -> Result<()> {
     let path = directory.join(RECORD);
     let text = serde_json::to_vec(record).io("write", &path)?;
@@ -528,7 +521,7 @@ fn new_uuid() -> Result<String> {
     Ok(uuid.trim().to_owned())
 }
 
-/// Returns options by which no link is followed, and only this user may read a new file.
+/// Returns options that follow no link, and let only this user read a new file.
 fn own_file() -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
     options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed());

@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt as _;
 const OFFSET: u64 = 64 << 10;
 const MAGIC: &[u8; 8] = b"_BHRfS_M";
 
-/// The part of it that identifies a file system.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
     /// As text, in the form of `/proc/sys/kernel/random/uuid`.
@@ -15,7 +14,6 @@ pub(crate) struct Superblock {
     pub(crate) total_bytes: u64,
 }
 
-/// Reads it; `None` if there is no btrfs.
 pub(crate) fn read(image: &File) -> io::Result<Option<Superblock>> {
     let mut block = [0; 0x78];
     match image.read_exact_at(&mut block, OFFSET) {

@@ -1,4 +1,4 @@
-//! Which clone is right, and when it stops being right: from measured numbers, each of which is named.
+//! Advice on which clone is right, and when it stops being right, with the measured numbers behind it.
 
 mod numbers;
 mod sentences;
@@ -6,7 +6,7 @@ mod sentences;
 pub use numbers::{Cost, Numbers, RepositoryCosts, Test};
 pub use sentences::{Sentence, advise};
 
-/// Returns how many milliseconds, for people, in three digits: "15 ms", "1.25 s", "5 min".
+/// Formats milliseconds for people, with three digits: "15 ms", "1.25 s", "5 min".
 pub(crate) fn spoken(milliseconds: f64) -> String {
     let (number, unit) = match milliseconds {
         ms if ms < 1000.0 => (ms, "ms"),

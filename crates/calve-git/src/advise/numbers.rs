@@ -1,9 +1,7 @@
-//! The numbers that advice stands on.
-
 use serde::Serialize;
 use strum::{Display, EnumString};
 
-/// One of the ten ways to clone, and to fetch into a clone, that were measured.
+/// One of the ten measured ways to clone, or to fetch into a clone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, Serialize)]
 pub enum Test {
     T1,
@@ -38,14 +36,13 @@ impl Test {
     }
 }
 
-/// The cost of one operation, in the middle of all its runs.
+/// The median cost of one operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// How long the client waited for the clone or the fetch, in milliseconds.
     pub wall_ms: f64,
-    /// How long the `git reset --hard` after a fetch took, with what it fetched, where it was measured apart.
+    /// The `git reset --hard` after a fetch, including objects that it fetched, where it was measured separately.
     pub reset_ms: Option<f64>,
-    /// The time of the server's processors, in milliseconds; unknown of a server that could not be watched.
+    /// `None` for a server that could not be watched.
     pub server_cpu_ms: Option<f64>,
 }
 

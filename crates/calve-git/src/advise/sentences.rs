@@ -1,4 +1,4 @@
-//! From numbers to advice. Pure: every sentence names the numbers that it stands on.
+//! Turns numbers into advice. Pure: every sentence names the numbers behind it.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub struct Sentence {
     pub tests: Vec<Test>,
 }
 
-/// Puts the numbers into words, for a fleet that runs so many jobs a day. It leaves out a question whose tests were not measured.
+/// Puts the numbers into words, for a fleet with `jobs` a day. Omits a question whose tests were not measured.
 pub fn advise(numbers: &Numbers, jobs: u64) -> Vec<Sentence> {
     let mut all = Vec::new();
     for measured in &numbers.repositories {
@@ -40,7 +40,7 @@ fn sentence(measured: &RepositoryCosts, topic: &'static str, tests: &[Test], tex
     Sentence { repository: measured.repository.clone(), topic, text, tests: tests.to_vec() }
 }
 
-/// Describes tests and their costs: "T2 (clone --depth=1): 300 ms, 15 ms of server CPU". `None` if one was not measured.
+/// Describes tests and costs: "T2 (clone --depth=1): 300 ms, 15 ms of server CPU". `None` if one was not measured.
 fn named(measured: &RepositoryCosts, tests: &[Test]) -> Option<String> {
     let one = |test: &Test| Some(format!("{test} ({}): {}", test.words(), figures(measured.cost(*test)?)));
     Some(tests.iter().map(one).collect::<Option<Vec<_>>>()?.join("; "))
@@ -119,7 +119,7 @@ fn developer(measured: &RepositoryCosts) -> Option<Sentence> {
 
 fn large_contents(measured: &RepositoryCosts) -> Option<Sentence> {
     let (full, blobless) = (measured.cost(Test::T1)?, measured.cost(Test::T4)?);
-    // As it is printed: a sentence that says 100 % must not say that something is saved.
+    // Rounded as printed: a sentence that says 100 % must not claim a saving.
     let share = (100.0 * blobless.client_ms() / full.client_ms()).round();
     let advice = match share {
         ..50.0 => "so the purpose `blobs` pays here",
@@ -133,7 +133,6 @@ fn large_contents(measured: &RepositoryCosts) -> Option<Sentence> {
     Some(sentence(measured, "blobs", &[Test::T1, Test::T4], text))
 }
 
-/// Tells when a shallow clone that is fetched into has cost more than a full one.
 fn shallow_and_fetch(measured: &RepositoryCosts, fetch: Test) -> Option<Sentence> {
     let with = if fetch == Test::T8 { "with `fetch --depth=1`" } else { "without a depth" };
     let name = format!("a shallow clone that is fetched into {with}");
@@ -202,7 +201,7 @@ fn fleet(measured: &RepositoryCosts, jobs: u64) -> Option<Sentence> {
     Some(sentence(measured, "fleet", &tests, text))
 }
 
-/// Compares a clone and fetches into it with a full one's: which is cheaper at first, and after how many fetches no more.
+/// Compares a clone with its fetches to a full one: which is cheaper at first, and until how many fetches.
 fn compare(measured: &RepositoryCosts, own: [Test; 2], name: &str) -> Option<String> {
     let full = [Test::T1, Test::T5];
     let answer = |what: &str, of: fn(&Cost) -> Option<f64>| {
@@ -214,7 +213,7 @@ fn compare(measured: &RepositoryCosts, own: [Test; 2], name: &str) -> Option<Str
     Some(format!("{name} is {} ({})", answers.join(", and "), named(measured, &[own, full].concat())?))
 }
 
-/// Says when a clone and fetches into it are cheaper than a full one's. Each has what it costs once, and each time.
+/// Says when a clone with its fetches is cheaper than a full one. Each pair is the cost once, and of each fetch.
 fn lead(what: &str, (a_once, a_each): (f64, f64), (full_once, full_each): (f64, f64)) -> String {
     let meeting = ((full_once - a_once) / (a_each - full_each)).floor() as u64;
     let fetches = counted(meeting.saturating_add(1), "fetch", "fetches");

@@ -1,25 +1,25 @@
-//! Every key of the configuration files, and who may have written them (docs/threat-model-repositories.md: what a hostile one can do).
+//! The keys of the configuration files, and the files' authors (docs/threat-model-repositories.md: hostile ones).
 
 use std::path::Path;
 
 use crate::error::Result;
 use crate::git::Git;
 
-/// The file that a project keeps in its repository.
+/// The project's file, kept in its repository.
 pub const SHARED: &str = ".calve.toml";
-/// The file for one machine. What it sets holds instead of what the other one sets. It is the user's, unless git tracks it.
+/// One machine's file, which overrides [`SHARED`]. It is the user's, unless git tracks it.
 pub const LOCAL: &str = ".calve.local.toml";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// Anyone who can push to the repository: the file comes with a clone. Its `path` holds in and beside the repository alone, and `spares`, hooks
-    /// and `create` are proposals, about which the user decides.
+    /// Anyone who can push to the repository: the file comes with a clone. Its `path` is confined to the repository and
+    /// beside it; `spares`, hooks and `create` are proposals, about which the user decides.
     Repository,
     User,
 }
 
 impl Author {
-    /// Finds a file's author: the user, of [`LOCAL`] that git does not track, by its very name. A clone can bring any file along, in any spelling.
+    /// Returns the user only for an untracked file named [`LOCAL`]: a clone can bring any file, in any spelling.
     pub(crate) fn find(worktree: &Path, file: &str) -> Result<Author> {
         if file != LOCAL {
             return Ok(Author::Repository);
@@ -31,12 +31,12 @@ impl Author {
     }
 }
 
-/// Every table that the files may have, with its keys. Code that reads more from them adds it here: other keys are mistakes.
+/// Every table and its keys. Code that reads another key adds it here: keys not listed are mistakes.
 pub(crate) const KEYS: [(&str, &[&str]); 5] = [
     ("worktree", &["path", "include", "exclude", "secrets", "spares", "env-file"]),
     ("hooks", &["post-add", "pre-remove"]),
     (DATABASE, &["standby"]),
-    // Its keys are names that the project chooses.
+    // The project chooses the keys.
     ("ports", &[]),
     (SERVICE, &["template", "env", "engine", "create", "inputs"]),
 ];

@@ -1,4 +1,4 @@
-//! The project's configuration: `.calve.toml` at the root of a worktree, and `.calve.local.toml` beside it for one machine.
+//! The project's configuration: `.calve.toml` at a worktree's root, and `.calve.local.toml` beside it for one machine.
 
 mod keys;
 mod path;
@@ -27,50 +27,47 @@ use path::PathTemplate;
 pub use recipe::{ENGINES, TemplateRecipe};
 pub(crate) use text::read_bytes;
 
-/// A pull request's file must not use up what all worktrees share.
+/// Keeps a pull request's file from using up what all worktrees share.
 const MOST_PORTS: usize = 32;
 const MOST_SERVICES: usize = 8;
-/// The largest pool of `calve-db`.
+/// The largest standby pool of `calve-db`.
 pub const MOST_STANDBYS: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
-    /// `[worktree] path`: where new worktrees go.
     pub(crate) path: Option<PathTemplate>,
-    /// `[worktree] include`: only ignored entries that match are carried; gitignore syntax.
+    /// `[worktree] include`: carries only matching ignored entries; gitignore syntax.
     pub include: Vec<String>,
-    /// `[worktree] exclude`: entries that match are never carried; gitignore syntax.
+    /// `[worktree] exclude`: never carries matching entries; gitignore syntax.
     pub exclude: Vec<String>,
     pub(crate) is_exclude_local: bool,
-    /// `[worktree] secrets`: whether secret-looking files are carried.
     pub secrets: Option<Secrets>,
-    /// `[worktree] spares`: how many spares of the worktree should be ready, and whether the user says so.
     pub spares: Option<SparesRequest>,
-    /// `[worktree] env-file`: the file in each new worktree that its variables are written to.
+    /// `[worktree] env-file`: the file in each new worktree that gets its variables.
     pub env_file: Option<PathBuf>,
     pub hooks: Hooks,
-    /// `[db.NAME] standby`: how many servers of the template NAME should wait.
+    /// `[db.NAME] standby`: number of servers of the template NAME to keep waiting.
     pub standbys: BTreeMap<String, usize>,
-    /// `[ports]`: for each name the number that the main worktree should have.
+    /// `[ports]`: the main worktree's number for each name.
     pub ports: BTreeMap<String, u16>,
-    /// `[services.NAME]`: databases that each worktree has one of its own of.
+    /// `[services.NAME]`: databases, one of its own for each worktree.
     pub services: BTreeMap<String, ServiceConfig>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceConfig {
-    /// `template`: what its data is cloned from; by default the template of the service's name.
+    /// `template`: the source of its data, by default the template with the service's name.
     pub template: String,
-    /// `env`: the variable with its URL; by default `NAME_URL`.
+    /// `env`: the variable for its URL, by default `NAME_URL`.
     pub variable: String,
-    /// `engine`, `create` and `inputs`: how its template is made, if it is not made by hand.
+    /// `engine`, `create` and `inputs`: how to make its template, unless it is made by hand.
     pub recipe: Option<TemplateRecipe>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SparesRequest {
     pub count: usize,
-    /// The user wants them. A file that the project shares can only propose them.
+    /// The user asks for them. A file that the project shares can only propose them.
     pub is_own: bool,
 }
 
@@ -82,26 +79,24 @@ pub enum Secrets {
     Leave,
 }
 
-/// Commands that a project wants to be run, each as the text of a shell script.
+/// A project's commands, each the text of a shell script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// `post-add`: when a worktree is there.
     pub post_add: Option<String>,
-    /// `pre-remove`: before a worktree goes.
     pub pre_remove: Option<String>,
 }
 
 impl Config {
-    /// Loads the configuration that counts for this worktree: the main worktree's where a pull request could have written its own. Bare: none.
+    /// Loads a worktree's configuration, or where a pull request could have written it, the main one's. Bare: none.
     pub fn of_worktree(root: &Path) -> Result<Config> {
-        // Asking git takes long, and whose the worktree is makes no difference then. Nothing of the tree runs either.
+        // Asking git for the provenance is slow, and makes no difference then. Nothing of the tree runs either.
         if has_file_of_main(root) || !provenance_of(root)?.is_untrusted() {
             return Config::load(root);
         }
         Repository::open(root)?.main().map_or_else(|| Ok(Config::default()), Config::load)
     }
 
-    /// Returns what [`Config::of_worktree`] does, for a worktree that was just listed: whose it is is known.
+    /// Does the same as [`Config::of_worktree`], for a listed worktree, whose provenance is known.
     pub fn of_listed(worktree: &Worktree) -> Result<Config> {
         match worktree.provenance.is_untrusted() {
             true => Config::of_worktree(&worktree.path),
@@ -109,7 +104,7 @@ impl Config {
         }
     }
 
-    /// Reads both files at the root of a worktree. A missing one says nothing, and one that the repository brings along only what it may.
+    /// Reads both files at a worktree's root. A missing file says nothing; a repository's file, only what it may.
     pub fn load(worktree: &Path) -> Result<Config> {
         let mut config = Config::default();
         config.add_file(worktree, SHARED)?;
@@ -117,12 +112,12 @@ impl Config {
         Ok(config)
     }
 
-    /// Fails if a text cannot be the file that a project keeps in its repository.
+    /// Fails if the text is no valid file for a project's repository.
     pub fn check(text: &str) -> Result<()> {
         Config::default().add(&ConfigText { path: Path::new(SHARED), text, author: Author::Repository })
     }
 
-    /// Reads the text of a commit's shared file, and the user's file at the root of a worktree.
+    /// Reads a commit's shared file, and the user's file at a worktree's root.
     pub(crate) fn of_commit(shared: Option<&str>, worktree: &Path) -> Result<Config> {
         let mut config = Config::default();
         if let Some(text) = shared {
@@ -263,7 +258,6 @@ impl Config {
             let (mut engine, mut command, mut inputs) = former.unwrap_or_default();
             let (mut is_named, mut is_described) = (false, false);
             for (key, value) in at.table(value, SERVICE)? {
-                // All other keys are about making one.
                 is_described |= !matches!(key.get_ref().as_ref(), "template" | "env");
                 match key.get_ref().as_ref() {
                     "template" => {
@@ -276,7 +270,7 @@ impl Config {
                     other => return Err(at.unknown_key(key.span(), SERVICE, other)),
                 }
             }
-            // A template that is named exists, or is made by hand.
+            // A named template exists, or is made by hand.
             service.recipe = match (is_named, is_described) {
                 (true, true) => return Err(wrong("`template` is a template that is there; `engine` makes one")),
                 (true, false) => None,
@@ -294,7 +288,7 @@ impl Config {
     }
 }
 
-/// Returns whether the worktree has the configuration of the main worktree, and neither has one for the machine.
+/// Returns whether the worktree's shared file equals the main worktree's, and neither has a local file.
 fn has_file_of_main(root: &Path) -> bool {
     let Ok(Some(entry)) = trust::entry_of(root) else { return false };
     // `/project/.git/worktrees/ID`.
@@ -306,7 +300,7 @@ fn has_file_of_main(root: &Path) -> bool {
         && shared(root).is_some_and(|text| shared(main) == Some(text))
 }
 
-/// Fails if it cannot be a variable with a URL. The ending keeps a project from setting variables that programs heed, like `PATH`.
+/// Requires the ending of a URL's variable, so that a project cannot set variables that programs heed, like `PATH`.
 fn check_url_variable(name: &str) -> std::result::Result<(), String> {
     let is_one = name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
@@ -319,7 +313,7 @@ fn check_pattern(pattern: &str) -> std::result::Result<(), String> {
     calve_core::Patterns::new([pattern]).map(drop).map_err(|error| error.to_string())
 }
 
-/// Returns whether it is made of a letter, and then letters, digits and `-`, all small: names that make different variables.
+/// Allows only lower-case letters, digits and `-`, so that different names make different variables.
 fn is_plain_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))

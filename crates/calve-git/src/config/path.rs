@@ -1,5 +1,3 @@
-//! `[worktree] path`: where new worktrees go.
-
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
@@ -10,9 +8,9 @@ use crate::remedy::Remedy;
 use crate::repository::Repository;
 
 const TEMPLATE: &str = "../{repo}.{branch}";
-/// In a project's directory with the repository in `.bare`, next to the other worktrees.
+/// For a repository in a project's `.bare`: next to the other worktrees.
 const BESIDE: &str = "../{branch}";
-/// Directories in which programs look for packages by their names.
+/// Directories in which programs look up packages by name.
 const PACKAGES: [&str; 7] = ["node_modules", "bower_components", "vendor", ".venv", "venv", "site-packages", ".tox"];
 
 const PACKAGES_FAULT: &str = "is where programs look for packages";
@@ -21,7 +19,7 @@ const PACKAGES_FAULT: &str = "is where programs look for packages";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathTemplate {
     pub(crate) text: String,
-    /// The file, line and column where the repository says so. None if the user does.
+    /// File, line and column if the repository says so; `None` if the user does.
     pub(crate) said_by_repository: Option<String>,
 }
 
@@ -31,17 +29,17 @@ impl PathTemplate {
         PathTemplate { text: text.to_owned(), said_by_repository: None }
     }
 
-    /// Returns the place of a branch's worktree. Slashes in the branch's name become dashes. Refuses a place that the repository may not name.
+    /// Returns the place of a branch's worktree, with slashes as dashes. Refuses one that the repository may not name.
     pub(crate) fn place(&self, repository: &Repository, branch: &str) -> Result<Place> {
-        // The name of a directory need not be text.
+        // A directory's name need not be text.
         let parts = self.text.split("{repo}").map(|part| part.replace("{branch}", &branch.replace('/', "-")).into());
         let text = parts.collect::<Vec<OsString>>().join(&*repository.name());
         let main = repository.worktrees.first();
-        // Without one, it is a bare repository that is the hidden folder of a project.
+        // Without one, the repository is a bare one in a project's hidden folder.
         let base = main.map_or(repository.common.as_path(), |main| main.path.as_path());
         let Some(position) = &self.said_by_repository else { return Ok(Place::Anywhere(plain(&base.join(text)))) };
         let is_in_git = main.is_none_or(|main| main.is_bare);
-        // In the main worktree, a branch may be called as it likes.
+        // The template is checked, not the branch: in the main worktree, a branch may have any name.
         let place = match Path::new(&self.text).iter().any(has_packages) {
             true => Err(PACKAGES_FAULT),
             false => nearby(base, &text, is_in_git),
@@ -59,7 +57,6 @@ fn has_packages(name: &OsStr) -> bool {
     PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Returns a place in the main worktree or below the directory that it is in. Otherwise returns why it is refused.
 fn nearby(base: &Path, text: &OsStr, is_in_git: bool) -> std::result::Result<Place, &'static str> {
     let mut components = Path::new(text).components().filter(|part| *part != Component::CurDir).peekable();
     let is_beside = components.next_if_eq(&Component::ParentDir).is_some();
@@ -85,13 +82,13 @@ fn nearby(base: &Path, text: &OsStr, is_in_git: bool) -> std::result::Result<Pla
     }
 }
 
-/// Returns whether a file system may take the name for `.git`: some ignore case, and invisible characters (git's core.protectHFS).
+/// Returns whether a file system may take the name for `.git`, ignoring case or invisible characters (core.protectHFS).
 fn may_be_git(name: &OsStr) -> bool {
     let seen: String = name.to_string_lossy().chars().filter(char::is_ascii).collect();
     seen.eq_ignore_ascii_case(".git")
 }
 
-/// Fails for anything but `{repo}` and `{branch}` in braces, and without `{branch}`: every worktree would get the same place.
+/// Allows only `{repo}` and `{branch}` in braces. Without `{branch}`, every worktree would get the same place.
 pub(crate) fn check_template(template: &str) -> std::result::Result<(), String> {
     if !template.contains("{branch}") {
         return Err("`path` needs `{branch}` in it: each worktree gets a place of its own".into());

@@ -5,16 +5,14 @@ use globset::GlobBuilder;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateRecipe {
-    /// `engine`: the database.
     pub engine: String,
-    /// `create`: the command that fills it, as the text of a shell script. Without one it is empty.
+    /// `create`: the command that fills it, as the text of a shell script. Without one, the template is empty.
     pub command: Option<String>,
-    /// `inputs`: the files that the command reads, as patterns below the root of the worktree.
+    /// `inputs`: the files that the command reads, as patterns below the worktree's root.
     pub inputs: Vec<String>,
 }
 
 impl TemplateRecipe {
-    /// Returns the recipe of these parts, or none without any.
     pub(super) fn new(
         engine: Option<String>,
         command: Option<String>,
@@ -29,7 +27,7 @@ impl TemplateRecipe {
     }
 }
 
-/// The engines that make templates. A test of the program compares them with those of calve-db.
+/// Engines that make templates. A test of the program compares them with calve-db's.
 pub const ENGINES: [&str; 5] = ["postgres", "mariadb", "mysql", "redis", "valkey"];
 
 pub(super) fn check_engine(name: &str) -> Result<(), String> {

@@ -1,5 +1,3 @@
-//! The text of a configuration file: reading it, and telling where in it a mistake is.
-
 use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
@@ -16,7 +14,6 @@ use crate::error::{Error, Result, failed};
 /// A configuration is a page, not a book.
 const LARGEST_BYTES: u64 = 256 * 1024;
 
-/// Finds the known name that differs from `name` by a slip or two. `None` if no name does.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let near = known.iter().map(|known| (strsim::levenshtein(&name.to_lowercase().replace('_', "-"), known), *known));
     near.filter(|(distance, known)| *distance <= 2 && *distance < known.len()).min().map(|(_, known)| known)
@@ -32,7 +29,7 @@ pub(super) fn read(path: &Path, author: Author) -> Result<Option<String>> {
     })
 }
 
-/// Reads a regular file; `None` if it is missing. Follows a link only to the user's own file: it would let the repository choose any of the user's.
+/// Reads a regular file, if it exists. Follows only the user's links: a repository's could lead to any file of theirs.
 pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>> {
     let invalid = |reason: &str| Error::Config { path: path.to_path_buf(), line: 1, column: 1, reason: reason.into() };
     let follow = if author == Author::User { OFlags::empty() } else { OFlags::NOFOLLOW };

@@ -1,5 +1,3 @@
-//! Files of variables that a worktree got from its donor, with values of the donor's.
-
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::json::{As, ReceiptPath};
@@ -21,7 +19,7 @@ pub struct OtherValues {
     pub variables: Vec<String>,
 }
 
-/// Finds the `.env` and `.env.*` files among `carried` that give one of the worktree's variables another value.
+/// Finds carried `.env` and `.env.*` files that give one of the worktree's variables another value.
 pub fn other_values(root: &Path, carried: &[PathBuf], variables: &[(String, String)]) -> Vec<OtherValues> {
     let is_env_file = |path: &&PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -37,7 +35,6 @@ pub fn other_values(root: &Path, carried: &[PathBuf], variables: &[(String, Stri
     found.collect()
 }
 
-/// Returns the value that the last line for a variable gives it.
 fn set<'t>(text: &'t str, variable: &str) -> Option<&'t str> {
     let value = text.lines().rev().find_map(|line| {
         let line = line.trim_start();

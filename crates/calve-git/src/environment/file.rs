@@ -1,4 +1,4 @@
-//! A file of variables in a worktree, where frameworks look for one. The hash in its first line tells if it is as Calve made it.
+//! A worktree's env file, for frameworks to find. The hash in its first line tells whether it is as Calve made it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::paths::path_of;
 
 const HEADING: &str = "# Made by Calve for one worktree. Once edited, it is left alone: ";
 
-/// No file of Calve's own is larger.
+/// Calve writes no larger file.
 const LARGEST_BYTES: u64 = 64 * 1024;
 
 /// A file for the ports of a worktree.
@@ -58,7 +58,7 @@ impl EnvFile {
     }
 }
 
-/// Accepts a path that can lead to nothing but a file of the worktree's own.
+/// Accepts only the path of a file inside the worktree.
 pub fn env_file_inside(text: &str) -> std::result::Result<PathBuf, String> {
     let path: PathBuf = Path::new(text).components().filter(|part| *part != Component::CurDir).collect();
     let is_inside =
@@ -71,7 +71,7 @@ pub fn env_file_inside(text: &str) -> std::result::Result<PathBuf, String> {
 
 pub fn env_file_text(name: &Path, variables: &[(String, String)]) -> String {
     let lines: String = match name.extension() {
-        // Neither is in a name, a number or a URL of Calve's: quotes and backslashes.
+        // Calve's names, numbers and URLs contain neither quotes nor backslashes.
         Some(extension) if extension == "toml" => {
             let lines = variables.iter().map(|(name, value)| format!("{name} = \"{value}\"\n"));
             std::iter::once("[env]\n".to_owned()).chain(lines).collect()
@@ -90,7 +90,7 @@ fn is_own(text: &[u8]) -> bool {
     rest.split_at_checked(17).is_some_and(|(first, lines)| first == format!("{}\n", hash(lines)).as_bytes())
 }
 
-/// Returns whether a worktree of this commit, with files of `donor`, may have the directory of such a file.
+/// Returns whether a worktree of this commit, with `donor`'s files, may have the directory for such a file.
 pub fn may_have_directory(donor: &Path, commit: &str, path: &Path) -> Result<bool> {
     let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) else { return Ok(true) };
     let mut tree = OsString::from(format!("{commit}:"));
@@ -99,19 +99,18 @@ pub fn may_have_directory(donor: &Path, commit: &str, path: &Path) -> Result<boo
     Ok(kind.as_deref() == Some("tree") || EnvFilePlace::open(donor, path).is_ok())
 }
 
-/// Returns whether the file at `path`, relative to the root, is one that Calve made and that was not edited.
+/// Returns whether Calve made the file at `path`, relative to the root, and it is unedited.
 pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
     let found = EnvFilePlace::open(root, path).and_then(|place| place.find());
     matches!(found, Ok(PresentFile::Own(_)))
 }
 
-/// Returns whether such a file has other variables than these.
 pub fn is_outdated_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> bool {
     let found = EnvFilePlace::open(root, path).and_then(|place| place.find());
     matches!(found, Ok(PresentFile::Own(text)) if text != env_file_text(path, variables).as_bytes())
 }
 
-/// Lists the untracked files outside of wholly untracked directories, and the one at `configured`: files of variables are among them.
+/// Lists untracked files outside of wholly untracked directories, and `configured`: env files are among them.
 pub fn untracked_files(root: &Path, configured: Option<PathBuf>) -> Result<Vec<PathBuf>> {
     let listed = Git::at(root).run(&["ls-files", "-z", "--others", "--directory"])?;
     let listed = listed.split(|&byte| byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
@@ -121,7 +120,7 @@ pub fn untracked_files(root: &Path, configured: Option<PathBuf>) -> Result<Vec<P
     Ok(all)
 }
 
-/// Removes those of these files that Calve made, and returns their paths: no program may find another worktree's ports and databases in them.
+/// Removes and returns those files that Calve made: no program may find another worktree's ports and databases in them.
 pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for path in paths.iter().filter(|path| is_own_env_file(root, path)) {
@@ -132,12 +131,12 @@ pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBu
     Ok(removed)
 }
 
-/// Writes the variables to the file at `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
+/// Writes the variables to `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
 pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
     write(root, path, None, variables)
 }
 
-/// Writes a file. A new one gets the permissions of the donor's.
+/// Gives a new file the permissions of the donor's.
 fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
     if is_tracked(&git, path)? {
@@ -162,7 +161,7 @@ fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, S
     Ok(EnvFile::new(path, EnvFileOutcome::Written, ignored))
 }
 
-/// Writes the env file that the donor has too, if git ignores or tracks it here.
+/// Writes the env file that the donor has too, if git ignores it here. Otherwise the outcome says why not.
 pub fn follow_env_file(root: &Path, donor: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
     match EnvFilePlace::open(root, path) {
@@ -207,12 +206,12 @@ impl EnvFilePlace {
     }
 
     fn find(&self) -> io::Result<PresentFile> {
-        // A FIFO must not be waited for.
+        // Opening a FIFO must not wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(&self.directory, &self.name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(PresentFile::Nothing),
-            // A symlink, a socket, a file that only others may read: nothing of Calve's.
+            // A symlink, a socket, or a file that only others may read is not Calve's.
             Err(Errno::LOOP | Errno::NXIO | Errno::ACCESS) => return Ok(PresentFile::Foreign),
             Err(errno) => return Err(self.error("open", errno)),
         };
@@ -229,7 +228,7 @@ impl EnvFilePlace {
         found.map_err(|error| self.error("look at", error))
     }
 
-    /// Makes the file, with the permissions of the one that it replaces. It has its name when it has its text, where the system can do that.
+    /// Makes the file with the replaced one's permissions. Where the system can, its name appears with its text.
     fn fill(&self, replaced: Option<&ReplacedFile>, text: &str) -> io::Result<()> {
         let mode = Mode::from_raw_mode(replaced.map_or(0o644, |_| ReplacedFile::NEW_MODE) as _);
         #[cfg(target_os = "linux")]
@@ -237,7 +236,7 @@ impl EnvFilePlace {
             let file = self.write(file, replaced, text)?;
             let own = format!("/proc/self/fd/{}", file.as_raw_fd());
             match linkat(CWD, own, &self.directory, &self.name, AtFlags::SYMLINK_FOLLOW) {
-                // Nothing is mounted at `/proc`.
+                // `/proc` is not mounted.
                 Err(Errno::NOENT) => {}
                 linked => return linked.map_err(|errno| self.error("write", errno)),
             }

@@ -1,4 +1,4 @@
-//! Which worktree has which port: one file of the user's, replaced as a whole under a lock.
+//! Port leases of worktrees: one file of the user's, replaced as a whole under a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write as _};
@@ -16,10 +16,10 @@ use crate::paths::{if_there, make_private, path_of, real};
 use crate::remedy::Remedy;
 use crate::repository::Worktree;
 
-/// How many numbers a port can be leased from, beginning with the one in `.calve.toml`.
+/// Size of the range that a port is leased from, beginning with the number in `.calve.toml`.
 const RANGE: u16 = 2000;
 
-/// The first line of the file. After it each lease is `PORT NAME INODE.MADE PATH` and a zero byte, because a path may have anything else in it.
+/// The first line. Each lease follows as `PORT NAME INODE.MADE PATH` and a NUL: a path may contain anything else.
 const HEADING: &[u8] = b"calve ports 1\n";
 
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ struct Lease {
 }
 
 impl Lease {
-    /// Returns whether it is this worktree's, and not a former one's at its place.
+    /// Returns whether it belongs to this worktree, and not to a former one at its place.
     fn is_of(&self, worktree: &LeasingWorktree) -> bool {
         self.entry == worktree.entry && self.identity.is(&worktree.identity)
     }
@@ -47,7 +47,6 @@ impl Lease {
 }
 
 impl Leases {
-    /// Returns the leases that are kept in `directory`, which need not exist.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
@@ -56,9 +55,9 @@ impl Leases {
         Ok(held(&self.read()?, worktree, wanted))
     }
 
-    /// Returns a port for each name in `wanted`, in its order: the worktree's own, else in the main worktree the wanted number, else the next free one.
+    /// Returns a port for each name: the held one, else in a main worktree the wanted one, else the next free one.
     pub fn lease(&self, worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Result<Vec<LeasedPort>> {
-        // The file is replaced as a whole, so that reading it needs no lock.
+        // Readers need no lock: the file is replaced as a whole.
         let ports = self.held(worktree, wanted)?;
         if ports.len() == wanted.len() {
             return Ok(ports);
@@ -69,7 +68,7 @@ impl Leases {
         })
     }
 
-    /// Returns the ports of a worktree that was just made. A former one of its name may have had some, on which its programs still listen.
+    /// Returns ports for a new worktree. A former one's programs may still listen on the ports leased under its name.
     pub fn lease_anew(&self, worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Result<Vec<LeasedPort>> {
         self.change(|all| {
             follow_moved(all, None);
@@ -92,7 +91,7 @@ impl Leases {
         })
     }
 
-    /// Lets a main worktree keep its ports that has a new directory in place of the former one at the same path.
+    /// Keeps the ports of a main worktree whose directory was replaced by a new one at the same path.
     pub fn carry(&self, former: &LeasingWorktree, root: &Path) -> Result<()> {
         let now = LeasingWorktree::find(root)?;
         if !self.read()?.iter().any(|lease| lease.is_of(former)) {
@@ -104,19 +103,19 @@ impl Leases {
         })
     }
 
-    /// Changes the file under the lock. Nothing is written if that fails.
+    /// Changes the file under the lock, or not at all if `change` fails.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<Lease>) -> Result<T>) -> Result<T> {
         make_private(&self.directory)?;
         let turn = lock_directory(&self.directory)?;
         let mut all = self.read()?;
         let changed = change(&mut all)?;
         self.write(&all)?;
-        // After a crash of the machine, too, no other worktree is to get them.
+        // Not even after a crash of the machine may another worktree get these ports.
         turn.sync_all()?;
         Ok(changed)
     }
 
-    /// Returns what each of these worktrees has, whatever its configuration wants now.
+    /// Returns the ports of each worktree, including those that its configuration no longer names.
     pub fn of_worktrees<'w>(&self, worktrees: impl IntoIterator<Item = &'w Worktree>) -> Result<Vec<Vec<LeasedPort>>> {
         let all = self.read()?;
         let ports = |Worktree { path, entry, is_main, .. }: &Worktree| {
@@ -151,7 +150,7 @@ impl Leases {
             bytes.extend_from_slice(entry.as_os_str().as_bytes());
             bytes.push(0);
         }
-        // Under the lock no other process has it; a killed run may have left one.
+        // Under the lock no other process uses it; a killed run may have left one.
         let new = self.directory.join("leases.new");
         let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&bytes)?;
@@ -179,7 +178,7 @@ fn last(first: u16) -> u16 {
     first.saturating_add(RANGE - 1)
 }
 
-/// Returns the worktree's port of that name. Only the main worktree follows a number in its file that has outgrown the port.
+/// Returns the worktree's port `name`. A main worktree's counts only in the range of the number in its configuration.
 fn has(all: &[Lease], worktree: &LeasingWorktree, name: &str, first: u16) -> Option<u16> {
     let mut own = all.iter().filter(|lease| lease.is_of(worktree) && lease.name == name);
     own.find(|lease| worktree.is_linked || (first..=last(first)).contains(&lease.number)).map(|lease| lease.number)
@@ -190,7 +189,7 @@ fn held(all: &[Lease], worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16
     wanted.iter().filter_map(port).collect()
 }
 
-/// Leases what the worktree lacks, but none of the numbers in `except`. Returns what it has then.
+/// Leases missing ports, but none of the numbers in `except`. Returns all that the worktree has then.
 fn fill(
     all: &mut Vec<Lease>,
     worktree: &LeasingWorktree,
@@ -208,13 +207,13 @@ fn fill(
             if !worktree.is_linked && !taken.contains(&first) {
                 return Some(first);
             }
-            // These are for the main worktree.
+            // Reserved for the main worktree.
             taken.extend(wanted.values());
             (first..=last(first)).find(|&number| !taken.contains(&number) && !is_in_use(number))
         };
         let mut number = free(all);
         if number.is_none() {
-            // Worktrees that are away lose theirs.
+            // Worktrees that are away lose their ports.
             let is_wanted = |lease: &Lease| (first..=last(first)).contains(&lease.number);
             all.retain(|lease| !is_wanted(lease) || lease.identity.presence_at(&lease.entry) != Presence::Away);
             number = free(all);
@@ -229,10 +228,9 @@ fn fill(
     Ok(held(all, worktree, wanted))
 }
 
-/// Lets leases follow the repositories that were moved, and drops those of worktrees that are gone.
-///
-/// `moved` may have been moved from anywhere. A main worktree in whose place another one is now is looked for beside it. If an inode number
-/// is that of another one, that one is away, and loses only what would be given to others anyway.
+/// Lets leases follow moved repositories, and drops those of worktrees that are gone. `moved` may come from anywhere. A
+/// main worktree that was replaced in its place is looked for beside it. If an inode number matches by chance, its true
+/// owner is away, and loses only ports that would be given to others anyway.
 fn follow_moved(all: &mut Vec<Lease>, moved: Option<&LeasingWorktree>) {
     let is_replaced = |lease: &&Lease| !lease.is_linked() && lease.identity.is_replaced_at(&lease.entry);
     let is_away = |lease: &&Lease| lease.identity.presence_at(&lease.entry) == Presence::Away || is_replaced(lease);
@@ -243,7 +241,7 @@ fn follow_moved(all: &mut Vec<Lease>, moved: Option<&LeasingWorktree>) {
     for (from, to) in own.into_iter().chain(all.iter().filter(is_replaced).filter_map(beside)).collect::<Vec<_>>() {
         for lease in all.iter_mut() {
             let Ok(rest) = lease.entry.strip_prefix(&from) else { continue };
-            // Joined with nothing, a path would end with a slash.
+            // Joining with nothing would append a slash.
             let there: PathBuf = to.iter().chain(rest).collect();
             if lease.identity.is_at(&there) {
                 lease.entry = there;
@@ -253,11 +251,11 @@ fn follow_moved(all: &mut Vec<Lease>, moved: Option<&LeasingWorktree>) {
     all.retain(|lease| lease.identity.presence_at(&lease.entry) != Presence::Gone);
 }
 
-/// Finds the main worktree of a lease, in whose place another one is now, in the directories beside it. Returns its former entry and its own.
+/// Looks beside its place for a main worktree that was replaced there. Returns its former entry and its present one.
 fn beside(lease: &Lease) -> Option<(PathBuf, PathBuf)> {
     let (root, name) = (lease.entry.parent()?, lease.entry.file_name()?);
     let others = fs_err::read_dir(root.parent()?).ok()?.flatten();
-    // What a conversion has replaced waits there to be deleted.
+    // A tree that a conversion has replaced waits there to be deleted.
     let others = others.filter(|other| !calve_core::internal::is_trash(other.file_name().as_bytes()));
     let others = others.map(|other| other.path().join(name));
     let mut found = others.filter(|other| lease.identity.is_at(other));

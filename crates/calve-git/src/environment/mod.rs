@@ -1,4 +1,4 @@
-//! A worktree's environment: the ports of `[ports]`, leased so that no two worktrees share one, and the owner of the data of `[services.NAME]`.
+//! A worktree's environment: its ports, which no other worktree shares, its env files, and the owner of its data.
 
 mod carried;
 mod file;
@@ -44,12 +44,12 @@ impl LeasedPort {
     }
 }
 
-/// Returns the variable of a port. The ending keeps a project from setting variables that programs heed, like `PATH`.
+/// Returns a port's variable. The ending keeps a project from setting variables that programs heed, like `PATH`.
 pub(crate) fn port_variable(name: &str) -> String {
     format!("{}_PORT", name.to_ascii_uppercase().replace('-', "_"))
 }
 
-/// A worktree that leases are for. Git's own directory of it tells which one it is: that stays when the worktree is moved.
+/// A worktree that leases ports, identified by git's own directory of it, which stays when the worktree moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeasingWorktree {
     entry: PathBuf,
@@ -66,21 +66,20 @@ impl LeasingWorktree {
     }
 }
 
-/// Returns git's own directory of the worktree with this root.
 fn own_directory(root: &Path) -> Result<PathBuf> {
     Ok(trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git"))))
 }
 
-/// Returns the own directory of a linked worktree, which names the repository in `commondir`; a submodule's does not.
+/// Returns a linked worktree's own directory, which names the repository in `commondir`; a submodule's does not.
 pub fn linked_entry(root: &Path) -> Option<PathBuf> {
     trust::entry_of(root).ok()?.filter(|entry| entry.join("commondir").exists())
 }
 
-/// Tells git's directory of a worktree from a former or a later one at the same path.
+/// Distinguishes a worktree's git directory from a former or a later one at the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     inode: u64,
-    /// When git has made a linked worktree, in nanoseconds: ext4 gives the inode number of one that was removed to the next. 0: unknown.
+    /// Nanoseconds at which git made a linked worktree, or 0: ext4 reuses the inode number of a removed directory.
     made: u64,
 }
 
@@ -95,7 +94,7 @@ impl Identity {
     }
 
     fn is(&self, other: &Identity) -> bool {
-        // A backup that was restored has other inode numbers.
+        // A restored backup has other inode numbers.
         if self.made == 0 || other.made == 0 { self.inode == other.inode } else { self.made == other.made }
     }
 
@@ -126,24 +125,23 @@ pub fn root_of(path: &Path) -> Result<PathBuf> {
     repository::asked(path, &["rev-parse", "--show-toplevel"])
 }
 
-/// Refuses the copy of a linked worktree, which has no ports and no data of its own. Notes the place of one that was moved.
+/// Refuses the copy of a linked worktree, which has no ports and no data of its own. Notes the place of a moved one.
 pub fn check_original(root: &Path) -> Result<()> {
     let Some(entry) = trust::entry_of(root)? else { return Ok(()) };
     let is_known = repository::state::check_original(&entry, root)?;
     if !is_known && entries::worktree_of(&entry).is_some() {
-        // A repository that may not be written to goes without.
+        // A read-only repository goes without the note.
         let _ = entries::note(&entry, entries::MOVED, root);
     }
     Ok(())
 }
 
-/// Whether a worktree is still there, told by git's own directory of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// It is, or it cannot be told.
+    /// Present, or unknown.
     Here,
-    /// Its files or its repository are not where they were: moved, deleted, or on a disk that is not mounted.
+    /// Its files or its repository are not in place: moved, deleted, or on a disk that is not mounted.
     Away,
-    /// The repository is there and has forgotten it, or another worktree is in its place.
+    /// The repository has forgotten it, or another worktree is in its place.
     Gone,
 }

@@ -1,4 +1,4 @@
-//! The owner of services' data: an id in git's own directory of a worktree tells it from others, whatever is moved.
+//! The owner of service data: an id in git's own directory of a worktree, which identifies it whatever is moved.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -22,12 +22,11 @@ pub struct WorktreeId {
 }
 
 impl WorktreeId {
-    /// Returns the worktree with this root; `None` if it has no id.
     pub fn read(root: &Path) -> Result<Option<WorktreeId>> {
         Self::at(own_directory(root)?)
     }
 
-    /// Returns a worktree that may be gone, and of which git's directory is left.
+    /// Accepts a worktree that is gone, if git's directory of it is left.
     pub fn of_worktree(worktree: &Worktree) -> Result<Option<WorktreeId>> {
         match &worktree.entry {
             Some(entry) => Self::of_entry(entry),
@@ -45,25 +44,25 @@ impl WorktreeId {
         Ok(id.map(|id| WorktreeId { entry, id }))
     }
 
-    /// Gives the worktree with this root the id, unless it has one. Returns what it has.
+    /// Gives the worktree this id, unless it has one. Returns the id it has.
     pub fn make(root: &Path, id: &str) -> Result<WorktreeId> {
         let entry = own_directory(root)?;
         let id = give_word(&entry, FILE, id)?;
         Ok(WorktreeId { entry, id })
     }
 
-    /// Gives up its id: it came with a copy of another worktree, which has it still.
+    /// Gives up an id that came with a copy of another worktree, which still has it.
     pub fn forget(&self) -> Result<()> {
         if_there(fs::remove_file(self.entry.join(FILE)))?;
         Ok(())
     }
 
-    /// Returns whether a worktree with this id is at `entry`. An error is no answer: it may be there.
+    /// Returns whether a worktree with this id is at `entry`. An error leaves that open.
     pub fn is_at(entry: &Path, id: &str) -> Result<bool> {
         Ok(read_word(entry, FILE)?.as_deref() == Some(id))
     }
 
-    /// Returns the root of the worktree with this id at `entry`; `None` if the one or the other is not there. An error is no answer.
+    /// Returns the root of the worktree with this id at `entry`; `None` if one is missing. An error leaves that open.
     pub fn root(entry: &Path, id: &str) -> Result<Option<PathBuf>> {
         if !Self::is_at(entry, id)? {
             return Ok(None);
@@ -72,28 +71,28 @@ impl WorktreeId {
         Ok(root.try_exists()?.then_some(root))
     }
 
-    /// Returns where the worktree with this entry was last; its entry, if only that is known.
+    /// Returns the last known root of the worktree, or else its entry.
     pub fn last_root(entry: &Path) -> PathBuf {
-        // That of a main worktree names none.
+        // The entry of a main worktree names none.
         let main = || entry.parent().filter(|_| entry.file_name().is_some_and(|name| name == ".git"));
         entries::worktree_of(entry).unwrap_or_else(|| main().unwrap_or(entry).to_path_buf())
     }
 
-    /// Returns whether `entry` is its own directory, by whatever path.
+    /// Returns whether `entry` is its own directory, by any path.
     pub fn is(&self, entry: &Path) -> bool {
         let (own, other) = (fs::metadata(&self.entry), fs::metadata(entry));
         own.is_ok_and(|own| other.is_ok_and(|other| (own.dev(), own.ino()) == (other.dev(), other.ino())))
     }
 }
 
-/// Returns the id of the worktree whose data is cloned for the one with this root: the command that made it was killed before that, maybe
-/// while it noted the id.
+/// Returns the id of the worktree whose data is still to be cloned: the command that made this one was killed before,
+/// perhaps while it noted the id.
 pub fn data_source(root: &Path) -> Result<Option<String>> {
     let word = read_word(&own_directory(root)?, DATA_SOURCE).ok().flatten();
     Ok(word.filter(|word| word != NO_SOURCE))
 }
 
-/// Forgets the [`data_source`] of the worktree with this root, which has data of its own now: it is finished.
+/// Forgets the [`data_source`] of a finished worktree, which has its own data now.
 pub fn forget_data_source(root: &Path) -> Result<()> {
     if_there(fs::remove_file(own_directory(root)?.join(DATA_SOURCE)))?;
     Ok(())

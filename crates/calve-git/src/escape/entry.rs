@@ -1,5 +1,3 @@
-//! An entry that the walk comes across, and looking at it.
-
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,7 +13,6 @@ use crate::paths::path_of;
 pub(super) const TEXT_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(super) struct EntryName<'a> {
-    /// The path of the directory that it is in, below the root.
     pub(super) folder: &'a Path,
     /// Empty for the root.
     pub(super) folder_name: &'a [u8],
@@ -30,7 +27,7 @@ pub(super) struct WalkEntry<'a> {
 
 impl<'a> EntryName<'a> {
     pub(super) fn new(folder: &'a Path, name: &'a CStr, kind: EntryKind) -> Self {
-        // Asked for every entry, and more than once: `file_name` would take the path apart.
+        // Runs more than once for every entry, and `file_name` would parse the path.
         let path = folder.as_os_str().as_bytes();
         let folder_name = memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..]);
         Self { folder, folder_name, name, kind }
@@ -76,18 +73,16 @@ impl<'a> WalkEntry<'a> {
         Some(path_of(target.to_bytes()))
     }
 
-    /// Returns a file's contents, unless it is larger than any text.
     pub(super) fn text(&self) -> Option<Vec<u8>> {
         read(self.directory, self.named.name, TEXT_BYTES)
     }
 }
 
-/// Lists the entries of this type in an open directory; none when it cannot be read.
 pub(super) fn names_of(directory: impl AsFd, wanted: FileType) -> impl Iterator<Item = Vec<u8>> {
     names(directory).into_iter().filter(move |(_, kind)| *kind == wanted).map(|(name, _)| name)
 }
 
-/// Lists the names in an open directory, with their types; none when it cannot be read.
+/// Lists the names in an open directory, with their types; none if it cannot be read.
 pub(super) fn names(directory: impl AsFd) -> Vec<(Vec<u8>, FileType)> {
     let Ok(entries) = Dir::read_from(directory.as_fd()) else { return Vec::new() };
     let entries = entries.flatten().filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));

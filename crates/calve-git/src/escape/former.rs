@@ -1,5 +1,3 @@
-//! Finds where a tree was before it was moved, from what says where it is.
-
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
@@ -8,7 +6,7 @@ use super::entry::{TEXT_BYTES, WalkEntry};
 use crate::directory::{open_directory, read};
 use crate::paths::{is_missing, path_of};
 
-/// Returns the tree's path when this entry, a virtual environment or a CMake build, was made. Not one at which something is: that may be `/usr`.
+/// Returns the tree's path when this virtual environment or CMake build was made. Not an existing one, such as `/usr`.
 pub(super) fn root(entry: &WalkEntry<'_>, new: &Path) -> Option<PathBuf> {
     let (text, key): (_, &[u8]) = match entry.name() {
         b"pyvenv.cfg" => {
@@ -25,7 +23,6 @@ pub(super) fn root(entry: &WalkEntry<'_>, new: &Path) -> Option<PathBuf> {
     (is_missing(root) && root != new).then(|| root.to_path_buf())
 }
 
-/// Returns the path at the beginning of a text, in quotes or not.
 fn stated(text: &[u8]) -> PathBuf {
     let (text, quote) = match text.first() {
         Some(&quote @ (b'"' | b'\'')) => (&text[1..], Some(quote)),

@@ -1,8 +1,8 @@
-//! References from a copied tree back into the tree that it was copied from: found, and repaired, dropped or reported.
+//! References from a copied tree into its source: found, and repaired, dropped or reported.
 //!
-//! One walk goes through the names of the copy. Only what its name or place makes a candidate is opened, read-only; then what was
-//! found is put right, one entry after the other. Everything is relative to open directories and follows no symlink. A file is
-//! changed by writing a new one and renaming it, so that nothing is ever written through a link that the donor shares.
+//! One walk reads the copy's names. It opens an entry, read-only, only if its name or place makes it a candidate. Then
+//! the findings are put right one by one, relative to open directories and following no symlink. A changed file is a
+//! new one renamed into place, so that nothing is written through a link that the donor shares.
 
 mod detectors;
 mod entry;
@@ -34,10 +34,9 @@ pub use options::{AuditOptions, Fix, FormerPathRule};
 pub use report::{Action, AuditReport, Explanation, Finding, ReferenceKind};
 pub use worktrees::{Worktrees, worktrees_of};
 
-/// Looks for references from the tree `new` into the tree `old`, of which it is a copy, and into `options.others`.
-///
-/// With [`Fix::Yes`] they are repaired or dropped where that is possible. What git tracks is only ever reported: a repair would
-/// be a change to commit. With [`FormerPathRule::Sought`], also looks for references to where the tree was before. `old` and the others need not exist any more, and are never written.
+/// Finds references from the tree `new` into `old`, which it is a copy of, and into `options.others`. These need not
+/// exist any more, and are never written. [`Fix::Yes`] repairs or drops references where possible. In tracked files
+/// they are only reported: a repair would be a change to commit. [`FormerPathRule::Sought`] adds a former path.
 pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditReport> {
     let begin = Instant::now();
     let mut trees = Trees::new(new, old, options)?;
@@ -71,14 +70,12 @@ fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<Scan
     Ok(scan_tree(new, &options.scan, auditor)?)
 }
 
-/// One worker's part of the walk.
 struct Auditor<'a> {
     trees: &'a Trees,
     moved: FormerPathRule,
-    /// The former place of the tree, by its contents.
+    /// Former paths of the tree, as its contents state them.
     former: Vec<PathBuf>,
     found: Vec<Finding>,
-    /// The lists of installed files that it came across.
     records: Vec<PathBuf>,
 }
 
@@ -105,7 +102,7 @@ impl Visitor for Auditor<'_> {
         }
         match kind {
             EntryKind::File if dist_info::is_record(&entry) => self.records.push(entry.path()),
-            // A repository's own files name nothing that its worktree runs on. Another worktree has an audit of its own.
+            // A repository's own files name nothing that its worktree runs on. Another worktree has its own audit.
             EntryKind::Directory if entry.name() == b".git" || self.trees.is_another(&entry) => return Descent::No,
             _ => {}
         }
@@ -113,7 +110,7 @@ impl Visitor for Auditor<'_> {
     }
 }
 
-/// Carries out a finding's steps. One that fails makes it a report.
+/// Carries out a finding's steps. If one fails, the finding is only reported.
 fn repair(trees: &Trees, found: &mut Finding) {
     for step in std::mem::take(&mut found.steps) {
         let done = match &step {
@@ -122,7 +119,7 @@ fn repair(trees: &Trees, found: &mut Finding) {
             Step::Remove { path } => writing::remove(trees.root(), path),
         };
         match done {
-            // Something else has removed it meanwhile, be it another finding's repair.
+            // Removed meanwhile, perhaps by another finding's repair.
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => {
                 let (path, reason) = (step.path().clone(), errno.to_string());
@@ -133,7 +130,7 @@ fn repair(trees: &Trees, found: &mut Finding) {
     }
 }
 
-/// Makes what concerns tracked files reports: they are the project's own, and not for a repair to change.
+/// Only reports findings in tracked files: they are the project's own, and not for a repair to change.
 fn report_tracked(found: &mut [Finding], new: &Path, options: &AuditOptions) -> Result<()> {
     if found.is_empty() {
         return Ok(());
@@ -151,7 +148,6 @@ fn report_tracked(found: &mut [Finding], new: &Path, options: &AuditOptions) -> 
     Ok(())
 }
 
-/// Asks git for the tracked files. There are none where there is no repository.
 fn tracked(new: &Path) -> Result<HashSet<PathBuf>> {
     if new.join(".git").symlink_metadata().is_err() {
         return Ok(HashSet::new());

@@ -6,33 +6,31 @@ use calve_core::internal::ScanOptions;
 #[derive(Debug, Clone, Default)]
 pub struct AuditOptions {
     pub fix: Fix,
-    /// How the new tree is gone through. The names of entries only with `below`, and not with [`FormerPathRule::Sought`].
+    /// Settings of the walk. Set `names` only with `below`, and not with [`FormerPathRule::Sought`].
     pub scan: ScanOptions,
     /// More trees that must not be named: the repository's other worktrees.
     pub others: Vec<PathBuf>,
-    /// Whether to look for the path that the tree had before it was moved.
     pub moved: FormerPathRule,
-    /// The path that the new tree is going to have, when it is still being made under another one.
+    /// The final path of the new tree, if it is still being made under another one.
     pub will_be: Option<PathBuf>,
-    /// The entries that git tracks in the new tree, by paths below it. `None`: git is asked, if anything is found.
+    /// The entries that git tracks, below the new tree. If `None`, git is asked once anything is found.
     pub tracked: Option<HashSet<PathBuf>>,
 }
 
-/// Whether an audit repairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fix {
-    /// It says what it would do.
+    /// Only says what it would do.
     #[default]
     No,
     Yes,
 }
 
-/// Whether an audit takes the tree's former path, as virtual environments in it state it, for another tree.
+/// The role of the tree's former path, as virtual environments in it state it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FormerPathRule {
-    /// It does not: the path may be that of a container, in which the tree is mounted.
+    /// It may be a path in a container that mounts the tree.
     #[default]
     Ignored,
-    /// It does, if nothing is there any more.
+    /// Counts as another tree, if nothing exists there any more.
     Sought,
 }

@@ -1,5 +1,3 @@
-//! The findings of an audit.
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,7 +27,7 @@ pub struct AuditReport {
 }
 
 impl AuditReport {
-    /// Returns how many references are still there.
+    /// Counts the references that are left.
     pub fn left(&self) -> usize {
         self.findings.iter().filter(|finding| !self.fixed || finding.action == Action::Reported).count()
     }
@@ -61,7 +59,6 @@ pub struct Finding {
     pub(super) steps: Vec<Step>,
 }
 
-/// The meaning of an action, or the step that is left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Explanation {
     #[error("{}", .0.effect())]
@@ -114,9 +111,8 @@ pub enum Explanation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Action {
-    /// It names the new tree's own file now.
     Repaired,
-    /// The file that held it was removed, and is made again when it is needed.
+    /// The file that held it was removed, and is made again when needed.
     Dropped,
     Reported,
 }
@@ -126,19 +122,15 @@ pub enum Action {
 pub enum ReferenceKind {
     AbsoluteLink,
     LeavingLink,
-    /// A script that names another tree, mostly as its interpreter.
     Shebang,
     Activate,
     PyvenvCfg,
-    /// `*.pth` and what else makes a Python package importable from where it is written.
     Editable,
     /// A Python package's `direct_url.json` and `RECORD`.
     DistInfo,
-    /// pnpm's notes of an installation.
     Pnpm,
     #[strum(serialize = "cmake")]
     CMake,
-    /// Caches of webpack, Next.js and the like.
     WebCache,
     /// A `.git` file, or a repository that borrows objects.
     GitPointer,
@@ -146,7 +138,6 @@ pub enum ReferenceKind {
 }
 
 impl ReferenceKind {
-    /// Says what follows if it names this tree.
     fn effect(self) -> &'static str {
         match self {
             Self::Activate => "it switches this worktree's environment on",
@@ -162,7 +153,7 @@ impl ReferenceKind {
     }
 }
 
-/// One change to the new tree. Paths are below it.
+/// One change to the new tree, with paths below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Relink { path: PathBuf, target: Vec<u8> },
@@ -178,7 +169,6 @@ impl Step {
     }
 }
 
-/// The modification time of a file that was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Time {
     Kept,
@@ -190,7 +180,7 @@ impl Finding {
         Self { kind, path, names, action: Action::Reported, explanation, steps: Vec::new() }
     }
 
-    /// Makes a finding that writes contents which name the new tree instead.
+    /// Makes a finding that writes these contents, which name the new tree instead.
     pub(super) fn rewritten(kind: ReferenceKind, path: PathBuf, names: PathBuf, bytes: Vec<u8>) -> Self {
         let steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
         Self { kind, path, names, action: Action::Repaired, explanation: Explanation::NamesThisTree(kind), steps }
@@ -201,7 +191,6 @@ impl Finding {
         Self { kind, path, names, action: Action::Dropped, explanation, steps }
     }
 
-    /// Makes a finding of a text, which is written to name the new tree instead where it can, and is only reported otherwise.
     pub(super) fn text(kind: ReferenceKind, path: PathBuf, named: Mention) -> Self {
         match named.moved {
             Some(bytes) => Self::rewritten(kind, path, named.names, bytes),
@@ -215,7 +204,6 @@ impl Finding {
         self.steps.clear();
     }
 
-    /// Returns whether `entry` will not be there any more.
     pub(super) fn takes_away(&self, entry: &WalkEntry<'_>) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Remove { path } if *path == entry.path()))
     }

@@ -1,4 +1,4 @@
-//! The trees concerned, the ways in which their paths are written, and texts that name them.
+//! The trees of an audit, the spellings of their paths, and texts that name them.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,39 +14,38 @@ use crate::paths::{in_url, path_of, plain, real};
 use crate::escape::entry::EntryName;
 use crate::escape::options::AuditOptions;
 
-/// Where the copy is, and which trees it must not name.
 pub(super) struct Trees {
     root: File,
-    /// The path that it has, or is going to have.
+    /// Its present or future path.
     pub(super) new: PathBuf,
-    /// The other trees, the one that was copied first.
+    /// The other trees, the copied one first.
     olds: Vec<PathBuf>,
-    /// Those that are in the new one, by their paths below it.
+    /// Other trees inside the new one, relative to it.
     inside: Vec<PathBuf>,
     spellings: Vec<Spelling>,
 }
 
-/// One way in which a tree's path is written, and how the new tree's path is written in that way.
+/// One spelling of a tree's path, and of the new tree's.
 struct Spelling {
     finder: Finder<'static>,
-    /// `None` when it is the new tree itself.
+    /// `None` for the new tree itself.
     becomes: Option<Vec<u8>>,
 }
 
-/// The language of a text, which decides the characters of a path in it.
+/// The language of a text, which decides the characters that a path may have in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
-    /// One thing on a line.
+    /// One item per line.
     Lines,
     /// A string in JSON, YAML or Python.
     Quoted,
-    /// Words that a shell reads, quoted or not.
+    /// Words for a shell, quoted or not.
     Shell,
 }
 
 pub(super) struct Mention {
     pub(super) names: PathBuf,
-    /// The text with the new tree in place of the others; `None` when the new path would mean something else there.
+    /// The text with the new tree in place of the others; `None` if the new path would mean something else there.
     pub(super) moved: Option<Vec<u8>>,
 }
 
@@ -63,7 +62,7 @@ impl Trees {
             let given = absolute(old)?;
             let real = fs_err::canonicalize(old).unwrap_or_else(|_| given.clone());
             for old in [real, given] {
-                // The root of the file system is named by every path there is.
+                // Every path names the root of the file system.
                 if old != new && old != real_new && old.parent().is_some() && !olds.contains(&old) {
                     olds.push(old);
                 }
@@ -86,7 +85,7 @@ impl Trees {
         Ok(Self { root, new, olds, inside, spellings })
     }
 
-    /// Returns the new tree's directory, wherever it is at the moment.
+    /// Returns the new tree's directory, wherever it is now.
     pub(super) fn root(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
@@ -95,12 +94,11 @@ impl Trees {
         self.olds.first().map(PathBuf::as_path)
     }
 
-    /// Returns whether a directory of the new tree is itself one of the others.
     pub(super) fn is_another(&self, entry: &EntryName<'_>) -> bool {
         !self.inside.is_empty() && self.inside.contains(&entry.path())
     }
 
-    /// Converts an absolute path in another tree to the same path below the new one.
+    /// Converts a path in another tree to the same path below the new one.
     pub(super) fn below_another(&self, path: &Path) -> Option<PathBuf> {
         if path.starts_with(&self.new)
             && !self.olds.iter().any(|old| old.starts_with(&self.new) && path.starts_with(old))
@@ -112,7 +110,7 @@ impl Trees {
         path.strip_prefix(longest).ok().map(Path::to_path_buf)
     }
 
-    /// Returns whether there is something at a path below the new tree, be it a link to nothing.
+    /// Returns whether something exists at a path below the new tree, even a dangling link.
     pub(super) fn has(&self, below: &Path) -> bool {
         let path = if below.as_os_str().is_empty() { Path::new(".") } else { below };
         rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
@@ -122,7 +120,7 @@ impl Trees {
         self.matches(text).next().map(|(begin, end, _)| path_at(text, begin, end))
     }
 
-    /// Returns whether `text` names another tree, and the text that names the new one instead.
+    /// Returns the first path in another tree that `text` names, and the text that names the new tree instead.
     pub(super) fn named(&self, text: &[u8], language: Language) -> Option<Mention> {
         let mut moved = Vec::new();
         let mut from = 0;
@@ -144,13 +142,13 @@ impl Trees {
         Some(Mention { names, moved: is_writable.then_some(moved) })
     }
 
-    /// Returns where other trees are named, from the front, each with what stands for the new tree there.
+    /// Finds where other trees are named, from the front, each with the new tree's spelling.
     fn matches<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, usize, &'t [u8])> {
         let mut next: Vec<Option<usize>> = self.spellings.iter().map(|spelling| spelling.finder.find(text)).collect();
         std::iter::from_fn(move || {
             loop {
                 let found = next.iter().enumerate().filter_map(|(index, at)| Some(((*at)?, index)));
-                // The longest, where several begin: a worktree may be inside another one.
+                // The longest of several that begin here: a worktree may be inside another one.
                 let (at, index) = found
                     .min_by_key(|&(at, index)| (at, std::cmp::Reverse(self.spellings[index].finder.needle().len())))?;
                 let spelling = &self.spellings[index];
@@ -176,12 +174,10 @@ fn find_from(spelling: &Spelling, text: &[u8], from: usize) -> Option<usize> {
     spelling.finder.find(text.get(from..)?).map(|at| at + from)
 }
 
-/// Returns whether the byte may stand in a name, so that a name goes on there.
 fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-+@%~=".contains(&byte) || byte >= 0x80
 }
 
-/// Returns whether a path can begin there: not in the middle of a longer one.
 fn begins_path(text: &[u8], at: usize) -> bool {
     let before = &text[..at];
     match before.last() {
@@ -194,7 +190,7 @@ fn begins_path(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Returns the whole path that begins with those bytes, for people.
+/// Returns the whole path that begins with those bytes, for display.
 fn path_at(text: &[u8], begin: usize, end: usize) -> PathBuf {
     let rest = &text[end..];
     let stop = |byte: &u8| byte.is_ascii_control() || b" \"'`<>|;,:*?$()[]{}\\".contains(byte);
@@ -202,12 +198,10 @@ fn path_at(text: &[u8], begin: usize, end: usize) -> PathBuf {
     path_of(&text[begin..end + length])
 }
 
-/// Spells a path as in a list of dependencies.
 fn in_makefile(path: &[u8]) -> Vec<u8> {
     path.split(|&byte| byte == b' ').collect::<Vec<_>>().join(&b"\\ "[..])
 }
 
-/// Returns the way from one directory to a path, both absolute.
 pub(super) fn relative(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);

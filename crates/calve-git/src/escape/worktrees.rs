@@ -1,5 +1,3 @@
-//! Which worktrees a repository has.
-
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
@@ -7,20 +5,19 @@ use crate::paths::real;
 use crate::repository::standing::WorktreeState;
 use crate::repository::{Repository, asked};
 
-/// The worktree that a path is in, and its repository's others, the main one first.
 #[derive(Debug, Clone)]
 pub struct Worktrees {
     pub this: PathBuf,
-    /// None when the repository is bare.
+    /// `None` for a bare repository.
     pub main: Option<PathBuf>,
-    /// The roots of the others, be they there or gone. A place that has another tree by now is not one.
+    /// The roots of the others, present or gone. A place that has another tree by now is left out.
     pub others: Vec<PathBuf>,
 }
 
 pub fn worktrees_of(path: &Path) -> Result<Worktrees> {
     let this = asked(path, &["rev-parse", "--show-toplevel"])?;
     let own = real(&this);
-    // A bare repository stands in its own list, and is no worktree.
+    // A bare repository is in its own list, but is no worktree.
     let repository = Repository::open(path)?;
     let main = repository.main().map(Path::to_path_buf);
     let listed = repository.worktrees.into_iter().filter(|one| !one.is_bare);

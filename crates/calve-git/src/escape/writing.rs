@@ -1,4 +1,4 @@
-//! Changing entries of a tree: relative to open directories, following no link, each in one step.
+//! Changes entries of a tree: relative to open directories, following no link, each in one step.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::escape::entry::names;
 use crate::escape::report::Time;
 use crate::paths::{numbered, path_of};
 
-/// The directory of an entry, and its name there. Dropped, it gets its time back: package managers compare that with their notes.
+/// An entry's directory. Dropping it restores its times, which package managers compare with their notes.
 struct Parent {
     directory: File,
     before: Stat,
@@ -23,7 +23,7 @@ struct Parent {
 
 impl Drop for Parent {
     fn drop(&mut self) {
-        // Only its owner can, which is who could change it, or nearly always.
+        // Only the owner can, and nearly always only the owner could change the entry.
         let _ = rustix::fs::futimens(&self.directory, &times(&self.before));
     }
 }
@@ -34,13 +34,11 @@ fn parent_of<'p>(root: BorrowedFd<'_>, path: &'p Path) -> Result<(Parent, &'p Os
     Ok((Parent { directory, before }, name))
 }
 
-/// Opens the directory that an entry of the tree is in, and returns its name there.
 pub(super) fn open_parent<'p>(root: BorrowedFd<'_>, path: &'p Path) -> Result<(File, &'p OsStr)> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
     Ok((open_below(open_directory(root, c".")?, above)?, name))
 }
 
-/// Gives a symlink another target. Its time is kept.
 pub(super) fn relink(root: BorrowedFd<'_>, path: &Path, target: &[u8]) -> Result<()> {
     let (held, name) = parent_of(root, path)?;
     let parent = &held.directory;
@@ -53,7 +51,6 @@ pub(super) fn relink(root: BorrowedFd<'_>, path: &Path, target: &[u8]) -> Result
     publish(parent, &temporary, name, sealed)
 }
 
-/// Gives a file other contents, by a new file that takes its place.
 pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time) -> Result<()> {
     let (held, name) = parent_of(root, path)?;
     let parent = &held.directory;
@@ -97,7 +94,7 @@ fn remove_in(parent: &File, name: &OsStr, device: u64) -> Result<()> {
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Returns the device's number, whose type is not the same on all systems.
+/// Converts the device's number, whose type differs between systems.
 fn device(stat: &Stat) -> u64 {
     stat.st_dev as _
 }
@@ -106,7 +103,6 @@ fn stat(parent: &File, name: &OsStr) -> Result<Stat> {
     rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Makes something under a name that is not taken.
 fn with_temporary_name<T>(mut make: impl FnMut(&Path) -> Result<T>) -> Result<(PathBuf, T)> {
     let process = rustix::process::getpid().as_raw_nonzero();
     let made = numbered(|number| {
@@ -120,7 +116,6 @@ fn failed(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
-/// Puts the new file in place of the old one, or removes it where that fails.
 fn publish(parent: &File, temporary: &Path, name: &OsStr, ready: Result<()>) -> Result<()> {
     let published = ready.and_then(|()| rustix::fs::renameat(parent, temporary, parent, name));
     if published.is_err() {
@@ -129,7 +124,7 @@ fn publish(parent: &File, temporary: &Path, name: &OsStr, ready: Result<()>) -> 
     published
 }
 
-/// Gives the file the owner that it had before. Only a privileged user can change a file of another user in this way.
+/// Restores a file's owner. For another user's file, only a privileged user can.
 fn keep_owner(parent: &File, name: &Path, before: &Stat) -> Result<()> {
     let now = stat(parent, name.as_os_str())?;
     if (now.st_uid, now.st_gid) == (before.st_uid, before.st_gid) {

@@ -1,5 +1,3 @@
-//! Errors between here and a repository elsewhere, and the next step.
-
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -11,13 +9,13 @@ use crate::remedy::Remedy;
 use crate::remote::clone::purpose::Property;
 use crate::transfer_failure::TransferFailure;
 
-/// Why a clone or a fetch failed. No message holds credentials.
+/// The failure of a clone or a fetch. No message holds credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The arguments make no sense, or not with this repository.
     #[error("{reason}")]
     Usage { reason: String, remedy: Remedy },
-    /// A property that was required does not hold. Nothing was made.
+    /// A required property does not hold. Nothing was made.
     #[error("{reason}")]
     Refused { reason: String, remedy: Remedy },
     #[error("`{}` exists and is not an empty directory", ShownPath(.0))]

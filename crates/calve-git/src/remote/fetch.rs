@@ -1,5 +1,3 @@
-//! Fetching into a clone in the way that its purpose wants.
-
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -22,9 +20,8 @@ use crate::remote::{Notice, NoticeCode, Prompts};
 
 #[derive(Debug, Clone)]
 pub struct FetchOptions {
-    /// A directory in the clone.
     pub directory: PathBuf,
-    /// Branches, tags or commits; what the clone follows when there are none.
+    /// Branches, tags or commits; if empty, those that the clone follows.
     pub references: Vec<String>,
     pub prompts: Prompts,
     pub cancel: CancelToken,
@@ -64,12 +61,12 @@ pub struct FetchReport {
     pub warnings: Vec<Notice>,
 }
 
-/// Plans [`fetch`], and fails as that where it can know. Asks no server.
+/// Plans [`fetch`], and fails like it if that can be foreseen. Asks no server.
 pub fn plan_fetch(options: &FetchOptions) -> Result<PlannedFetch, RemoteError> {
     Ok(FetchPlan::new(options)?.report.plan)
 }
 
-/// Fetches from the clone's origin. The working tree is not touched.
+/// Fetches from the clone's origin, without touching the working tree.
 pub fn fetch(options: &FetchOptions, listener: Listener<'_>) -> Result<FetchReport, RemoteError> {
     let started = Instant::now();
     let FetchPlan { mut report, step, url, git_directory } = FetchPlan::new(options)?;
@@ -86,12 +83,10 @@ pub fn fetch(options: &FetchOptions, listener: Listener<'_>) -> Result<FetchRepo
     Ok(report)
 }
 
-/// A fetch that has not begun, and where it is to be.
 struct FetchPlan {
     report: FetchReport,
     step: Step,
     url: RepositoryUrl,
-    /// The directory of the clone's own files.
     git_directory: PathBuf,
 }
 
@@ -119,8 +114,8 @@ impl FetchPlan {
     }
 }
 
-/// Returns why the fetch is the cheapest one. It never has a depth, which makes the server work out and send objects that are already here, and cuts
-/// the history off.
+/// Returns why the fetch is the cheapest. It never has a depth: the server would have to work out and send objects that
+/// are already here, and the history would be cut off.
 fn reason(shallow: bool, filter: Option<&str>) -> &'static str {
     match (shallow, filter) {
         (true, _) => "a shallow clone is fetched into without a depth: only what is new comes",
@@ -130,7 +125,6 @@ fn reason(shallow: bool, filter: Option<&str>) -> &'static str {
     }
 }
 
-/// Returns the command that fetches these, or what the clone follows.
 fn step(references: &[String], follows: bool) -> Result<Step, RemoteError> {
     if let Some(bad) = references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
         return Err(RemoteError::senseless(format!("{bad:?} cannot be the name of a branch or commit")));

@@ -3,7 +3,7 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::remote::error::RemoteError;
 
-/// Asks for the version of git. Fails if it cannot be started, or is older than 2.30.
+/// Returns the version of git. Fails if git cannot start, or is older than 2.30.
 pub(crate) fn git_version(git: &Git) -> Result<String, RemoteError> {
     let said = git.line(&["version"])?.to_string_lossy().into_owned();
     let version = said.trim_start_matches("git version ").split(' ').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Clones from a URL, by the recipe that fits what they are for, and fetches into them.
+//! Clones from a URL by the recipe for their purpose, and fetches into them.
 
 mod clone;
 mod error;
@@ -24,13 +24,12 @@ use calve_core::internal::json::{As, Text};
 use serde::Serialize;
 use strum::{Display, VariantNames};
 
-/// The right of git to ask for a password.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Prompts {
-    /// It fails instead, and runs in a process group of its own.
+    /// Git fails instead, and runs in its own process group.
     #[default]
     Never,
-    /// On the terminal of this process, whose Ctrl-C then reaches it too.
+    /// Git asks on the terminal of this process, whose Ctrl-C then reaches it too.
     OnTerminal,
 }
 
@@ -57,18 +56,15 @@ pub enum NoticeCode {
     QueryStored,
     NoHead,
     Empty,
-    /// The repository's own history is cut off.
     SourceShallow,
-    /// A directory of a sparse checkout is not in the commit.
     SparseMissing,
     PathAsUrl,
-    /// A path is cloned without a server.
     Local,
     Git,
 }
 
 impl NoticeCode {
-    /// Returns whether the user may have to do something about it.
+    /// Returns whether the user may have to act.
     pub fn is_warning(self) -> bool {
         !matches!(self, Self::CredentialsNotStored | Self::Empty | Self::PathAsUrl | Self::Local)
     }

@@ -1,7 +1,7 @@
-//! The published numbers that `calve git advise` uses without a measurement of the user's.
+//! Published numbers, for `calve git advise` without a measurement of the user's.
 //!
-//! "Git clone: a data-driven study on cloning behaviors", the GitHub blog, December 2020: git 2.28, a server with 8 cores, 30 minutes
-//! of load, while one user pushed changes to three random files. Wall time of the client, and CPU time of the server.
+//! "Git clone: a data-driven study on cloning behaviors", GitHub blog, December 2020: git 2.28, a server with 8 cores,
+//! 30 minutes of load, while one user pushed changes to three random files. Wall time of the client, CPU of the server.
 
 use crate::advise::{Cost, Numbers, RepositoryCosts, Test};
 

@@ -1,4 +1,4 @@
-//! Runs git for as long as a transfer takes: heard, stoppable, and with credentials that other users cannot see.
+//! Runs git through a transfer: its output is heard, it can be stopped, and other users cannot see its credentials.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -23,13 +23,12 @@ use crate::remote::traffic::Traces;
 use crate::remote::url::{Credentials, RepositoryUrl};
 use crate::transfer_failure::{ENDLESS, TransferFailure};
 
-/// Hears every piece of text that git prints for people, as it comes. It may hold anything but control characters.
+/// Hears each piece of text that git prints for people, as it comes, without control characters.
 pub type Listener<'l> = &'l dyn Fn(&str);
 
-/// The common part of all commands of one operation.
 pub(crate) struct Session<'s> {
     pub(crate) url: &'s RepositoryUrl,
-    /// The purpose of the clone that is being made. None in one that is there.
+    /// The purpose of the clone that is made; `None` in an existing one.
     pub(crate) makes: Option<Purpose>,
     pub(crate) prompts: Prompts,
     pub(crate) cancel: &'s CancelToken,
@@ -37,25 +36,25 @@ pub(crate) struct Session<'s> {
     pub(crate) traces: &'s Traces,
 }
 
-/// The settings of a clone: no maintenance, which would go on in a repository that gets another name; and objects stay in the pack that they
-/// came in, whose size counts as received.
+/// Settings of a clone: no maintenance, which would go on in a repository that gets another name. Objects stay in the
+/// pack that they came in, whose size counts as received.
 const OF_A_CLONE: [&str; 6] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "fetch.unpackLimit=1"];
 
-/// Tells git's credentials from the environment, which only this user can read. Arguments, all can.
+/// Passes git's credentials by the environment, which only this user can read; all users can read arguments.
 const HELPER: &str = "!f() { test \"$1\" = get || exit 0; printf 'username=%s\\n' \"$CALVE_GIT_USERNAME\"; \
     test -z \"${CALVE_GIT_PASSWORD+x}\" || printf 'password=%s\\n' \"$CALVE_GIT_PASSWORD\"; }; f";
 
-/// After the first signal, before the one that cannot be caught.
+/// Between the first signal and the one that cannot be caught.
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Session<'_> {
-    /// Runs one step to its end; its words on stderr, when that is success.
+    /// Runs one step to its end. Returns its text on stderr if it succeeds.
     pub(crate) fn run(&self, step: &Step, directory: &Path) -> Result<String, RemoteError> {
         if self.cancel.is_cancelled() {
             return Err(RemoteError::Interrupted);
         }
         let mut command = self.command(directory);
-        // Without a terminal git shows its progress only on request, and without it counts no bytes.
+        // Without a terminal, git shows progress only on request, and without progress it counts no bytes.
         let (name, rest) = step.arguments.split_at(1);
         command.args(name).args((name == ["clone"] || name == ["fetch"]).then_some("--progress")).args(rest);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::piped());
@@ -63,7 +62,7 @@ impl Session<'_> {
         let spawned = command.spawn();
         let mut child = GitProcess { child: spawned.map_err(Error::start(directory))?, prompts: self.prompts };
         if let Some(mut stdin) = child.child.stdin.take() {
-            // git may end before it has read everything; then its exit code says why.
+            // If git ends before it has read everything, its exit code says why.
             let _ = stdin.write_all(&step.input);
         }
         let pieces = read_pieces(child.child.stderr.take());
@@ -86,7 +85,7 @@ impl Session<'_> {
                 return Err(RemoteError::Git { what, trouble, said });
             }
         };
-        // A process that git started may outlive it and keep the pipe open (a shared ssh connection): its last words are not worth more.
+        // A process that git started, such as a shared ssh connection, may outlive it and keep the pipe open.
         let deadline = Instant::now() + Duration::from_millis(500);
         while let Ok(piece) = pieces.recv_timeout(deadline - Instant::now()) {
             self.hear(&piece, &mut said);
@@ -100,14 +99,14 @@ impl Session<'_> {
     }
 
     fn hear(&self, piece: &str, said: &mut Transcript) {
-        // git indents what the user is to type.
+        // git indents commands for the user with tabs.
         let piece = piece.replace('\t', "    ");
         let clean = self.url.censored(&calve_core::internal::ShownPath(Path::new(&piece)).to_string());
         (self.listener)(&clean);
         said.add(&clean);
     }
 
-    /// Returns a command to add arguments to. Nothing in its arguments is secret.
+    /// Returns a command to add arguments to. Its own arguments hold no secret.
     fn command(&self, directory: &Path) -> Command {
         let git = Git::at(directory);
         let mut command = git.command();
@@ -123,7 +122,7 @@ impl Session<'_> {
         let credentials = self.url.credentials.as_ref().filter(|_| self.makes.is_some());
         if let Some(Credentials { username, password }) = credentials {
             if password.is_some() {
-                // The user's own helpers would store what works.
+                // The user's own helpers would store credentials that work.
                 command.args(["-c", "credential.helper="]);
             }
             let helper: OsString = format!("credential.{}.helper={HELPER}", self.url.origin).into();
@@ -154,7 +153,7 @@ impl Session<'_> {
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A git that is ended, with what it started, when it is let go of.
+/// A git process that is ended, with those it started, when it is dropped.
 struct GitProcess {
     child: Child,
     prompts: Prompts,
@@ -175,7 +174,7 @@ impl Drop for GitProcess {
         if let Ok(Some(_)) = self.child.try_wait() {
             return;
         }
-        // git ends what it started, when it is asked to end.
+        // On this signal, git ends the processes that it started.
         self.signal(Signal::TERM);
         let give_up = Instant::now() + GRACE;
         while Instant::now() < give_up && matches!(self.child.try_wait(), Ok(None)) {
@@ -193,14 +192,13 @@ fn read_pieces(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = [0; 4096];
         let mut piece = Vec::new();
-        // The other end is gone when nobody listens any more.
         let give = |piece: &[u8]| piece.is_empty() || send.send(String::from_utf8_lossy(piece).into_owned()).is_ok();
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
             for byte in &buffer[..count] {
                 match byte {
                     b'\r' | b'\n' if give(&piece) => piece.clear(),
                     b'\r' | b'\n' => return,
-                    // A line without an end, from a server that means no good.
+                    // A line without an end, from a hostile server.
                     _ if piece.len() >= 4096 => {}
                     _ => piece.push(*byte),
                 }
@@ -237,5 +235,4 @@ impl Transcript {
     }
 }
 
-/// The message for a git that failed without one.
 pub(crate) const SILENCE: &str = "it said nothing";

@@ -1,4 +1,4 @@
-//! The traffic of an operation, as git's own traces tell. They are private files, and gone afterwards.
+//! Counts an operation's traffic by git's own traces, in private files that are deleted afterwards.
 
 use std::fs::Permissions;
 use std::os::unix::ffi::OsStrExt;
@@ -15,16 +15,16 @@ use crate::remote::url::Transport;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traffic {
-    // HTTP requests over HTTP, else commands of git's protocol. Unknown with protocols older than 2 that are not HTTP.
+    // HTTP requests, or else commands of git's protocol. Unknown before its version 2.
     /// The number of requests to the server. Null if it is unknown.
     pub requests: Option<u64>,
-    // As they came, without headers and the list of branches. Unknown of a fetch of few objects, which git takes
-    // apart as they come (below `fetch.unpackLimit`, 100) and does not count.
+    // As they came, without headers and the list of branches. Unknown for a fetch of few objects (below
+    // `fetch.unpackLimit`, 100): git unpacks those as they come, and does not count them.
     /// The objects received, in bytes. Null if it is unknown.
     pub bytes_received: Option<u64>,
 }
 
-/// A private directory for traces, which goes when this does.
+/// A private directory for traces, deleted on drop.
 #[derive(Debug)]
 pub(crate) struct Traces {
     directory: TempDir,
@@ -36,7 +36,7 @@ const PACKETS: &str = "trace-packets";
 const EVENTS: &str = "trace-events";
 
 impl Traces {
-    /// Makes the directory for traces in `above`, which must be on a disk that others cannot read, or be readable for this user alone.
+    /// Makes the directory in `above`, which must be readable for this user alone or on a disk that others cannot read.
     pub(crate) fn new(above: &Path, kind: Transport) -> std::io::Result<Traces> {
         let mut directory = tempfile::Builder::new();
         let directory =
@@ -48,8 +48,7 @@ impl Traces {
         self.directory.path().join(name)
     }
 
-    /// Makes git and the programs that it starts write down the requests that they send and receive. Never the data, and credentials
-    /// redacted.
+    /// Makes git and its child processes trace the requests they send and receive: no data, and credentials redacted.
     pub(crate) fn apply(&self, command: &mut Command) {
         match self.kind {
             Transport::Http => {
@@ -63,7 +62,6 @@ impl Traces {
         }
     }
 
-    /// Returns the file for git's events, which has those of all commands.
     pub(crate) fn events(&self) -> PathBuf {
         self.file(EVENTS)
     }
@@ -77,7 +75,7 @@ impl Traces {
         }
     }
 
-    /// Returns how many bytes of packs git says that it has received, where it was told to show its progress.
+    /// Returns the bytes of packs that git counted as received, if it was to show its progress.
     pub(crate) fn received(&self) -> Option<u64> {
         received(&fs_err::read(self.events()).unwrap_or_default())
     }
@@ -94,8 +92,8 @@ fn http_requests(trace: &[u8]) -> u64 {
     starts.count() as u64
 }
 
-/// Counts lines such as `packet:        clone> command=fetch`, without those of a server on this machine, which are not ours. `None` if the
-/// second version of the protocol was not used.
+/// Counts lines such as `packet:        clone> command=fetch`, but not those of a server on this machine. `None` if the
+/// protocol's version 2 was not used.
 fn protocol_commands(trace: &[u8]) -> Option<u64> {
     let lines = trace.split(|byte| *byte == b'\n').filter(|line| memmem::find(line, b"upload-pack").is_none());
     let (mut second, mut commands) = (false, 0);
@@ -106,7 +104,7 @@ fn protocol_commands(trace: &[u8]) -> Option<u64> {
     second.then_some(commands)
 }
 
-/// Adds up the `total_bytes` in the progress of "Receiving objects". `None` where objects were unpacked, or a number cannot be read.
+/// Adds up `total_bytes` in "Receiving objects". `None` if objects were unpacked, or a number cannot be read.
 fn received(events: &[u8]) -> Option<u64> {
     let mut sum = 0;
     for line in events.split(|byte| *byte == b'\n') {
@@ -123,7 +121,7 @@ fn received(events: &[u8]) -> Option<u64> {
     Some(sum)
 }
 
-/// Adds up the sizes of all packs in a repository: in a new one, the bytes received.
+/// Adds up the sizes of a repository's packs: in a new one, the bytes received.
 pub(crate) fn packed_bytes(repository: &Path) -> u64 {
     let Ok(entries) = fs_err::read_dir(repository.join(".git/objects/pack")) else { return 0 };
     let packs = entries.flatten().filter(|entry| entry.file_name().as_bytes().ends_with(b".pack"));

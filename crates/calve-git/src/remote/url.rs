@@ -1,4 +1,4 @@
-//! Which repository is meant, with what must not be stored, printed or run taken out of it.
+//! The repository of a clone or a fetch, without the parts that must not be stored, printed or run.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Transport {
     Git,
     /// `file://`: the same protocol, with a server process on this machine.
     File,
-    /// A path: git links or copies the files of the repository, and knows neither filters nor depths.
+    /// A path: git links or copies the repository's files, and supports neither filters nor depths.
     Local,
 }
 
@@ -31,11 +31,10 @@ pub enum Transport {
 #[derive(Clone, PartialEq, Eq)]
 pub struct RepositoryUrl {
     pub kind: Transport,
-    /// As git gets it.
     text: Url,
-    /// Texts that must not be printed wherever they stand, if they are longer than a word.
+    /// Texts that must not be printed anywhere, if they are longer than a word.
     secrets: Vec<String>,
-    /// `https://host:port`, for which the credentials hold.
+    /// `https://host:port`, which the credentials are for.
     pub(crate) origin: String,
     pub(crate) credentials: Option<Credentials>,
 }
@@ -63,10 +62,8 @@ impl fmt::Display for RepositoryUrl {
 }
 
 impl RepositoryUrl {
-    /// Understands what the user gave, as git does: a URL, `host:path`, or a path, which is taken from the current directory.
-    ///
-    /// # Errors
-    /// [`RemoteError::Usage`] for what git would run as a command, take for an option, or not understand.
+    /// Parses a repository as git does: a URL, `host:path`, or a path, which is relative to the current directory.
+    /// Fails for anything that git would run as a command, take for an option, or not understand.
     pub fn parse(given: &OsStr) -> Result<Self, RemoteError> {
         let refuse = |why: &str| Err(RemoteError::url(given, why));
         let bytes = given.as_bytes();
@@ -132,7 +129,7 @@ impl RepositoryUrl {
             (url.origin, url.credentials, url.secrets) = (origin, credentials, secrets(user, path));
             return Ok(url);
         }
-        // ssh knows no passwords in URLs, so one that is there can only leak.
+        // ssh takes no password from a URL, so one that is there can only leak.
         let user = user.map(|user| user.split(':').next().unwrap_or(user));
         if kind == Transport::Git && user.is_some() {
             return refuse("git:// knows no users");
@@ -151,7 +148,7 @@ impl RepositoryUrl {
             return refuse("its path is empty, or begins with a dash, which the server would take for an option");
         }
         if host.eq_ignore_ascii_case(b"http") || host.eq_ignore_ascii_case(b"https") {
-            // Taken for a host of that name, with a password or a token in the path.
+            // git would take it for a host of that name, with a password or a token in the path.
             let shown = format!("{}:…", String::from_utf8_lossy(host));
             return Err(RemoteError::url(shown.as_ref(), "`http:` and `https:` need two slashes after them"));
         }
@@ -175,7 +172,7 @@ impl RepositoryUrl {
         self.text.as_os_str()
     }
 
-    /// Returns git's words about this repository, without the secrets of its URL and of any other.
+    /// Removes the secrets of this URL, and of any other, from git's words.
     pub fn censored(&self, said: &str) -> String {
         let own = self.as_os_str().to_string_lossy();
         let said = if self.kind == Transport::Http { said.replace(&*own, &self.to_string()) } else { said.to_owned() };
@@ -187,7 +184,7 @@ impl RepositoryUrl {
         self.kind == Transport::Http && self.as_os_str().as_bytes().contains(&b'?')
     }
 
-    /// Returns the same repository by a URL, so that filters and depths hold for a local path too.
+    /// Returns a local path as a URL, so that filters and depths apply to it.
     pub(crate) fn over_the_protocol(&self) -> Self {
         if self.kind != Transport::Local {
             return self.clone();
@@ -195,7 +192,6 @@ impl RepositoryUrl {
         Self::new(Transport::File, format!("file://{}", in_url(self.as_os_str().as_bytes())).into())
     }
 
-    /// Returns the directory of a repository that is reached as a file.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
         match self.kind {
             Transport::Local => Some(self.as_os_str().into()),
@@ -208,7 +204,7 @@ impl RepositoryUrl {
         }
     }
 
-    /// Returns the name of the directory that git would clone into. Fails if there is none in the URL.
+    /// Returns the name of the directory that git would clone into. Fails if the URL has none.
     pub fn directory_name(&self) -> Result<OsString, RemoteError> {
         let bytes = self.as_os_str().as_bytes();
         let bytes = bytes.strip_prefix(b"file://").unwrap_or(bytes);
@@ -242,13 +238,13 @@ impl Credentials {
     }
 }
 
-/// Lists the parts of an `https://` URL that may be secret, decoded and as they are. Shorter ones would be found in any text.
+/// Lists the parts of an `https://` URL that may be secret, decoded and raw. Shorter ones would be found in any text.
 fn secrets(user: Option<&str>, path: &str) -> Vec<String> {
     const SHORTEST: usize = 6;
     let behind = path.split_once(['?', '#']).map(|(_, behind)| behind);
     let pairs = behind.into_iter().flat_map(|behind| behind.split(['&', '#', ';']));
     let values = pairs.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
-    // A user's name is no secret, unless it is a token that needs no password.
+    // A user's name is no secret, unless it is a token without a password.
     let login = user.map(|user| match user.split_once(':') {
         Some((token, "" | "x-oauth-basic")) => token,
         Some((_, password)) => password,
@@ -260,13 +256,13 @@ fn secrets(user: Option<&str>, path: &str) -> Vec<String> {
     let escaped: Vec<String> = all.iter().map(|part| escaped(part)).collect();
     all.extend(plain.into_iter().chain(escaped));
     all.retain(|part| part.len() >= SHORTEST);
-    // The longest first: others may be parts of it.
+    // Longest first: others may be parts of it.
     all.sort_by_key(|part| std::cmp::Reverse(part.len()));
     all.dedup();
     all
 }
 
-/// Characters that people write into URLs though they have no place there. Browsers, too, escape them.
+/// Misplaced characters that people write into URLs. Browsers, too, escape them.
 const MISPLACED: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'{').add(b'}').add(b'|').add(b'\\').add(b'^');
 

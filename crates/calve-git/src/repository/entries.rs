@@ -6,25 +6,24 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::paths::{if_there, path_of, plain};
 
-/// The file in an entry that names the worktree's `.git`. git lists what has one.
+/// Names the worktree's `.git`. git lists the entries that have this file.
 pub(crate) const GITDIR: &str = "gitdir";
-/// The file in an entry that names the worktree which the files were cloned from.
+/// Names the worktree that the files were cloned from.
 pub(crate) const DONOR: &str = "calve-donor";
 
-/// The file in an entry with the id of the worktree whose data is cloned, or [`NO_SOURCE`]. It goes when the worktree has its ports and data.
+/// Has the id of the worktree whose data is cloned, or [`NO_SOURCE`]. Removed once the worktree has its ports and data.
 pub(crate) const DATA_SOURCE: &str = "calve-data-from";
 /// No worktree has this id.
 pub(crate) const NO_SOURCE: &str = "none";
-/// The file in an entry that names the place to which its worktree was moved, if Calve has run there and git does not know it.
+/// Names the place to which the worktree was moved, if Calve has run there and git does not know it.
 pub(crate) const MOVED: &str = "calve-moved-to";
 
-/// Lists the entries that git lists, each with the root of its worktree.
+/// Lists the entries that git lists, each after the root of its worktree.
 pub(crate) fn by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     let listed = all(common)?.into_iter().filter_map(|directory| Some((worktree_of(&directory)?, directory)));
     Ok(listed.collect())
 }
 
-/// Returns the root of the worktree that an entry names; `None` if it names none.
 pub(crate) fn worktree_of(entry: &Path) -> Option<PathBuf> {
     let text = fs_err::read(entry.join(GITDIR)).ok()?;
     let text = Some(text.trim_ascii_end()).filter(|text| !text.is_empty())?;
@@ -33,7 +32,7 @@ pub(crate) fn worktree_of(entry: &Path) -> Option<PathBuf> {
     pointer.parent().map(Path::to_path_buf)
 }
 
-/// Returns the branch that the HEAD of an entry names. git's list has the target of a symbolic reference instead.
+/// Returns the branch that an entry's HEAD names. git's list follows symbolic references instead.
 pub(crate) fn branch_in(entry: &Path) -> Option<String> {
     let head = fs_err::read_to_string(entry.join("HEAD")).ok()?;
     // With another reference format, HEAD is a placeholder that only identifies the repository.
@@ -41,18 +40,17 @@ pub(crate) fn branch_in(entry: &Path) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Lists every directory in which an entry is or may be.
+/// Lists every directory that is, or may be, an entry.
 pub(crate) fn all(common: &Path) -> Result<Vec<PathBuf>> {
     let all = if_there(fs_err::read_dir(common.join("worktrees")))?.into_iter().flatten();
     Ok(all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?)
 }
 
-/// Notes a path in a file of an entry, such as [`DONOR`].
 pub(crate) fn note(entry: &Path, file: &str, path: &Path) -> Result<()> {
     Ok(fs_err::write(entry.join(file), path.as_os_str().as_bytes())?)
 }
 
-/// Returns that path. Something else may be there by now.
+/// Reads a path that was noted in a file of an entry. Something else may be there by now.
 pub(crate) fn noted(entry: &Path, file: &str) -> Option<PathBuf> {
     fs_err::read(entry.join(file)).ok().map(|path| path_of(&path))
 }

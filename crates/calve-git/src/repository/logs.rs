@@ -1,4 +1,4 @@
-//! Reads in git's logs of references (git-reflog(1)) how they came to have their commits.
+//! Reads from git's logs of references (git-reflog(1)) how they got their commits.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -18,14 +18,14 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Reads the log of a reference, with `refs/`, in a directory of git's own. One that is not there has no lines.
+    /// Reads the log of a reference, with `refs/`, in a directory of git's own. A missing log has no lines.
     pub(crate) fn new(directory: &Path, reference: &str) -> Log {
         Log::of_each(directory, &[reference]).pop().unwrap_or_default()
     }
 
-    /// Reads the logs of references, in their order. There may be one for each of a thousand branches, so all processors read them.
+    /// Reads the logs of references, in their order, on all processors: there may be a thousand branches.
     pub(crate) fn of_each(directory: &Path, references: &[&str]) -> Vec<Log> {
-        // Each of a thousand is found from here in a fraction of the time. It may be a link, as git-new-workdir makes it.
+        // Relative to an open directory, a thousand open much faster. It may be a link (git-new-workdir).
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(logs) = rustix::fs::open(directory.join("logs"), flags, Mode::empty()) else {
             return references.iter().map(|_| Log::default()).collect();
@@ -46,7 +46,7 @@ impl Log {
         })
     }
 
-    /// Reads a log into its own memory by way of `buffer`: most have a few lines.
+    /// Reads a log into its own memory through `buffer`: most logs have a few lines.
     fn read(logs: &OwnedFd, name: &str, buffer: &mut [u8]) -> rustix::io::Result<Log> {
         let file = rustix::fs::openat(logs, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = Vec::new();
@@ -57,7 +57,7 @@ impl Log {
             }
             text.extend_from_slice(&buffer[..length]);
         }
-        // The loose conversion takes several times as long, and logs may have thousands of lines.
+        // The lossy conversion takes several times as long, and logs may have thousands of lines.
         let text =
             String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Ok(Log { text })
@@ -67,21 +67,20 @@ impl Log {
         self.text.lines().filter_map(LogLine::new)
     }
 
-    /// Returns the commits that may be foreign: put into `reference` by a fetch, or by a command that named a fetched commit.
+    /// Returns commits that may be foreign: put into `reference` by a fetch, or a command that named a fetched commit.
     pub(crate) fn of_others<'l>(&'l self, reference: &'l str, remotes: &'l Remotes) -> impl Iterator<Item = &'l str> {
         self.lines().filter(|line| line.source(reference, remotes) != Source::Project).map(|line| line.new)
     }
 
-    /// Returns the commits that a fetch took from the project.
     pub(crate) fn of_project<'l>(&'l self, reference: &'l str, remotes: &'l Remotes) -> impl Iterator<Item = &'l str> {
         let is_project = |line: &LogLine<'_>| line.is_fetch() && line.source(reference, remotes) == Source::Project;
-        // A clone writes no log: of what it brought, the first line tells.
+        // A clone writes no log: the first line's old commit is the one that it brought.
         let first = self.lines().next().filter(is_project).map(|line| line.old);
         let first = first.filter(|old| old.bytes().any(|byte| byte != b'0'));
         first.into_iter().chain(self.lines().filter(is_project).map(|line| line.new))
     }
 
-    /// Returns whether, by the log, the branch was made at a commit that no name led to: a detached HEAD may have had it.
+    /// Returns whether the branch was made at a commit that no name led to: a detached HEAD may have had it.
     pub(crate) fn begins_at_commit(&self) -> bool {
         let first = self.lines().next().filter(|line| line.is_of("branch"));
         first.as_ref().and_then(LogLine::revision).is_some_and(|revision| {
@@ -90,7 +89,7 @@ impl Log {
         })
     }
 
-    /// Returns the source of a branch's tip: what it was made from, and what the last fetch put there; `unlogged` if no line tells.
+    /// Returns the source of a branch's tip, by its beginning and its last fetch; `unlogged` if no line tells.
     pub(crate) fn source(&self, reference: &str, oid: &str, unlogged: Source, remotes: &Remotes) -> Source {
         let is_local = reference.starts_with("refs/heads/");
         // Both commands set a branch regardless of its earlier commit.
@@ -110,8 +109,8 @@ impl Log {
         if last == Source::Project { begin.unwrap_or(last) } else { last }
     }
 
-    /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the one rebased. For a rebase that has not ended,
-    /// git has noted that commit (`unfinished`). Such a rebase has no lines yet if it has kept all commits so far.
+    /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the rebased one. For an
+    /// unfinished rebase, git has noted it (`unfinished`), and no line tells of it while it has kept all commits.
     pub(crate) fn rebases(&self, unfinished: Option<&RebaseNote>) -> Vec<Rewriting> {
         let mut all: Vec<Rewriting> = Vec::new();
         let mut started_unix_s = 0;
@@ -156,7 +155,6 @@ impl<'l> LogLine<'l> {
         Some(LogLine { old: ids.next()?, new: ids.next()?, unix_s, how })
     }
 
-    /// Returns whether a fetch, also that of a pull, wrote it.
     fn is_fetch(&self) -> bool {
         self.is_of("fetch") || self.is_pull()
     }
@@ -176,7 +174,6 @@ impl<'l> LogLine<'l> {
         action.rsplit(' ').next().filter(|step| is_rebase && step.starts_with('('))
     }
 
-    /// Returns the revision that was given to the command, if the line names it.
     fn revision(&self) -> Option<&str> {
         let (action, what) = self.how.split_once(": ")?;
         match action {
@@ -188,7 +185,7 @@ impl<'l> LogLine<'l> {
         }
     }
 
-    /// Returns the source of a commit, by the command that git logs as typed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
+    /// Returns the source by the command, as typed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
     fn source(&self, reference: &str, remotes: &Remotes) -> Source {
         if !self.is_fetch() {
             // git logs `git merge FETCH_HEAD` with the id.
@@ -198,16 +195,16 @@ impl<'l> LogLine<'l> {
         }
         let (command, what) = self.how.split_once(": ").unwrap_or((self.how, ""));
         if !command.contains(':') && !self.is_pull() {
-            // The usual line, of which there may be thousands: without a refspec.
+            // The usual line, of which there may be thousands, without a refspec.
             return if what == "storing ref" { Source::Request } else { Source::Project };
         }
-        // The last one may be the step of a rebase: `pull --rebase origin main (pick): …`.
+        // The last word may be a rebase's step: `pull --rebase origin main (pick): …`.
         let words = || command.split_ascii_whitespace().skip(1).filter(|word| !word.starts_with('('));
         // Also in `--refmap=REFSPEC`.
         let refspecs: Vec<_> = words().filter_map(|word| Refspec::new(word.rsplit('=').next()?)).collect();
         let named = match takes(&refspecs, reference) {
             Some(source) => source,
-            // git calls a reference of the server `ref` if it is neither a branch nor a tag.
+            // git says `ref` for a reference of the server that is neither a branch nor a tag.
             None if what == "storing ref" => Source::Request,
             None if !self.is_pull() => return Source::Project,
             None => words().map(source_of_name).find(|source| *source != Source::Project).unwrap_or(Source::Project),
@@ -215,8 +212,8 @@ impl<'l> LogLine<'l> {
         if named == Source::Project && !remotes.are_asked_by(words()) { Source::Anybody } else { named }
     }
 
-    /// Returns whether git made the new commit here, from objects of this repository. Commits from a fetch, a fast-forward or a checkout may be
-    /// foreign, and so may those that a rebase made anew: [`Self::rewriting`] names the originals.
+    /// Returns whether git made the new commit here, from this repository's objects. One from a fetch, a fast-forward
+    /// or a checkout may be foreign, and so may a rebased one, whose original [`Self::rewriting`] names.
     fn is_made_here(&self, remotes: &Remotes) -> bool {
         const MAKING: [&str; 3] = ["cherry-pick", "revert", "am"];
         let Some((action, what)) = self.how.split_once(": ") else { return false };
@@ -227,12 +224,12 @@ impl<'l> LogLine<'l> {
                     && !(self.is_pull() && self.source("", remotes) != Source::Project))
     }
 
-    /// Returns how the new commit is the old one in another form; `None` if it is not.
     fn rewriting(&self) -> Option<Rewriting> {
         let (action, what) = self.how.split_once(": ")?;
         let onto = match action {
             "commit (amend)" => None,
-            // In a branch's log: `rebase (finish): refs/heads/x onto OID`, `pull --rebase … (finish): …`. It may have nothing that the other one lacks.
+            // In a branch's log: `rebase (finish): refs/heads/x onto OID`, `pull --rebase … (finish): …`.
+            // It may have nothing that OID lacks.
             _ if action.ends_with("(finish)") => {
                 let (_, onto) = what.rsplit_once(" onto ").filter(|(_, onto)| *onto != self.new)?;
                 Some(onto.to_owned())
@@ -243,27 +240,24 @@ impl<'l> LogLine<'l> {
     }
 }
 
-/// How certain it is which commit was rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
     /// The log of a branch or git's notes say so, or it was an amendment.
     Told,
     /// It was checked out when the rebase began. The rebase ended on a branch, whose log may be gone.
     Likely,
-    /// It was checked out when the rebase began. No branch was rebased, so it may have been another commit: `git rebase main FETCH_HEAD`.
+    /// Checked out when the rebase began. No branch was rebased, so it may be another: `git rebase main FETCH_HEAD`.
     Unknown,
 }
 
-/// A commit that was made anew, by an amendment or a rebase.
 pub(crate) struct Rewriting {
     pub(crate) old: String,
     pub(crate) new: String,
-    /// The commit on which a rebase has made it anew, and everything in between. `None` where it is the last commit alone.
+    /// The commit on which a rebase remade it, with all commits in between. `None` if only the last one was remade.
     pub(crate) onto: Option<String>,
     pub(crate) certainty: Certainty,
 }
 
-/// The commits of a repository that its logs tell about.
 #[derive(Default)]
 pub(crate) struct History {
     pub(crate) made: HashSet<String>,
@@ -280,7 +274,6 @@ impl History {
         }
     }
 
-    /// Returns the last commits that rebases have made.
     pub(crate) fn rebased(&self) -> impl Iterator<Item = &str> {
         self.rewritten.iter().filter(|one| one.onto.is_some()).map(|one| one.new.as_str())
     }

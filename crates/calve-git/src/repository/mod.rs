@@ -1,4 +1,4 @@
-//! A repository: its worktrees, its references, and whose work each commit is.
+//! A repository: its worktrees, its references, and the provenance of each commit.
 
 pub(crate) mod entries;
 pub(crate) mod logs;

@@ -1,5 +1,3 @@
-//! A repository and its worktrees, as git tells of them.
-
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -22,24 +20,23 @@ use crate::settings::{FILES, REFERENCE_FORMAT, is_true, settings_of};
 use crate::threads::joined;
 use crate::trust::{self, Provenance};
 
-/// A repository that worktrees can be added to.
 #[derive(Debug)]
 pub(crate) struct Repository {
-    /// Where all worktrees' common files are.
+    /// The directory of files that all worktrees share.
     pub(crate) common: PathBuf,
-    /// Where git was asked from: the root of a worktree, or whatever was given.
+    /// The directory that git is asked from: a worktree's root, or the one given.
     pub(crate) start: PathBuf,
-    /// The directory that the user asked from: what his relative paths are relative to.
+    /// The directory that the user's relative paths are relative to.
     asked_from: PathBuf,
-    /// The root of the worktree that git was asked from, if it was one.
+    /// The root of the worktree that git was asked from, if any.
     pub(crate) here: Option<PathBuf>,
-    /// Where that one's own files are: its entry, or those of all worktrees.
+    /// The git directory of that worktree: its entry, or `common`.
     pub(crate) own: PathBuf,
     pub(crate) worktrees: Vec<Worktree>,
     settings: HashMap<String, String>,
     /// The remotes' refspecs, each with its remote, in git's order.
     pub(super) refspecs: Vec<(String, Refspec)>,
-    /// Those that there were when it was opened.
+    /// Read when the repository was opened.
     pub(crate) references: References,
     origins: Origins,
 }
@@ -49,14 +46,14 @@ impl Repository {
         Self::asked_by(&Git::at(start), false)
     }
 
-    /// Opens a repository again by its git directory, given explicitly because `safe.bareRepository` may keep git from discovering it.
+    /// Opens a repository again by its git directory: `safe.bareRepository` may keep git from discovering it.
     pub(crate) fn open_again(common: &Path) -> Result<Repository> {
         Self::asked_by(&Git::at(common).with("GIT_DIR", common), true)
     }
 
     fn asked_by(git: &Git, is_told_where: bool) -> Result<Repository> {
         let start = git.directory();
-        // git takes longer to start than to answer.
+        // At once: git takes longer to start than to answer.
         let (places, settings, references, worktrees) = std::thread::scope(|scope| {
             let places = scope.spawn(|| places(git));
             let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
@@ -96,7 +93,7 @@ impl Repository {
         Git::at(&self.start)
     }
 
-    /// Returns whose a commit is that is to be checked out, as `branch` if it is a local one.
+    /// Returns the provenance of a commit to check out, as `branch` if it is a local one.
     pub(crate) fn provenance_of(&self, commit: &str, branch: Option<&str>) -> Result<Provenance> {
         let is_foreign = self.origins.lacks_evidence
             || branch.is_some_and(|branch| self.origins.branches.contains(branch))
@@ -104,12 +101,12 @@ impl Repository {
         Ok(Provenance::untrusted_if(is_foreign))
     }
 
-    /// Returns git for what only asks about commits: no directory of a worktree is around it, and it runs no program of the settings.
+    /// Returns git for questions about commits: outside of every worktree, and without programs from the settings.
     pub(crate) fn git_to_ask(&self) -> Git {
         Git::confined_at(&self.common).with("GIT_DIR", &self.common)
     }
 
-    /// Returns git for what asks a remote: the programs by which it is reached are not looked for in a tree that is not trusted.
+    /// Returns git for questions to a remote: it looks for no transport program in an untrusted tree.
     pub(crate) fn git_to_fetch(&self) -> Git {
         match trust::is_untrusted(&self.start) {
             true => Git::at(&self.common).with("GIT_DIR", &self.common),
@@ -117,23 +114,22 @@ impl Repository {
         }
     }
 
-    /// Returns the object of the reference `name` below `prefix`, such as `refs/heads/`.
     pub(crate) fn object_of(&self, prefix: &str, name: &str) -> Option<&str> {
         let mut references = self.references.all();
         references.find(|one| one.name.strip_prefix(prefix) == Some(name)).map(|one| one.oid)
     }
 
-    /// Returns the last value of a setting; its name is in lower case, but for the part between two dots.
+    /// Returns the last value of a setting, whose name is in lower case, except between two dots.
     pub(crate) fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
-    /// Returns the main worktree; none when the repository is bare.
+    /// Returns the main worktree; `None` if the repository is bare.
     pub(crate) fn main(&self) -> Option<&Path> {
         self.worktrees.iter().find(|one| one.is_main && !one.is_bare).map(|one| one.path.as_path())
     }
 
-    /// Returns the directory of git's own files for a worktree at a path that git lists.
+    /// Returns git's own directory for the worktree listed at this path.
     pub(crate) fn own_directory(&self, path: &Path) -> Option<&Path> {
         let worktree = self.worktrees.iter().find(|worktree| worktree.path == path && !worktree.is_bare)?;
         if worktree.is_main { Some(&self.common) } else { worktree.entry.as_deref() }
@@ -143,7 +139,7 @@ impl Repository {
         self.setting(name).is_some_and(is_true)
     }
 
-    /// Returns where the hooks of all worktrees are. `None` if git has to be asked in each, because settings move them, or may do so in one.
+    /// Returns the hooks directory of all worktrees; `None` if git has to be asked in each, as settings may move it.
     pub(crate) fn hooks(&self) -> Option<PathBuf> {
         let is_moved = self.setting("core.hookspath").is_some() || self.settings_below("includeif.").next().is_some();
         (!is_moved && !self.is_set("extensions.worktreeconfig")).then(|| self.common.join("hooks"))
@@ -153,12 +149,11 @@ impl Repository {
         self.is_set("core.sparsecheckout")
     }
 
-    /// Returns the settings with such a beginning, without it, and their values.
     pub(crate) fn settings_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s str)> {
         self.settings.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
     }
 
-    /// Returns the remote that has the objects which a partial clone does without.
+    /// Returns the remote with the objects that a partial clone lacks.
     pub(crate) fn promisor(&self) -> Option<&str> {
         let remotes = self.settings_below("remote.").filter(|(_, value)| is_true(value));
         let first = remotes.filter_map(|(key, _)| key.strip_suffix(".promisor")).min();
@@ -175,7 +170,7 @@ impl Repository {
         main.and_then(|main| main.path.file_name()).is_some_and(|name| name.as_bytes().starts_with(b"."))
     }
 
-    /// Returns the project's name: that of the main worktree's directory, or of the directory that a hidden bare repository is in.
+    /// Returns the project's name: that of the main worktree's directory, or of the one around a hidden repository.
     pub(crate) fn name(&self) -> OsString {
         let main = self.worktrees.first().map_or(self.common.as_path(), |main| main.path.as_path());
         let directory = if self.is_hidden() { main.parent().unwrap_or(main) } else { main };
@@ -184,7 +179,7 @@ impl Repository {
         OsStr::from_bytes(rest.unwrap_or(name)).to_owned()
     }
 
-    /// Finds the worktree that a user means: by its branch, its path, or the last name of its path.
+    /// Finds a worktree by its branch, its path, or the last name of its path.
     pub(crate) fn find(&self, what: &Path) -> Result<&Worktree> {
         let there = real(&self.asked_from.join(what));
         let by_path = |worktree: &&Worktree| match &worktree.standing {
@@ -200,7 +195,6 @@ impl Repository {
         found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(unknown)
     }
 
-    /// Opens a linked worktree, if it is at its path.
     pub(crate) fn linked(&self, worktree: &Worktree) -> Result<LinkedWorktree> {
         let opened = match (&worktree.standing, &worktree.entry) {
             (WorktreeState::Intact, Some(entry)) => LinkedWorktree::open(entry, &worktree.path),
@@ -209,13 +203,12 @@ impl Repository {
         opened.map_err(|standing| standing.refusal(&worktree.path))
     }
 
-    /// Finds the worktree that a user means, to take files from.
     pub(crate) fn find_usable(&self, what: &Path) -> Result<&Worktree> {
         let found = self.find(what)?;
         found.standing.problem(&found.path).map_or(Ok(found), Err)
     }
 
-    /// Refuses where git was asked from the copy of a linked worktree, and so works on the files of another one.
+    /// Refuses the copy of a linked worktree, in which git would work on the original's files.
     pub(crate) fn check_here(&self) -> Result<()> {
         let Some(here) = &self.here else { return Ok(()) };
         let own = &self.own;
@@ -230,7 +223,7 @@ impl Repository {
         Err(Error::refused(text, Remedy::RepairWorktree))
     }
 
-    /// Fails if references and their logs are not files. Without the logs there is no way to tell what would be lost, or whose work it is.
+    /// Fails if references and their logs are not files: without logs, losses and provenance cannot be known.
     pub(crate) fn check_references(&self, remedy: Remedy) -> Result<()> {
         let Some(format) = self.setting(REFERENCE_FORMAT).filter(|&format| format != FILES) else { return Ok(()) };
         let reason =
@@ -238,7 +231,7 @@ impl Repository {
         Err(Error::refused(reason, remedy))
     }
 
-    /// Refuses what cannot be done right in this repository, before anything is made.
+    /// Refuses unsupported repositories before anything is made.
     pub(crate) fn check(&self) -> Result<()> {
         self.check_references(Remedy::AddWithGit)?;
         const KNOWN: [&str; 8] = [
@@ -264,7 +257,7 @@ impl Repository {
     }
 }
 
-/// Returns the one line that git prints about the repository that `start` is in.
+/// Returns the one line that git prints about the repository around `start`.
 pub(crate) fn asked(start: &Path, arguments: &[&str]) -> Result<PathBuf> {
     match Git::at(start).line(arguments) {
         Err(Error::Git { said, .. }) => Err(unopened(start, &said)),
@@ -272,7 +265,7 @@ pub(crate) fn asked(start: &Path, arguments: &[&str]) -> Result<PathBuf> {
     }
 }
 
-/// Asks where all worktrees' common files are, and the own files and the root of the worktree that git is in, if it is in one.
+/// Returns the common directory, and git's own directory and the root of the worktree that git is in, if any.
 fn places(git: &Git) -> Result<(PathBuf, PathBuf, Option<PathBuf>)> {
     const COMMON: &str = "--git-common-dir";
     const OWN: &str = "--absolute-git-dir";
@@ -281,7 +274,7 @@ fn places(git: &Git) -> Result<(PathBuf, PathBuf, Option<PathBuf>)> {
     let lines: Vec<&[u8]> = trimmed(&printed.stdout).split(|&byte| byte == b'\n').collect();
     match (printed.status.success(), lines.as_slice()) {
         (true, [common, own, here]) => Ok((path_of(common), path_of(own), Some(path_of(here)))),
-        // It is missing, or a name has a line feed in it.
+        // There is no root, or a name has a line feed in it.
         _ => {
             let here = git.output(&["rev-parse", HERE])?;
             let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
@@ -298,7 +291,7 @@ fn parse_settings(printed: &[u8]) -> Vec<(String, String)> {
     settings_of(printed).map(|(name, value)| (spelled(&name), value)).collect()
 }
 
-/// Spells a name such as `remote.Up.url`: case counts between the dots, and nowhere else.
+/// Normalizes a name such as `remote.Up.url`: case counts between the dots, and nowhere else.
 fn spelled(name: &str) -> String {
     let (Some(first), Some(last)) = (name.find('.'), name.rfind('.')) else { return name.to_ascii_lowercase() };
     [&name[..first].to_ascii_lowercase(), &name[first..last], &name[last..].to_ascii_lowercase()].concat()

@@ -1,4 +1,4 @@
-//! Tells which operation git is in the middle of, by the files that it keeps meanwhile.
+//! Recognizes an unfinished operation of git by the files that git keeps for it.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -17,13 +17,13 @@ pub(crate) const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
     ("BISECT_LOG", UnfinishedOperation::Bisect),
 ];
 
-/// Returns the operation that git is in the middle of here: its stash and its commits so far exist nowhere else.
+/// Returns the unfinished operation here: its stash and its commits so far exist nowhere else.
 pub(crate) fn unfinished(directory: &Path) -> Option<UnfinishedOperation> {
     let is_there = |name: &str| fs_err::symlink_metadata(directory.join(name)).is_ok();
     UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
 }
 
-/// Returns the operation that git is in the middle of here, if it goes back to a branch with one of these names, or will move it.
+/// Returns the unfinished operation here, if it will go back to a branch with one of these names, or move it.
 pub(crate) fn holding(directory: &Path, names: &HashSet<String>) -> Option<UnfinishedOperation> {
     let files = [
         ("rebase-merge/head-name", UnfinishedOperation::Rebase),
@@ -34,7 +34,7 @@ pub(crate) fn holding(directory: &Path, names: &HashSet<String>) -> Option<Unfin
     files.into_iter().find(|(file, _)| names_one(&directory.join(file), names)).map(|(_, operation)| operation)
 }
 
-/// Returns whether a line of a file of git's is one of these names, in full or without `refs/heads/`.
+/// Returns whether a line of git's file is one of these names, in full or without `refs/heads/`.
 pub(crate) fn names_one(file: &Path, names: &HashSet<String>) -> bool {
     let text = fs_err::read(file).unwrap_or_default();
     String::from_utf8_lossy(&text).lines().any(|line| {

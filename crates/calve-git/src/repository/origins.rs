@@ -1,9 +1,8 @@
-//! Decides whose work a commit or a worktree is.
+//! Decides whose work a commit or a worktree is. [`decide`] does so for each worktree when the repository is opened.
 //!
-//! The commit decides, never the spelling of its name. A commit is foreign if its history has commits from a pull request or an
-//! unknown source that are in neither a branch of a remote, a tag that is known to be the project's, the main worktree's branch, nor a
-//! worktree that the user trusts. A commit that nothing leads to but a detached HEAD has an unknown source.
-//! [`decide`] decides once for each worktree, when the repository is opened, and marks untrusted ones for all later steps.
+//! The commit decides, never the spelling of its name. It is foreign if its history has commits from a pull request or
+//! an unknown source that are in no branch of a remote, no tag known to be the project's, not in the main worktree's
+//! branch, and in no worktree that the user trusts. A commit that only a detached HEAD leads to has an unknown source.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -27,28 +26,27 @@ use crate::trust::{
 /// The tips that separate other people's commits from the user's.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
-    /// Tips that only pull requests have, that came from an unknown source, or that an untrusted worktree has checked out.
+    /// Tips that only pull requests have, that have an unknown source, or that an untrusted worktree has checked out.
     others: Vec<String>,
     /// Tips whose history is the user's or the project's.
     own: HashSet<String>,
-    /// Tips of own local branches, and all that branches of remotes ever had: evidence only about a commit that no other one leads to.
+    /// Own branches' tips and all past tips of remotes' branches: evidence only about a commit that no other leads to.
     reached: HashSet<String>,
     /// Local branches that are a pull request's, without `refs/heads/`.
     pub(super) branches: HashSet<String>,
     /// The other local branches, with `refs/heads/`.
     local: Vec<String>,
-    /// Those of them that began with commits from an unknown source, without `refs/heads/`.
+    /// Those that began with commits from an unknown source, without `refs/heads/`.
     doubtful: HashSet<String>,
     remotes: Remotes,
     /// git keeps its logs in a format that Calve cannot read.
     pub(super) lacks_evidence: bool,
 }
 
-/// A reference that is no tag, and the facts about its commit.
 struct Tip<'l> {
     oid: &'l str,
     reference: &'l str,
-    /// Its name without `refs/heads/`, if it is a local branch.
+    /// The name of a local branch, without `refs/heads/`.
     branch: Option<&'l str>,
     is_remote: bool,
     source: Source,
@@ -72,7 +70,7 @@ impl Origins {
             origins.others.extend(rebases.map(|rebase| rebase.new));
         }
         origins.others.extend(fetched.of_others.into_keys());
-        // git keeps no log of tags: `git fetch origin pull/5/head:refs/tags/x` can bring one. Until the first fetch all are the clone's, or made here.
+        // Tags have no log, and a fetch can bring a pull request's. Until the first, all are the clone's, or made here.
         let others: HashSet<&str> = origins.others.iter().map(String::as_str).collect();
         let was_fetched = has_fetched(common) || fetched.is_any;
         if fetched.is_any {
@@ -89,8 +87,8 @@ impl Origins {
         origins
     }
 
-    /// Adds the tips of references. `fetched` are the commits of FETCH_HEAD. Returns the tips of tags, and those of references with
-    /// unknown names, which count as foreign but do not discredit a tag on the same commit.
+    /// Adds the tips of references. Returns the tips of tags, and those of references with unknown names, which count
+    /// as foreign but do not discredit a tag on the same commit.
     fn add_references<'l>(
         &mut self,
         common: &Path,
@@ -112,7 +110,7 @@ impl Origins {
             if branch.is_none() && !is_remote && source == Source::Project {
                 tags.push(oid);
             } else if !(is_remote && reference.ends_with("/HEAD")) {
-                // What a remote's HEAD names is listed by its own name.
+                // The target of a remote's HEAD is listed by its own name.
                 all.push(Tip { oid, reference, branch, is_remote, source, is_reached: true });
             }
         }
@@ -120,7 +118,7 @@ impl Origins {
         let logs = Log::of_each(common, &logged.iter().map(|tip| tip.reference).collect::<Vec<_>>());
         for (tip, log) in logged.iter_mut().zip(&logs) {
             self.others.extend(log.of_others(tip.reference, &namespaces.remotes).map(str::to_owned));
-            // One that was made of a detached HEAD has what that had. What the user made is known by other logs.
+            // A branch made from a detached HEAD has that one's commits. Other logs tell which ones the user made.
             tip.is_reached = !log.begins_at_commit();
             if tip.is_remote {
                 self.reached.extend(log.of_project(tip.reference, &namespaces.remotes).map(str::to_owned));
@@ -150,10 +148,10 @@ impl Origins {
             }
             let is_project_branch = is_remote
                 || bare_head == Some(reference)
-                // There, a fetch writes the project's branches.
+                // In a mirror, a fetch writes the project's branches.
                 || namespaces.mirrors
                 || is_bare && !namespaces.has_refspecs;
-            // Of a branch that is checked out in an untrusted worktree, that one adds the tip.
+            // If an untrusted worktree has the branch checked out, that worktree adds the tip.
             if is_project_branch && !branch.is_some_and(|branch| inside.contains(branch)) {
                 self.own.insert(oid.to_owned());
             }
@@ -161,7 +159,6 @@ impl Origins {
         (tags, unknown)
     }
 
-    /// Adds what worktrees have checked out, and what their marks name.
     fn add_worktrees(&mut self, worktrees: &[Worktree]) {
         for worktree in worktrees {
             let entry = worktree.entry.as_deref();
@@ -169,7 +166,7 @@ impl Origins {
             if entry.is_some_and(has_foreign_commit) {
                 self.others.extend(entry.into_iter().flat_map(marked_commits).chain(worktree.head.clone()));
             }
-            // Work merged into the main worktree's branch is the user's. Work only checked out there stays foreign in all other worktrees.
+            // Merged into the main worktree's branch, work is the user's. Only checked out, it is foreign elsewhere.
             let is_own = |branch: &String| !self.branches.contains(branch) && !self.doubtful.contains(branch);
             if worktree.is_main && worktree.branch.as_ref().is_some_and(is_own) {
                 self.own.extend(worktree.head.clone());
@@ -177,18 +174,18 @@ impl Origins {
         }
     }
 
-    /// Returns which of these commits are a pull request's. A commit that was made in this repository is the user's, also where a pull request
-    /// has it, unless it is a pull request's commit in another form. A commit to which neither a branch nor a known tag leads may have
-    /// been fetched by hand: `git worktree add --detach x FETCH_HEAD` leaves no record of that.
+    /// Returns which commits are a pull request's. A commit made in this repository is the user's, even if a pull
+    /// request has it, unless it rewrites a pull request's. A commit that neither a branch nor a known tag leads to may
+    /// have been fetched by hand: `git worktree add --detach x FETCH_HEAD` leaves no record of that.
     pub(super) fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
         let none = vec![false; commits.len()];
-        // Mostly a worktree has just begun at a branch of the project, and git need not be asked.
+        // Usually a worktree has just begun at a branch of the project, and git need not be asked.
         let are_reached = commits.iter().all(|commit| self.reached.contains(*commit));
         if commits.iter().all(|commit| self.own.contains(*commit)) || self.others.is_empty() && are_reached {
             return Ok(none);
         }
-        // References that replace objects may come from others too. Commits that logs name may be gone: newer versions of git, which would look
-        // for them on a partial clone's server, know the variable, and older ones the option.
+        // References that replace objects may be foreign too. Commits that logs name may be gone, and git would ask a
+        // partial clone's server for them: newer versions heed the variable, older ones the option.
         let git = Git::at(common).with("GIT_DIR", common).with("GIT_NO_REPLACE_OBJECTS", "1");
         let git = git.with("GIT_NO_LAZY_FETCH", "1");
         let list = |tips: &[&str], without: Vec<&String>| {
@@ -235,7 +232,7 @@ impl Origins {
         Ok(commits.iter().map(|commit| !history_of(commit, &parents, None).is_disjoint(&of_others)).collect())
     }
 
-    /// Reads the logs of each HEAD and local branch that are not a pull request's.
+    /// Reads the logs of every HEAD and local branch that is not a pull request's.
     fn history(&self, common: &Path, worktrees: &[Worktree]) -> History {
         let mut history = History::default();
         let (marked, own): (Vec<_>, Vec<_>) =
@@ -257,7 +254,7 @@ impl Origins {
     }
 }
 
-/// Decides for every worktree whose it is, and marks a pull request's that has no mark yet: git made it, or the user checked one out there.
+/// Decides the provenance of each worktree. Marks a pull request's without a mark: git made it, or checked one out.
 pub(crate) fn decide(
     common: &Path,
     settings: &[(String, String)],
@@ -294,9 +291,9 @@ pub(crate) fn decide(
     for (at, worktree) in worktrees.iter_mut().enumerate() {
         let Some(entry) = &worktree.entry else { continue };
         let is_foreign = |commit: Option<&str>| commit.is_some_and(|commit| foreign.contains(&(at, commit)));
-        // Mostly nothing is foreign, and there may be hundreds of worktrees.
+        // Usually nothing is foreign, and there may be hundreds of worktrees.
         let began_with = if foreign.is_empty() { None } else { unfinished_rebase(entry).map(|rebase| rebase.commit) };
-        // Then git has checked out what the worktree will not keep.
+        // Then git has checked out a commit that the worktree will not keep.
         let is_passing = || matches!(unfinished(entry), Some(Rebase | RebaseOrAm | Bisect));
         let has_foreign = is_foreign(worktree.head.as_deref()) || is_foreign(began_with.as_deref());
         if has_foreign {
@@ -313,7 +310,7 @@ pub(crate) fn decide(
     Ok(origins)
 }
 
-/// Returns whether there is a mark for the worktree: in its entry, or for what it lies in.
+/// Returns whether there is a mark for the worktree, in its entry or for a directory around it.
 fn is_marked(worktree: &Worktree) -> bool {
     worktree.entry.as_deref().is_some_and(has_lasting_mark)
         || worktree.is_usable() && is_untrusted_for_good(&worktree.path)

@@ -1,5 +1,3 @@
-//! Whose work a worktree is, asked by its path, and trusting it.
-
 use std::path::Path;
 
 use crate::error::Result;
@@ -9,7 +7,7 @@ use crate::repository::opened::Repository;
 use crate::repository::state::check_original;
 use crate::trust::{Provenance, entry_of, is_untrusted, note_trust, recorded, remove_mark};
 
-/// Trusts the commit that the worktree around `path` has checked out. Returns whether the worktree was untrusted before.
+/// Trusts the commit checked out in the worktree around `path`. Returns whether the worktree was untrusted before.
 pub fn trust_commit(path: &Path) -> Result<bool> {
     let real = real(path);
     let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
@@ -22,7 +20,7 @@ pub fn trust_commit(path: &Path) -> Result<bool> {
     remove_mark(&entry)
 }
 
-/// Returns whose the worktree is that has this root. The main worktree is the user's, whatever is checked out there.
+/// Returns the provenance of the worktree with this root. The main one is the user's, whatever is checked out there.
 pub fn provenance_of(root: &Path) -> Result<Provenance> {
     if !is_untrusted(root) && entry_of(root)?.is_some() {
         // git may have made it, or another commit was checked out there since.

@@ -6,7 +6,7 @@ use crate::git::Git;
 /// All references of a repository at one time, and those of the worktree that git was asked in.
 #[derive(Debug, Clone)]
 pub(crate) struct References {
-    /// An object, a name and, of a symbolic reference, the name that it leads to, on each line.
+    /// Lines of an object, a name and, for a symbolic reference, its target.
     listed: String,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct Reference<'l> {
 }
 
 impl Reference<'_> {
-    /// Returns whether it goes with the worktree that git was asked in (gitrepository-layout(5)).
+    /// Returns whether it belongs to the worktree that git was asked in (gitrepository-layout(5)).
     pub(crate) fn is_of_one_worktree(&self) -> bool {
         ["refs/bisect/", "refs/worktree/", "refs/rewritten/"].iter().any(|prefix| self.name.starts_with(prefix))
     }
@@ -36,7 +36,7 @@ impl References {
         })
     }
 
-    /// Returns the names of a branch: its own, and those of the symbolic references that would dangle without it.
+    /// Returns the full names of a branch: its own, and symbolic references that would dangle without it.
     pub(crate) fn names_of(&self, branch: &str) -> HashSet<String> {
         let own = format!("refs/heads/{branch}");
         let others = self.all().filter(|one| one.leads_to == own).map(|one| one.name.to_owned());

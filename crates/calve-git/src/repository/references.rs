@@ -1,4 +1,4 @@
-//! Tells the references of pull requests from others, wherever a fetch has put them.
+//! Distinguishes the references of pull requests from others, wherever a fetch has put them.
 
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -8,13 +8,13 @@ use crate::repository::remotes::Remotes;
 use crate::settings::is_true;
 use crate::trust::is_object_id;
 
-/// The names below `refs/` under which servers offer the requests of others: GitHub's and Gitea's, GitLab's, Bitbucket's, Gerrit's.
+/// Names below `refs/` under which servers offer pull requests: GitHub and Gitea, GitLab, Bitbucket, Gerrit.
 const OFFERED: [&str; 4] = ["pull", "merge-requests", "pull-requests", "changes"];
 
-/// The name that people and Calve give them here: `origin/pr/5`, `pr/5`.
+/// Their local name, given by people and Calve: `origin/pr/5`, `pr/5`.
 const SHORT: &str = "pr";
 
-/// The setting by which a local branch is known that Calve has made for a worktree that is not trusted.
+/// The setting that marks a local branch made by Calve for an untrusted worktree.
 pub(crate) const BRANCH_MARK: &str = "calveuntrusted";
 
 /// Names below `refs/` where git and its helpers keep the user's own work. No fetch puts foreign work there.
@@ -35,24 +35,22 @@ const LOCAL: [&str; 14] = [
     "worktree",
 ];
 
-/// Where a commit comes from, according to a name, a log or FETCH_HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Project,
     /// A pull request, recognized by its name.
     Request,
-    /// Unknown: fetched by id, from an unconfigured server, or into a name that says nothing. Foreign unless a reference of the project has it.
+    /// Unknown: fetched by id, from an unconfigured server, or into a neutral name. Foreign unless the project has it.
     Anybody,
 }
 
-/// The references of pull requests in one repository.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
     pub(crate) remotes: Remotes,
     refspecs: Vec<Refspec>,
     /// Refspecs of remotes that a program made for a fork.
     of_forks: Vec<Refspec>,
-    /// Local branches that follow one, or that Calve has made of one.
+    /// Local branches that follow a pull request, or that Calve has made of one.
     branches: HashSet<String>,
     /// A fetch writes the project's branches to `refs/heads`, as in a mirror.
     pub(crate) mirrors: bool,
@@ -62,7 +60,7 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Reads them out of all settings, by their names as git compares them.
+    /// Reads all settings, whose names are in the form that git compares.
     pub(crate) fn new(settings: &[(String, String)]) -> Namespaces {
         let mut namespaces = Namespaces { remotes: Remotes::new(settings), ..Namespaces::default() };
         for (name, value) in settings {
@@ -71,7 +69,7 @@ impl Namespaces {
             } else if let Some((branch, key)) = name.strip_prefix("branch.").and_then(|rest| rest.rsplit_once('.')) {
                 let is_of_others = match key {
                     "merge" => is_offered(value),
-                    // An address in place of a remote's name: the fork that a pull request comes from.
+                    // An address in place of a remote's name: the fork of a pull request.
                     "remote" => !namespaces.remotes.has(value),
                     BRANCH_MARK => true,
                     _ => false,
@@ -100,8 +98,8 @@ impl Namespaces {
         self.refspecs.push(refspec);
     }
 
-    /// Decides whose a reference is, by its name and the configured refspecs. This is the one rule for names: branches, branches of remotes
-    /// and tags are the project's, unless a log says otherwise. Returns `None` for references that git and its helpers keep for the user.
+    /// Decides a reference's source by its name and the configured refspecs: the one rule for names. Branches, remotes'
+    /// branches and tags are the project's, unless a log says otherwise. `None`: git and its helpers keep it.
     pub(crate) fn source_of(&self, reference: &str) -> Option<Source> {
         let (first, below) =
             reference.strip_prefix("refs/")?.split_once('/').unwrap_or((&reference["refs/".len()..], ""));
@@ -124,7 +122,7 @@ impl Namespaces {
     }
 }
 
-/// `+refs/pull/*/head:refs/remotes/origin/pull/*`: what a fetch takes from the server, and where it puts it.
+/// `+refs/pull/*/head:refs/remotes/origin/pull/*`: references of the server, and their places here.
 #[derive(Debug)]
 pub(crate) struct Refspec {
     source: String,
@@ -132,7 +130,7 @@ pub(crate) struct Refspec {
 }
 
 impl Refspec {
-    /// Reads one that has a destination. git completes `pull/5/head:review` to `refs/pull/5/head:refs/heads/review`.
+    /// Parses a refspec with a destination. git completes `pull/5/head:review` to `refs/pull/5/head:refs/heads/review`.
     pub(crate) fn new(text: &str) -> Option<Refspec> {
         let (source, destination) = text.strip_prefix('+').unwrap_or(text).split_once(':')?;
         let destination = match destination.split_once('/') {
@@ -144,18 +142,18 @@ impl Refspec {
         Some(Refspec { source: completed(source), destination })
     }
 
-    /// Returns where a fetch puts the server's reference `source`; `None` if it does not fetch it.
+    /// Returns the place here of the server's reference `source`, if a fetch takes it.
     pub(crate) fn destination_of(&self, source: &str) -> Option<String> {
         mapped(source, &self.source, &self.destination)
     }
 
-    /// Returns the server's reference that a fetch puts into `reference`; `None` if it puts none there.
+    /// Returns the server's reference that a fetch puts into `reference`, if any.
     pub(crate) fn source_of(&self, reference: &str) -> Option<String> {
         mapped(reference, &self.destination, &self.source)
     }
 }
 
-/// Returns `to` with what stands for the `*` of `from` in a name; `None` if that is another name.
+/// Returns `to` with the part of `name` that the `*` of `from` matches; `None` if `name` does not match.
 fn mapped(name: &str, from: &str, to: &str) -> Option<String> {
     match from.split_once('*') {
         None => (name == from).then(|| to.to_owned()),
@@ -163,12 +161,11 @@ fn mapped(name: &str, from: &str, to: &str) -> Option<String> {
     }
 }
 
-/// Returns the source of the commits that these refspecs put into `reference`, or `None` if they put nothing there.
 pub(crate) fn takes<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, reference: &str) -> Option<Source> {
     let sources: Vec<String> = refspecs.into_iter().filter_map(|refspec| refspec.source_of(reference)).collect();
     let is_certain = |source: &String| source.strip_prefix("refs/").is_some_and(is_numbered);
     let is_id = |source: &String| is_object_id(source);
-    // `refs/pull/*` and `refs/heads/*` may go to one place: a name in there is a number if it is a pull request.
+    // `refs/pull/*` and `refs/heads/*` may go to one place, in which a pull request's name is a number.
     Some(match sources.as_slice() {
         [] => return None,
         all if all.iter().any(is_certain) => Source::Request,
@@ -178,12 +175,12 @@ pub(crate) fn takes<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, referen
     })
 }
 
-/// Spells a server's reference in full, so that no branch or tag is spelled like a pull request.
+/// Completes a server's reference, so that no branch or tag looks like a pull request.
 fn completed(source: &str) -> String {
     if source.starts_with("refs/") || is_object_id(source) { source.to_owned() } else { format!("refs/{source}") }
 }
 
-/// Returns the source of a fetched commit, by its name on the server. By its id it may be anybody's: servers hand out pull requests' commits too.
+/// Returns a commit's source by its name on the server. Its id proves nothing: servers send pull requests' commits too.
 pub(crate) fn source_of_name(name: &str) -> Source {
     let name = name.strip_prefix('+').unwrap_or(name);
     match () {
@@ -193,13 +190,12 @@ pub(crate) fn source_of_name(name: &str) -> Source {
     }
 }
 
-/// Returns whether a command that names a commit in this way means a fetched commit or the reference of a pull request.
+/// Returns whether a command that names a commit in this way means a fetched one, or a pull request's reference.
 pub(crate) fn names_request(revision: &str) -> bool {
     let name = revision.split(['~', '^', ':', '@']).next().unwrap_or(revision);
     name == "FETCH_HEAD" || is_offered(name) || has_numbered(name.strip_prefix("refs/").unwrap_or(name))
 }
 
-/// Returns whether a server's reference is a pull request's.
 fn is_offered(reference: &str) -> bool {
     let below = reference.strip_prefix("refs/").and_then(|rest| rest.split_once('/'));
     below.is_some_and(|(first, _)| OFFERED.contains(&first))
@@ -221,20 +217,18 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The commits that the last `git fetch` of each directory brought, from its FETCH_HEAD: `OID\t\t'refs/pull/5/head' of URL`,
+/// Commits of the last `git fetch` of each directory, from its FETCH_HEAD: `OID\t\t'refs/pull/5/head' of URL`,
 /// `OID\t\tbranch 'x' of URL`, or `OID\t\tURL`.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
-    /// A fetch has left its FETCH_HEAD.
     pub(crate) is_any: bool,
-    /// Other people's commits.
     pub(crate) of_others: HashMap<String, Source>,
-    /// Branches and tags of configured remotes.
+    /// Commits of configured remotes' branches and tags.
     pub(crate) of_project: HashSet<String>,
 }
 
 impl Fetched {
-    /// Adds what a git directory's FETCH_HEAD tells. A commit that it also lists as a branch or tag of a configured remote is the project's.
+    /// Adds a git directory's FETCH_HEAD. A commit also listed as a configured remote's branch or tag is the project's.
     pub(crate) fn read(&mut self, directory: &Path, remotes: &Remotes) {
         let text = match fs_err::read(directory.join("FETCH_HEAD")) {
             Err(error) if error.kind() == ErrorKind::NotFound => return,
@@ -254,7 +248,7 @@ impl Fetched {
                 _ => Source::Project,
             };
             match source {
-                // It was fetched from this repository: its other references say where it comes from.
+                // Fetched from this repository: its other references tell the source.
                 Source::Project if address == "." => {}
                 Source::Project => drop(of_project.insert(oid)),
                 others => of_others.push((oid, others)),
@@ -270,7 +264,7 @@ impl Fetched {
     }
 }
 
-/// Returns what the remotes fetch, each refspec with its remote, in the order of the settings.
+/// Returns the remotes' refspecs, each with its remote, in the order of the settings.
 pub(crate) fn refspecs(settings: &[(String, String)]) -> Vec<(String, Refspec)> {
     let fetched = settings.iter().filter_map(|(name, value)| {
         let remote = name.strip_prefix("remote.")?.strip_suffix(".fetch")?;

@@ -1,4 +1,4 @@
-//! The branches of remotes as they were last fetched, found by the remotes' refspecs, as git finds them.
+//! Remotes' branches as they were last fetched, found by refspecs, as git finds them.
 
 use crate::repository::opened::Repository;
 use crate::repository::references::Refspec;
@@ -34,7 +34,6 @@ impl Repository {
         self.refspecs_of(remote).any(|refspec| refspec.destination_of(&reference).is_some())
     }
 
-    /// Returns the branch of this name of each remote that has it.
     pub(crate) fn remotes_with<'r>(&'r self, branch: &'r str) -> Vec<RemoteBranch<'r>> {
         self.remotes().into_iter().filter_map(|remote| self.branch_at(remote, branch)).collect()
     }
@@ -46,12 +45,12 @@ impl Repository {
         };
         let source = format!("refs/heads/{branch}");
         let followed = self.refspecs_of(remote).find_map(|refspec| found(&refspec.destination_of(&source)?));
-        // Fetched once, into the place where people expect it.
+        // Fetched once, to the place where people expect it.
         let (oid, name) = followed.or_else(|| found(&format!("{TRACKING}{remote}/{branch}")))?;
         Some(RemoteBranch { remote, branch, name, oid, is_followed: followed.is_some() })
     }
 
-    /// Returns the branch of a remote that has this name here: `origin/x`. `origin/HEAD` is no branch.
+    /// Returns the remote branch with this name here, such as `origin/x`. `origin/HEAD` is no branch.
     pub(crate) fn remote_branch<'r>(&'r self, name: &'r str) -> Option<RemoteBranch<'r>> {
         let oid = self.object_of(TRACKING, name)?;
         let of_remote = |remote: &'r str| {

@@ -75,12 +75,12 @@ impl Remotes {
         self.forks.contains(name)
     }
 
-    /// Returns whether this is the name or the address of a remote that the user has configured, or this repository.
+    /// Returns whether this is the name or the address of a configured remote, or this repository.
     pub(crate) fn has(&self, name: &str) -> bool {
         name == "." || self.names.contains(name) || !self.is_fork(name) && self.addresses.contains(&self.address(name))
     }
 
-    /// Returns whether a fetch or a pull with these arguments asks a configured remote, as one without a name does.
+    /// Returns whether a fetch or a pull with these arguments asks a configured remote, as one that names none does.
     pub(crate) fn are_asked_by<'w>(&self, mut words: impl Iterator<Item = &'w str>) -> bool {
         while let Some(word) = words.next() {
             if WITH_VALUE.contains(&word) {
@@ -92,7 +92,7 @@ impl Remotes {
         true
     }
 
-    /// Normalizes an address as git logs it (without user name, final `.git` and slashes), and paths of projects over ssh and https alike.
+    /// Normalizes an address as git logs it (without user, final `.git` and slashes), with ssh and https alike.
     fn address(&self, url: &str) -> String {
         let longest =
             self.rewritten.iter().filter(|(begin, _)| url.starts_with(begin)).max_by_key(|(begin, _)| begin.len());

@@ -6,10 +6,9 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::repository::logs::{Certainty, History, Rewriting};
 
-/// Commits with the parents of each.
 type Parents<'p> = HashMap<&'p str, Vec<&'p str>>;
 
-/// Returns whether the logs explain each of these commits: it was made here, or by a rebase whose last commit is among them.
+/// Returns whether the logs explain each commit: it was made here, or by a rebase whose last commit is among them.
 pub(crate) fn is_explained<'p>(history: &'p History, parents: &Parents<'p>) -> bool {
     let ranges: Vec<Range<'p>> = history.rewritten.iter().filter_map(|one| Range::new(one, parents)).collect();
     let is_made =
@@ -33,7 +32,7 @@ pub(crate) fn earlier_forms<'h>(history: &'h History, commits: &Parents<'_>) -> 
     earlier.into_iter().collect()
 }
 
-/// Returns other people's commits, from `of_others` found regardless of rewriting. A rewritten commit belongs to the owner of its original.
+/// Corrects `of_others`, found regardless of rewriting: a rewritten commit belongs to the owner of its original.
 pub(crate) fn rewritten<'p>(
     git: &Git,
     history: &'p History,
@@ -123,7 +122,6 @@ fn kept_by_rebases(git: &Git, ranges: &[Range<'_>]) -> Result<HashMap<String, Ve
     Ok(kept)
 }
 
-/// Parses the output of `git rev-list --parents`.
 pub(crate) fn parents_of(printed: &[u8]) -> Parents<'_> {
     let lines = std::str::from_utf8(printed).unwrap_or_default().lines().map(str::split_ascii_whitespace);
     lines.map(|mut words| (words.next().unwrap_or_default(), words.collect())).collect()

@@ -8,27 +8,25 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::error::Error;
 use crate::remedy::Remedy;
 
-/// The relation between the repository that lists a worktree and the entry at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum WorktreeState {
-    /// It is the worktree: both sides name each other. Also the main worktree.
+    /// Both sides name each other. Also the main worktree.
     #[default]
     Intact,
     Gone,
-    /// It was moved here, and git does not know it: the user is in it.
+    /// Moved here without git's knowledge, as the user's place or Calve's note tells.
     Moved(PathBuf),
     /// Its `.git` file names its entry at a place that does not exist: the repository was moved.
     Adrift,
-    /// It is a worktree of the repository at this path, from which this one was copied.
+    /// A worktree of the repository at this path, from which this one was copied.
     Foreign(PathBuf),
-    /// A link to it, which is at this place: it was moved there, and git still finds it.
+    /// A link to the worktree, which was moved to this place: git still finds it.
     Linked(PathBuf),
-    /// Something else: a repository of its own, a directory without `.git`, a file, a link to anything else.
+    /// Something else: another repository, a directory without `.git`, a file, a link to anything else.
     Replaced(&'static str),
     /// Two entries name this place.
     Duplicate,
-    /// The check failed, for this reason.
     Unseen(String),
 }
 
@@ -39,7 +37,6 @@ impl WorktreeState {
         (*self != WorktreeState::Intact).then(|| self.refusal(path))
     }
 
-    /// Returns the error for an operation on the worktree at `path`, which something is wrong with.
     pub(crate) fn refusal(&self, path: &Path) -> Error {
         let path = ShownPath(path);
         let (reason, remedy) = match self {

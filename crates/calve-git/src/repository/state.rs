@@ -1,8 +1,8 @@
-//! Checks that the directory at the path of a worktree is that worktree.
+//! Checks that the directory at a worktree's path is that worktree.
 //!
-//! git lists the paths that its entries name (`worktrees/ID/gitdir`). Anything may be there by now: another repository, the worktree of the
-//! repository that this one was copied from. It is the worktree if its `.git` file names the entry in turn (gitrepository-layout(5)). This
-//! compares both ends as directories, by device and inode, not as text.
+//! git lists the paths that its entries name (`worktrees/ID/gitdir`). Anything may be there by now, such as a worktree
+//! of the repository that this one was copied from. It is the worktree if its `.git` file names the entry in turn
+//! (gitrepository-layout(5)). Both ends are compared as directories, by device and inode, not as text.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -51,7 +51,6 @@ impl LinkedWorktree {
         are_same(rustix::fs::fstat(&self.root), rustix::fs::stat(path))
     }
 
-    /// Checks that the `.git` file leads back to the entry.
     fn look_back(&self) -> Result<(), WorktreeState> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let pointer = match rustix::fs::openat(&self.root, ".git", flags, Mode::empty()) {
@@ -96,11 +95,11 @@ impl LinkedWorktree {
     }
 }
 
-/// Refuses the copy of a linked worktree, in which git and Calve would act on the original. Returns whether `entry`, which its `.git` file
-/// names, names it in turn: git does not know where a worktree was moved to.
+/// Refuses the copy of a linked worktree, in which git and Calve would act on the original. Returns whether `entry`,
+/// named by its `.git` file, names it in turn: git does not know where a worktree was moved to.
 pub(crate) fn check_original(entry: &Path, root: &Path) -> Result<bool, Error> {
     let listed = entries::worktree_of(entry);
-    // By a link there git finds it all the same.
+    // Through a link there, git still finds it.
     let places = [listed.as_deref().map(real), entries::noted(entry, entries::MOVED)];
     let original = places.into_iter().flatten().find_map(|path| LinkedWorktree::open(entry, &path).ok());
     if let Some(original) = original.filter(|original| !original.is_at(root)) {
@@ -111,7 +110,7 @@ pub(crate) fn check_original(entry: &Path, root: &Path) -> Result<bool, Error> {
     Ok(listed.is_some_and(|path| LinkedWorktree::open(entry, &path).is_ok()))
 }
 
-/// Returns the main worktree of a repository kept apart from it, if known: git was asked there, or a linked worktree has files from there.
+/// Returns the main worktree of a separate repository, if git was asked there, or a linked worktree notes it as donor.
 fn main_root(common: &Path, here: Option<(&Path, &Path)>, entries: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
     let leads_to_it =
         |root: &PathBuf| pointer_in(&root.join(".git")).is_some_and(|named| real(&root.join(named)) == common);
@@ -119,7 +118,7 @@ fn main_root(common: &Path, here: Option<(&Path, &Path)>, entries: &[(PathBuf, P
     asked.or_else(|| entries.iter().filter_map(|(_, entry)| entries::noted(entry, entries::DONOR)).find(leads_to_it))
 }
 
-/// Sets the standing and the entry of each worktree that git lists, and the path of the main one where git lists its repository. `here`: the worktree that git was asked from, with its entry.
+/// Sets each worktree's standing and entry, and the main one's path. `here`: where git was asked, and its entry.
 pub(crate) fn look(common: &Path, here: Option<(&Path, &Path)>, worktrees: &mut [Worktree]) -> Result<(), Error> {
     let entries = entries::by_worktree(common)?;
     if let Some(main) = worktrees.iter_mut().find(|one| one.is_main && !one.is_bare && real(&one.path) == common)
@@ -136,7 +135,7 @@ pub(crate) fn look(common: &Path, here: Option<(&Path, &Path)>, worktrees: &mut 
         worktree.standing = match (entry, of_it.len()) {
             (Some(entry), 1) => LinkedWorktree::open(entry, &worktree.path).err().unwrap_or_default(),
             (Some(_), _) => WorktreeState::Duplicate,
-            // Since git listed it.
+            // Removed since git listed it.
             (None, _) if worktree.path.symlink_metadata().is_err() => {
                 WorktreeState::Unseen("something else has removed it meanwhile".into())
             }
@@ -159,14 +158,14 @@ fn has_head_of(entry: &Path, worktree: &Worktree) -> bool {
     text.is_some_and(|text| Some(text.trim_end()) == branch.as_deref().or(worktree.head.as_deref()))
 }
 
-/// Returns where the worktree with this entry is, of which git lists a place with this standing: Calve has run there, or git was asked from there.
+/// Returns where a worktree with this listed standing was moved to, if Calve has run or git was asked there.
 fn moved_to(entry: &Path, here: Option<(&Path, &Path)>, standing: &WorktreeState) -> Option<PathBuf> {
     let asked = here.filter(|(_, own)| *own == entry).map(|(root, _)| root.to_path_buf());
     let noted = match standing {
         WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) | WorktreeState::Duplicate => {
             entries::noted(entry, entries::MOVED)
         }
-        // By a link git finds it all the same.
+        // Through a link, git still finds it.
         _ => None,
     };
     // git may have been asked from a copy.
@@ -176,10 +175,9 @@ fn moved_to(entry: &Path, here: Option<(&Path, &Path)>, standing: &WorktreeState
 const OTHER: &str = "another repository";
 const ORPHAN: &str = "a worktree of a repository that is not there";
 const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// git takes no longer ones.
+/// git takes no longer pointers.
 const POINTER_BYTES: u64 = 64 * 1024;
 
-/// Returns whether both were found, and are one file.
 fn are_same(a: rustix::io::Result<Stat>, b: rustix::io::Result<Stat>) -> bool {
     matches!((a, b), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino))
 }

@@ -1,4 +1,4 @@
-//! Why git opens no repository at a place. It has one exit code for all reasons, and is asked again in ways that tell them apart.
+//! Finds out why git opens no repository at a place, by asking it in other ways: it has one exit code for all reasons.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -11,7 +11,6 @@ use crate::paths::is_missing;
 use crate::remedy::Remedy;
 use crate::trust;
 
-/// Returns the error for a place at which git fails with these words.
 pub(super) fn unopened(start: &Path, said: &str) -> Error {
     let place = ShownPath(start);
     let words = || said.split_whitespace().collect::<Vec<_>>().join(" ").trim_start_matches("fatal: ").to_owned();
@@ -26,7 +25,7 @@ pub(super) fn unopened(start: &Path, said: &str) -> Error {
     };
     let user = rustix::process::geteuid().as_raw();
     let is_anothers = |path: &Path| fs_err::metadata(path).is_ok_and(|found| found.uid() != user);
-    // git asks for no owner of a repository that is named to it. Only its words tell whom it trusts and which extensions it knows.
+    // git checks no owner of a repository that is named to it. Only its words tell whom it trusts and what it supports.
     let own = answer(Git::at(start).with("GIT_DIR", &git), "--absolute-git-dir");
     let has_other_owner = match &own {
         Some(own) => is_anothers(own.as_ref()) || git.ancestors().take(2).any(is_anothers),
@@ -39,7 +38,7 @@ pub(super) fn unopened(start: &Path, said: &str) -> Error {
     if own.is_none() && said.contains("unknown repository extension") {
         return Error::refused(words(), Remedy::UpdateGit);
     }
-    // What has lost its entry counts as untrusted, and then git was not asked.
+    // A worktree that has lost its entry counts as untrusted, and then git was not asked.
     let entry = git.parent().and_then(|root| trust::entry_of(root).ok().flatten());
     if entry.is_some_and(|entry| is_missing(&entry)) {
         let text = format!("`{}` points to a repository that is not there", ShownPath(&git));

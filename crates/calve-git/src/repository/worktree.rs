@@ -14,30 +14,28 @@ pub struct Worktree {
     /// Its root; for a bare repository, the repository.
     pub path: PathBuf,
     pub head: Option<String>,
-    /// Its branch, without `refs/heads/`; none when HEAD is detached.
+    /// Without `refs/heads/`; `None` if HEAD is detached.
     pub branch: Option<String>,
-    /// The first of the list: the one with the repository in it.
+    /// The first of the list, which has the repository in it.
     pub is_main: bool,
     pub is_bare: bool,
-    /// It is locked (`git worktree lock`), for this reason, which may be empty.
+    /// The reason of `git worktree lock`, which may be empty.
     pub locked: Option<String>,
     pub is_gone: bool,
-    /// The worktree is at its path, or why it is not.
     pub standing: WorktreeState,
-    /// The command that made it has not given it its ports and data yet: it goes on, or was killed.
+    /// It lacks its ports and data: the command that makes it is still running, or was killed.
     pub is_unfinished: bool,
     pub provenance: Provenance,
-    /// Its own files in the repository; none for the main one.
+    /// Its own files in the repository; `None` for the main one.
     pub(crate) entry: Option<PathBuf>,
 }
 
 impl Worktree {
-    /// Returns whether it is there, and has files.
+    /// Returns whether it exists and has files.
     pub fn is_usable(&self) -> bool {
         !self.is_bare && self.standing == WorktreeState::Intact
     }
 
-    /// Returns the fault of the worktree, if it has one.
     pub fn problem(&self) -> Option<Error> {
         let unfinished =
             || Error::refused(format!("`{}` is unfinished", ShownPath(&self.path)), Remedy::FinishWorktree);
@@ -50,7 +48,7 @@ impl Worktree {
         Err(Error::refused(format!("the worktree `{}` is locked{why}", ShownPath(&self.path)), remedy))
     }
 
-    /// Returns when git made it. `None` for a main one.
+    /// Returns when git made it; `None` for the main one.
     pub(crate) fn made(&self) -> Option<SystemTime> {
         fs_err::metadata(self.entry.as_ref()?.join("commondir")).ok()?.modified().ok()
     }

@@ -1,19 +1,18 @@
-//! Decides whether a command of git's configuration may run in a worktree that is not trusted.
+//! Decides whether a command from git's configuration may run in an untrusted worktree.
 //!
-//! The list names allowed programs. A command qualifies if a shell would only remove quotes from it, its program is on the list, by its name
-//! or by an absolute path, and no other word leads into a tree; or if the user has approved it, word for word (`calve.command` in the
-//! global or the system-wide configuration of git, which no repository can write).
+//! It may if a shell would only remove quotes from it, its program is allowed, by its name or by an absolute path, and
+//! no other word leads into a tree; or if the user has approved it, word for word (`calve.command` in git's global or
+//! system-wide configuration, which no repository can write).
 
 use std::path::Path;
 
 use super::is_untrusted;
 
-/// Returns whether `command`, run in an untrusted worktree, is one of the programs `allowed`, or approved.
 pub(crate) fn may_run(command: &str, allowed: &[&str], approved: &[String]) -> bool {
     if approved.iter().any(|known| known == command) {
         return true;
     }
-    // A credential helper that is a command rather than a name.
+    // A credential helper that is a command, not a name.
     let words = words(command.strip_prefix('!').unwrap_or(command));
     let Some((program, rest)) = words.as_deref().and_then(<[String]>::split_first) else { return false };
     let is_elsewhere = |word: &str| word.starts_with('/') && !is_untrusted(Path::new(word));
@@ -27,7 +26,7 @@ pub(crate) fn may_run(command: &str, allowed: &[&str], approved: &[String]) -> b
         })
 }
 
-/// Splits a command for which a shell would only remove quotes into its words; returns `None` for any other.
+/// Splits a command into words, if a shell would only remove quotes from it.
 fn words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let (mut word, mut quote, mut is_open) = (String::new(), None, false);

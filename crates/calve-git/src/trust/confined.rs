@@ -5,10 +5,10 @@ use std::process::Command;
 
 use crate::trust::programs;
 
-/// Fails like git when the settings, and so what git would run, are unknown.
+/// Fails like git if the settings, and so the programs that git would run, are unknown.
 const UNKNOWN: &str = "echo 'fatal: cannot read the settings of git, and this worktree is not trusted' >&2; exit 128";
 
-/// Removes relative directories from the PATH of a command, because inside a worktree they are in the worktree.
+/// Removes relative directories from a command's PATH: inside a worktree, they belong to the worktree.
 pub(crate) fn without_relative_path(mut command: Command) -> Command {
     if let Some(path) = env::var_os("PATH") {
         let absolute = env::split_paths(&path).filter(|directory| directory.is_absolute());
@@ -17,8 +17,7 @@ pub(crate) fn without_relative_path(mut command: Command) -> Command {
     command
 }
 
-/// Returns `git` for an untrusted worktree, where it runs no hook, no file system monitor and no program from the tree. `settings` prints the
-/// settings.
+/// Returns a `git` that runs no hook, file system monitor or program of an untrusted tree. `settings` prints git's.
 pub(crate) fn confined_git(settings: &mut Command, mut git: Command) -> Command {
     let Some(printed) = settings.output().ok().filter(|output| output.status.success()) else {
         let mut shell = Command::new("/bin/sh");
@@ -32,7 +31,7 @@ pub(crate) fn confined_git(settings: &mut Command, mut git: Command) -> Command 
     git
 }
 
-/// Returns options for a setting: the name in `-c NAME=VALUE` ends at the first `=`, which a driver's name may have; in `--config-env` at the last.
+/// Returns options for a setting, whose name may have a `=`: `-c` ends it at the first one, `--config-env` at the last.
 pub(crate) fn setting(name: &str, value: &str, variable: &str) -> Vec<String> {
     match name.contains('=') {
         true => vec![format!("--config-env={name}={variable}")],

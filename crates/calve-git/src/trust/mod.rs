@@ -1,8 +1,8 @@
-//! Marks worktrees of pull requests that the user does not trust, and provides a git that runs none of their code.
+//! Marks untrusted worktrees of pull requests, and provides a git that runs none of their code.
 //!
-//! The mark is a file in git's own directory of the worktree (`worktrees/ID`), which no commit can write, and which goes with the worktree.
-//! A worktree whose mark cannot be checked counts as marked. Marks name the commits that they are about, because a worktree may have others
-//! checked out later.
+//! The mark is a file in git's own directory of the worktree (`worktrees/ID`), which no commit can write, and which
+//! goes with the worktree. If the mark cannot be checked, the worktree counts as marked. A mark names the commits that
+//! it is about: others may be checked out later.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write as _};
@@ -16,10 +16,10 @@ pub(crate) mod command;
 pub(crate) mod confined;
 pub(crate) mod programs;
 
-/// Whose work a worktree or a commit is.
+/// The owner of the work in a worktree or a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Provenance {
-    /// The user's, or what the user takes from the project's own branches, or a pull request's that the user trusts.
+    /// The user's, also if taken from the project's own branches, or from a pull request that the user trusts.
     Own,
     /// A pull request's: nothing of it runs, and it gets no secrets and no data.
     #[default]
@@ -35,7 +35,7 @@ impl Provenance {
         self == Self::Untrusted
     }
 
-    /// Returns whose a worktree of this commit is that takes its files from a worktree of `donor`.
+    /// Returns the provenance of a worktree of this commit, with files of `donor`.
     pub(crate) fn with_files_of(self, donor: Provenance) -> Provenance {
         if donor.is_untrusted() { donor } else { self }
     }
@@ -43,18 +43,18 @@ impl Provenance {
 
 const MARK: &str = "calve-untrusted";
 
-/// The name of the mark by which the commits are known that the user trusts in a worktree.
+/// The file with the commits that the user trusts in a worktree.
 const TRUSTED: &str = "calve-trusted";
 
-/// The file in git's directory that tells of a fetch since the clone: FETCH_HEAD is the worktree's that has fetched, and goes with that.
+/// The mark of a fetch since the clone: FETCH_HEAD goes with the worktree that has fetched.
 const FETCHED: &str = "calve-fetched";
 
-/// How long an entry without a written mark counts as marked.
+/// The time for which an entry without a written mark counts as marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
     /// The mark cannot be written.
     ProcessEnds,
-    /// git is in the middle of an operation: afterwards, something else may be checked out.
+    /// git is in the middle of an operation, after which something else may be checked out.
     AskedAgain,
 }
 
@@ -63,18 +63,17 @@ static REMEMBERED: Mutex<BTreeMap<PathBuf, Until>> = Mutex::new(BTreeMap::new())
 /// A `.git` file has one line.
 const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
 
-/// The part of a worktree that is a pull request's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForeignPart {
     Commit,
-    /// Files that git ignores, at the most.
+    /// At most files that git ignores.
     Files,
 }
 
 const FOREIGN_COMMIT: &[u8] = b"a pull request's worktree, added without trust\n";
 const FOREIGN_FILES: &[u8] = b"has files of a pull request's worktree\n";
 
-/// Marks the worktree with this entry as untrusted, unless an existing mark already covers `part`. `commit` is checked out there.
+/// Marks a worktree as untrusted, unless its mark already covers `part`. `commit` is checked out there.
 pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Result<()> {
     let commit = commit.filter(|_| part == ForeignPart::Commit);
     let mut file = match fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK)) {
@@ -96,24 +95,21 @@ pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Res
     Ok(())
 }
 
-/// Marks it for what it has checked out, if only for this process: the repository may be another user's, or read-only.
+/// Marks a checked-out commit, if only for this process: the repository may be another user's, or read-only.
 pub(crate) fn mark_or_remember(entry: &Path, commit: Option<&str>) {
     if mark(entry, ForeignPart::Commit, commit).is_err() {
         remember(entry);
     }
 }
 
-/// Marks the worktree as untrusted for this process only.
 pub(crate) fn remember(entry: &Path) {
     remembered().insert(entry.to_path_buf(), Until::ProcessEnds);
 }
 
-/// Marks the worktree as untrusted until its provenance is asked for again.
 pub(crate) fn remember_until_asked_again(entry: &Path) {
     remembered().entry(entry.to_path_buf()).or_insert(Until::AskedAgain);
 }
 
-/// Drops a mark of [`remember_until_asked_again`].
 pub(crate) fn forget(entry: &Path) {
     remembered().retain(|remembered, until| remembered != entry || *until != Until::AskedAgain);
 }
@@ -122,7 +118,7 @@ fn remembered() -> std::sync::MutexGuard<'static, BTreeMap<PathBuf, Until>> {
     REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the worktree with this entry is marked for what it has checked out.
+/// Returns whether the worktree is marked for a commit that it has checked out.
 pub(crate) fn has_foreign_commit(entry: &Path) -> bool {
     has_lasting_mark(entry) && fs_err::read(entry.join(MARK)).map_or(true, |text| text != FOREIGN_FILES)
 }
@@ -131,14 +127,13 @@ pub(crate) fn marked_commits(entry: &Path) -> Vec<String> {
     commits_in(&entry.join(MARK))
 }
 
-/// Notes that something was fetched into this repository. Where that cannot be written, FETCH_HEAD alone tells.
+/// Notes a fetch into this repository. If that cannot be written, FETCH_HEAD alone tells.
 pub(crate) fn note_fetch(common: &Path) {
     if !has_fetched(common) {
         let _ = fs_err::OpenOptions::new().append(true).create(true).open(common.join(FETCHED));
     }
 }
 
-/// Returns whether something is known to have been fetched into this repository.
 pub(crate) fn has_fetched(common: &Path) -> bool {
     fs_err::symlink_metadata(common.join(FETCHED)).is_ok()
 }
@@ -161,19 +156,19 @@ fn commits_in(file: &Path) -> Vec<String> {
     text.lines().filter(|line| is_object_id(line)).map(str::to_owned).collect()
 }
 
-/// Returns whether `path` is in a worktree that is marked as a pull request's.
+/// Returns whether `path` is in a worktree marked as a pull request's.
 pub(crate) fn is_untrusted(path: &Path) -> bool {
     is_within(path, has_mark)
 }
 
-/// As [`is_untrusted`], without the marks that hold only until the next question.
+/// Ignores marks that hold only until the provenance is asked for again.
 pub(crate) fn is_untrusted_for_good(path: &Path) -> bool {
     is_within(path, has_lasting_mark)
 }
 
 fn is_within(path: &Path, is_marked: fn(&Path) -> bool) -> bool {
     let real = real(path);
-    // This is so for a repository inside a worktree too: its contents came with the worktree.
+    // Also for a repository inside a worktree: its contents came with the worktree.
     real.ancestors().any(|above| match pointer(&above.join(".git")) {
         // A missing entry has lost its mark, so the worktree counts as untrusted.
         Ok(entry) => entry.is_some_and(|entry| is_marked(&entry) || fs_err::symlink_metadata(&entry).is_err()),
@@ -181,18 +176,18 @@ fn is_within(path: &Path, is_marked: fn(&Path) -> bool) -> bool {
     })
 }
 
-/// Returns whose the worktree with this root is, by its marks. They are right once the repository has been opened.
+/// Returns the provenance by a worktree's marks, which are right once the repository has been opened.
 pub(crate) fn recorded(root: &Path) -> Provenance {
     Provenance::untrusted_if(is_untrusted(root))
 }
 
-/// Removes the mark of the worktree whose entry this is. Returns whether there was one.
+/// Removes a worktree's mark. Returns whether there was one.
 pub(crate) fn remove_mark(entry: &Path) -> Result<bool> {
     let was_remembered = remembered().remove(entry).is_some();
     Ok(if_there(fs_err::remove_file(entry.join(MARK)))?.is_some() || was_remembered)
 }
 
-/// Returns git's own directory of the linked worktree at `root`; `None` when there is no `.git` file.
+/// Returns git's own directory of the linked worktree at `root`; `None` without a `.git` file.
 pub(crate) fn entry_of(root: &Path) -> Result<Option<PathBuf>> {
     Ok(pointer(&root.join(".git"))?)
 }
@@ -202,7 +197,6 @@ pub(crate) fn has_mark(entry: &Path) -> bool {
     is_marked_until(entry, &[Until::ProcessEnds, Until::AskedAgain])
 }
 
-/// As [`has_mark`], without the marks that hold only until the next question.
 pub(crate) fn has_lasting_mark(entry: &Path) -> bool {
     is_marked_until(entry, &[Until::ProcessEnds])
 }
@@ -221,7 +215,7 @@ fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
         Ok(found) if found.is_dir() => return Ok(None),
         Ok(_) => {}
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        // A directory above that may not be entered: no worktree that git could work in.
+        // A directory above may not be entered: git could work in no worktree here.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
         Err(error) => return Err(error),
     }

@@ -1,9 +1,9 @@
-//! The settings of git that name programs, and what stands in their place in a worktree that is not trusted.
+//! git's settings that name programs, and their replacements in an untrusted worktree.
 
 use super::command::may_run;
 
-/// A setting as git documents it, where `*` is any name in between; the value that replaces it, which does nothing or fails; and the programs that
-/// it may name.
+/// A setting as git documents it, where `*` is any name in between; its replacement, which does nothing or fails; and
+/// the programs that it may name.
 type ProgramSetting = (&'static str, &'static str, &'static [&'static str]);
 
 const FAILS: &str = "false";
@@ -26,7 +26,7 @@ const HELPERS: &[&str] = &[
     "glab",
 ];
 
-/// Every setting by which git 2.39 to 2.52 (git-config(1), gitattributes(5), githooks(5)) and git-lfs start a program. A test asks the installed git.
+/// Settings by which git 2.39 to 2.52 (git-config, gitattributes, githooks) and git-lfs run programs. A test asks git.
 const PROGRAMS: &[ProgramSetting] = &[
     ("alias.*", FAILS, &[]),
     ("browser.*.cmd", FAILS, &[]),
@@ -39,7 +39,7 @@ const PROGRAMS: &[ProgramSetting] = &[
     ("core.hooksPath", "/dev/null", &[]),
     ("core.pager", "cat", &[]),
     ("core.sshCommand", FAILS, SSH),
-    // An empty one takes back those before it.
+    // An empty value takes back those before it.
     ("credential.helper", "", HELPERS),
     ("credential.*.helper", "", HELPERS),
     ("diff.external", FAILS, &[]),
@@ -82,21 +82,20 @@ const PROGRAMS: &[ProgramSetting] = &[
     ("uploadpack.packObjectsHook", FAILS, &[]),
 ];
 
-/// Settings that are overridden even if the user has not set them.
+/// Overridden even if the user has not set them.
 const ALWAYS: [(&str, &str); 4] =
     [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false"), ("gc.auto", "0"), ("maintenance.auto", "false")];
 
 /// The user's approval of one command, in a configuration that no repository can write.
 const APPROVAL: &str = "calve.command";
 
-/// A setting, as `git config -z --show-scope --list` prints it.
 struct Setting {
     scope: String,
     name: String,
     value: String,
 }
 
-/// Returns the settings that `git config -z --show-scope --list` prints: `scope\0name\nvalue\0`.
+/// Parses the output of `git config -z --show-scope --list`: `scope\0name\nvalue\0`.
 fn scoped(printed: &[u8]) -> Vec<Setting> {
     let mut records = printed.split(|&byte| byte == 0).map(String::from_utf8_lossy);
     let mut found = Vec::new();
@@ -114,12 +113,11 @@ fn approved(settings: &[Setting]) -> Vec<String> {
     settings.iter().filter(is_the_users).map(|setting| setting.value.clone()).collect()
 }
 
-/// Returns the entry of the table for a setting, if it names a program.
 fn program_setting(name: &str) -> Option<&'static ProgramSetting> {
     PROGRAMS.iter().find(|(known, ..)| matches(known, name))
 }
 
-/// Returns whether a setting has the documented name. Case counts only in what stands for `*`.
+/// Returns whether a setting has the documented name. Case counts only in the part for `*`.
 fn matches(documented: &str, name: &str) -> bool {
     let Some((first, last)) = documented.split_once('*') else { return documented.eq_ignore_ascii_case(name) };
     // A driver's name may be empty.
@@ -128,14 +126,13 @@ fn matches(documented: &str, name: &str) -> bool {
         && name.get(name.len() - last.len()..).is_some_and(|end| end.eq_ignore_ascii_case(last))
 }
 
-/// Returns the settings that override all others in an untrusted worktree.
 pub(super) fn overrides(printed: &[u8]) -> Vec<(String, String)> {
     let settings = scoped(printed);
     let approved = approved(&settings);
     overrides_of(settings, Some(&approved))
 }
 
-/// Returns settings that override only the repository's own (`.git/config`), which may be another user's work, unlike the global ones.
+/// Returns overrides of the repository's own settings only (`.git/config`), which may be another user's work.
 pub(crate) fn overrides_of_own(printed: &[u8]) -> Vec<(String, String)> {
     let mut settings = scoped(printed);
     settings.retain(|setting| matches!(setting.scope.as_str(), "local" | "worktree"));
@@ -161,7 +158,7 @@ fn overrides_of(settings: Vec<Setting>, approved: Option<&[String]>) -> Vec<(Str
     instead
 }
 
-/// Returns the filters in these settings (`git config -z --show-scope --list`) that do not run in an untrusted worktree, each with its command.
+/// Returns the filters of `git config -z --show-scope --list` that do not run in an untrusted worktree, with commands.
 pub(crate) fn refused_filters(printed: &[u8]) -> Vec<(String, String)> {
     let settings = scoped(printed);
     refused(&settings, Some(&approved(&settings)))

@@ -1,4 +1,4 @@
-//! Build directories of CMake. Their rules name the source tree everywhere, so that `make` in the copy would build the original.
+//! CMake build directories. Their rules name the source tree everywhere: `make` in the copy would build the original.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) fn wants(entry: &EntryName<'_>) -> bool {
 pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
     let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Lines)) else { return };
     let mut cache = Finding::text(ReferenceKind::CMake, entry.path(), named);
-    // The cache has the options that were chosen; the rest follows from it.
+    // The cache has the chosen options; the rest follows from it.
     if !cache.steps.is_empty()
         && let Ok(directory) = open_directory(entry.directory, c".")
     {
@@ -55,7 +55,7 @@ fn generated(directory: &File, path: &Path, trees: &Trees, steps: &mut Vec<Step>
                 }
             }
             FileType::RegularFile if GENERATED.contains(&name.as_slice()) => {
-                // A project that is fetched into the build directory may have a Makefile of its own.
+                // A project fetched into the build directory may have its own Makefile.
                 let text = read(directory, path_of(&name), TEXT_BYTES * 16);
                 if text.is_none_or(|text| trees.first_named(&text).is_some()) {
                     steps.push(Step::Remove { path: below });

@@ -1,4 +1,4 @@
-//! The list of the files that an installed Python package has, with their hashes.
+//! The list of an installed Python package's files, with their hashes.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) fn is_record(entry: &EntryName<'_>) -> bool {
     entry.name() == b"RECORD" && entry.folder_name.ends_with(b".dist-info")
 }
 
-/// Finds the lists with paths of another tree, or with hashes of files that change. A line needs no hash (PyPA: "Recording installed projects").
+/// Finds lists with another tree's paths or outdated hashes, which are optional (PyPA: "Recording installed projects").
 pub(crate) fn records(trees: &Trees, found: &[Finding], records: Vec<PathBuf>) -> Vec<Finding> {
     let writes = found.iter().flat_map(|found| &found.steps).filter(|step| matches!(step, Step::Write { .. }));
     let changed: HashSet<&Path> = writes.map(|step| step.path().as_path()).collect();
@@ -57,10 +57,10 @@ fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Find
     Some(Finding { explanation, ..Finding::rewritten(ReferenceKind::DistInfo, path, names, lines) })
 }
 
-/// Returns the file of a line, below the new tree. Names with commas or quotes are in quotes, and are no names of ours.
+/// Returns the file of a line, below the new tree. Quoted names, which have commas or quotes, are none of ours.
 fn changed_file(line: &[u8], site: &Path) -> Option<PathBuf> {
     let end = line.iter().position(|&byte| byte == b',')?;
-    // Below a root of its own, so that `..` does not lead above it.
+    // Joined to `/`, so that `..` does not lead above the tree.
     let whole = plain(&Path::new("/").join(site).join(path_of(&line[..end])));
     whole.strip_prefix("/").ok().map(Path::to_path_buf)
 }

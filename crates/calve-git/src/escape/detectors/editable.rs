@@ -1,4 +1,4 @@
-//! The finders of editable installs: Python modules that import a package from where it is written.
+//! Finders of editable installs: Python modules that import a package from its source.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
 
 pub(super) fn wants(entry: &EntryName<'_>) -> bool {
-    // The modules of setuptools, scikit-build-core and meson-python have the word in their name.
+    // setuptools, scikit-build-core and meson-python have the word in the names of their modules.
     let is_finder = |name: &[u8]| name.ends_with(b".py") && memchr::memmem::find(name, b"editable").is_some();
     entry.is_file() && is_site(entry) && is_finder(entry.name())
 }
@@ -19,7 +19,7 @@ pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding
     let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
     let mut finder = Finding::text(ReferenceKind::Editable, entry.path(), named);
     if let [Step::Write { time, .. }] = finder.steps.as_mut_slice() {
-        // Python takes a compiled file for current as long as size and time of its source are the same.
+        // Python trusts a compiled file while its source has the same size and time.
         *time = Time::Now;
         finder.steps.extend(compiled(entry).into_iter().map(|path| Step::Remove { path }));
     }

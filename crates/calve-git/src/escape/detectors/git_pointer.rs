@@ -1,4 +1,4 @@
-//! Copied `.git` files, by which git would work on the original's repository, and repositories that borrow objects from another tree.
+//! Copied `.git` files, which make git work on the original, and repositories that borrow another tree's objects.
 
 use std::path::Path;
 
@@ -23,10 +23,10 @@ pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding
     }
 }
 
-/// Reports the pointer of the worktree itself, unless the repository points back: then it is right.
+/// Reports the worktree's own pointer, unless the repository points back: then it is right.
 fn of_the_root(trees: &Trees, repository: &Path) -> Option<Finding> {
     let repository = plain(&trees.new.join(repository));
-    // A submodule's or a separate repository has nothing that points back.
+    // A submodule's repository, or a separate one, has nothing that points back.
     let back = fs_err::read(repository.join("gitdir")).ok()?;
     let back = repository.join(path_of(back.trim_ascii_end()));
     let own = trees.new.join(".git");
@@ -44,7 +44,7 @@ fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<Fin
     }
     let led_to = match repository.is_absolute() {
         true => here,
-        // Above the tree that was copied; here it leads nowhere.
+        // Above the copied tree; here it leads nowhere.
         false => plain(&trees.old_path()?.join(entry.folder).join(repository)),
     };
     trees.below_another(&led_to)?;
@@ -55,7 +55,7 @@ fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<Fin
     Some(Finding::dropped(ReferenceKind::GitPointer, entry.path(), led_to, explanation))
 }
 
-/// Reports a repository of its own that borrows objects from another tree, and has only some of its own.
+/// Reports a nested repository that borrows objects from another tree, and so has only some of its own.
 fn borrowed(entry: &WalkEntry<'_>, trees: &Trees) -> Option<Finding> {
     let mut directory = open_directory(entry.directory, c".git").ok()?;
     for name in [c"objects", c"info"] {

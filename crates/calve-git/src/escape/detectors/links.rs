@@ -19,7 +19,7 @@ pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding
     }));
 }
 
-/// Finds a relative target above the tree. Where it leads depends on where the tree is.
+/// Finds a relative link that leaves the tree: its target depends on the tree's place.
 fn leaving(entry: &WalkEntry<'_>, trees: &Trees, target: &Path) -> Option<Finding> {
     if !leaves(entry.folder, target) {
         return None;
@@ -28,7 +28,7 @@ fn leaving(entry: &WalkEntry<'_>, trees: &Trees, target: &Path) -> Option<Findin
     let into_another = |path: &Path| into_another(ReferenceKind::LeavingLink, entry, trees, path, path.to_path_buf());
     let leads_to = plain(&here.join(target));
     into_another(&leads_to).or_else(|| {
-        // In the tree that was copied the same text led elsewhere, if that one is elsewhere.
+        // In the copied tree, the same text led elsewhere, if that tree is elsewhere.
         let led_to = plain(&trees.old_path()?.join(entry.folder).join(target));
         if led_to == leads_to || led_to.starts_with(&trees.new) {
             return None;
@@ -41,7 +41,7 @@ fn leaving(entry: &WalkEntry<'_>, trees: &Trees, target: &Path) -> Option<Findin
     })
 }
 
-/// Returns whether going along `target` from `folder` comes above the root of the tree.
+/// Returns whether following `target` from `folder` leads above the root of the tree.
 fn leaves(folder: &Path, target: &Path) -> bool {
     let mut depth = folder.components().count();
     for part in target.components() {

@@ -14,10 +14,10 @@ use crate::escape::entry::{EntryName, WalkEntry};
 use crate::escape::report::Finding;
 use crate::escape::trees::Trees;
 
-/// How a kind is found: whether an entry is worth a look, by its name and folder alone, and the look.
+/// A check by name and folder alone, and the inspection of an entry that passes it.
 type Detector = (fn(&EntryName<'_>) -> bool, fn(&WalkEntry<'_>, &Trees, &mut Vec<Finding>));
 
-/// All kinds, in the order in which an entry is offered to them.
+/// In the order in which an entry is offered to them.
 pub(super) const DETECTORS: [Detector; 8] = [
     (links::wants, links::look),
     (git_pointer::wants, git_pointer::look),

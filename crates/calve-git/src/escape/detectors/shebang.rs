@@ -13,7 +13,7 @@ use crate::escape::trees::{Language, Mention, Trees};
 /// Launchers and shims are small.
 const SCRIPT_BYTES: u64 = 64 * 1024;
 
-/// The kernel reads 256 bytes (Linux 5.1; 128 before that), of which the last one ends the line.
+/// The kernel reads 256 bytes (128 before Linux 5.1), the last of which ends the line.
 const LINE_BYTES: usize = 127;
 
 pub(super) fn wants(entry: &EntryName<'_>) -> bool {
@@ -33,7 +33,7 @@ pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding
     });
 }
 
-/// Returns a script whose first line the kernel takes whole: a longer one of Python's goes by the shell, as pip writes it. `None`: impossible.
+/// Shortens a first line that the kernel would cut: the shell starts Python, as pip writes it. `None` if impossible.
 fn runnable(script: Vec<u8>) -> Option<Vec<u8>> {
     let end = script.iter().position(|&byte| byte == b'\n').unwrap_or(script.len());
     if end <= LINE_BYTES {
@@ -53,11 +53,10 @@ fn runnable(script: Vec<u8>) -> Option<Vec<u8>> {
     Some(longer)
 }
 
-/// Returns the Python that a first line names, itself or by `env`, and its arguments.
 fn python(line: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let is_plain = |word: &&[u8]| word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=,:+@%".contains(byte));
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    // The kernel hands over what follows the program as one argument.
+    // The kernel passes everything after the program as one argument.
     let mut most = 1;
     let mut interpreter = words.next()?;
     if interpreter.ends_with(b"/env") {
@@ -72,7 +71,7 @@ fn python(line: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     fits.then_some((interpreter, arguments))
 }
 
-/// Returns whether Python reads the encoding of a script from that line (PEP 263).
+/// Returns whether Python reads a script's encoding from this line (PEP 263).
 fn declares_encoding(line: &[u8]) -> bool {
     let after = memchr::memmem::find(line, b"coding").and_then(|at| line.get(at + "coding".len()));
     line.trim_ascii_start().starts_with(b"#") && after.is_some_and(|byte| b":=".contains(byte))

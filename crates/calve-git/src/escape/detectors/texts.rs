@@ -1,32 +1,31 @@
-//! Texts that name the tree which they are in, and that work in the new one when they name that instead.
+//! Texts that name their own tree, and that work in the new one once they name that instead.
 
 use crate::escape::entry::{EntryName, WalkEntry};
 use crate::escape::report::{Finding, ReferenceKind};
 use crate::escape::trees::{Language, Trees};
 
-/// The language of a kind of text, and whether an entry is one.
 type TextKind = (ReferenceKind, Language, fn(&EntryName<'_>) -> bool);
 
 static TEXTS: [TextKind; 6] = [
-    // The scripts that switch a virtual environment on: those of venv, virtualenv, uv and conda.
+    // Scripts that activate a virtual environment: those of venv, virtualenv, uv and conda.
     (ReferenceKind::Activate, Language::Shell, |entry| is_script_folder(entry) && is_activate(entry)),
-    // By this a Python interpreter knows that it is a virtual environment's.
+    // Tells a Python interpreter that it belongs to a virtual environment.
     (ReferenceKind::PyvenvCfg, Language::Lines, |entry| entry.name() == b"pyvenv.cfg"),
-    // Files that make a Python package importable from where it is written.
+    // Files that make a Python package importable from its source.
     (ReferenceKind::Editable, Language::Lines, |entry| {
         is_site(entry) && (entry.name().ends_with(b".pth") || entry.name().ends_with(b".egg-link"))
     }),
-    // By this (PEP 610) pip and uv tell whether an editable package is the one that is wanted.
+    // From this (PEP 610), pip and uv tell whether an editable package is the wanted one.
     (ReferenceKind::DistInfo, Language::Quoted, |entry| {
         entry.name() == b"direct_url.json" && entry.folder_name.ends_with(b".dist-info")
     }),
-    // pnpm's notes of an installation. Where they name another tree, pnpm installs everything anew, or into that tree.
+    // pnpm's notes of an installation. If they name another tree, pnpm installs everything anew, or into that tree.
     (ReferenceKind::Pnpm, Language::Quoted, |entry| {
         let name = entry.name();
         entry.folder_name == b"node_modules"
             && (name == b".modules.yaml" || (name.starts_with(b".pnpm-workspace-state") && name.ends_with(b".json")))
     }),
-    // The settings of a server of Next.js.
+    // The settings of a Next.js server.
     (ReferenceKind::WebCache, Language::Quoted, |entry| {
         entry.name() == b"required-server-files.json" && entry.folder_name == b".next"
     }),
@@ -58,7 +57,6 @@ pub(super) fn is_activate(entry: &EntryName<'_>) -> bool {
             .is_some_and(|end| matches!(end, b"bat" | b"csh" | b"fish" | b"nu" | b"ps1" | b"xsh"))
 }
 
-/// Returns whether an entry is in a directory of Python packages.
 pub(super) fn is_site(entry: &EntryName<'_>) -> bool {
     matches!(entry.folder_name, b"site-packages" | b"dist-packages")
 }

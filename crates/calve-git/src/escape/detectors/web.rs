@@ -26,7 +26,7 @@ pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding
     }
     let Ok(directory) = open_directory(entry.directory, entry.name()) else { return };
     if matches!(entry.name(), b"webpack" | b"turbopack") {
-        // Packed, so that it cannot be searched; and every key is an absolute path, so that it is of no use here.
+        // Packed, so it cannot be searched; keyed by absolute paths, so it is of no use here.
         if !names(&directory).is_empty() {
             let old = trees.old_path().unwrap_or(&trees.new).join(&path);
             found.push(Finding::dropped(kind, path, old, Explanation::MadeAgain));
@@ -44,13 +44,13 @@ fn is_cache(entry: &EntryName<'_>) -> bool {
         b".parcel-cache" => true,
         b".vite" | b".vite-temp" => folder == b"node_modules",
         b"cache" if folder == b".angular" => true,
-        // `.next/cache`, `.next/dev/cache`, `node_modules/.cache`: each of their entries by itself.
+        // `.next/cache`, `.next/dev/cache`, `node_modules/.cache`: each of their entries separately.
         _ if !matches!(folder, b"cache" | b".cache") => false,
         _ => [".next/cache", ".next/dev/cache", "node_modules/.cache"].iter().any(|end| entry.folder.ends_with(end)),
     }
 }
 
-/// Searches files until as many bytes were read as are `left`.
+/// Searches files until `left` bytes were read.
 fn first_named_below(trees: &Trees, directory: &File, left: &mut u64) -> Option<PathBuf> {
     names(directory).into_iter().find_map(|(name, kind)| match kind {
         _ if *left == 0 => None,

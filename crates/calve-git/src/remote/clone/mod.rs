@@ -69,7 +69,7 @@ pub struct ServerCompliance {
     pub depth: Option<bool>,
 }
 
-/// Plans [`clone_repository`]. Fails as that where it can know. Asks the installed git, and no server.
+/// Plans [`clone_repository`], and fails like it if that can be foreseen. Asks the installed git, but no server.
 pub fn plan_clone(options: &GitCloneOptions) -> Result<PlannedClone, RemoteError> {
     let git = git_version(&Git::at("/"))?;
     let GitCloneOptions { purpose, url, sparse, .. } = options;
@@ -96,26 +96,22 @@ pub fn plan_clone(options: &GitCloneOptions) -> Result<PlannedClone, RemoteError
     Ok(plan)
 }
 
-/// Returns whether the source is a directory with a shallow repository. Of any other source it can be known only when it was cloned.
+/// Returns whether the source is a directory with a shallow repository. Other sources show it only once cloned.
 fn is_shallow_directory(url: &RepositoryUrl) -> bool {
     let Some(directory) = url.directory() else { return false };
     let mut with_ending = directory.clone().into_os_string();
     with_ending.push(".git");
-    // As git looks for it.
+    // git looks in both places.
     let found = [directory, with_ending.into()].into_iter().find(|path| path.is_dir());
     found.is_some_and(|path| {
         let answer = Git::at(path).answer(&["rev-parse", "--is-shallow-repository"]);
-        // git may not be let in; then it says so when it is to clone.
+        // git may be denied access; the clone then says so.
         answer.is_ok_and(|answer| answer.as_deref() == Some("true"))
     })
 }
 
-/// Clones by the recipe that fits the purpose, and verifies that the server honoured it.
-///
-/// The destination is absent or complete at any time. `listener` hears git's progress.
-///
-/// # Errors
-/// Nothing is left behind, whatever the error.
+/// Clones by the recipe for the purpose, and verifies that the server honoured it. `listener` hears git's progress. The
+/// destination is absent or complete at any time, and no error leaves anything behind.
 pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Result<GitCloneReport, RemoteError> {
     let started = Instant::now();
     let plan = plan_clone(options)?;
@@ -171,7 +167,7 @@ fn in_build(
     Ok(GitCloneReport { plan, head, traffic, seconds, missing, honoured, warnings })
 }
 
-/// Refuses a partial clone as the source of a local clone: git links existing objects, and says nothing of missing ones.
+/// Refuses a partial clone as a local source: git links existing objects, and says nothing about missing ones.
 fn refuse_a_partial_source(plan: &PlannedClone) -> Result<(), RemoteError> {
     let (url, asked) = (&plan.url, ["config", "--get-regexp", r"^remote\..*\.promisor$", "true"]);
     if !plan.is_local() || !Git::at(url.as_os_str()).succeeds(&asked)? {
@@ -181,7 +177,7 @@ fn refuse_a_partial_source(plan: &PlannedClone) -> Result<(), RemoteError> {
     Err(RemoteError::senseless(format!("`{url}` is a partial clone, {lacking}")))
 }
 
-/// Checks out, and returns the commit that is checked out then. `None` if the repository has no commit.
+/// Checks out and returns the commit; `None` if HEAD names none.
 fn check_out(
     plan: &mut PlannedClone,
     tree: &Path,
@@ -192,11 +188,11 @@ fn check_out(
     let steps = plan.check_out();
     let PlannedClone { dst, recipe, .. } = plan;
     if let Some(id) = &recipe.revision {
-        // Without `--missing`, a partial clone would go and ask for it.
+        // Without `--missing`, a partial clone would ask the server for it.
         if !git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])? {
             let fetch = Step::inside(["fetch", "origin", id]);
             run(&fetch)?;
-            // Those of the checkout are the last.
+            // The commands of the checkout come last.
             recipe.commands.insert(recipe.commands.len() - steps.len(), fetch.spoken(dst));
         }
     } else if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
@@ -226,7 +222,7 @@ fn check_out(
     Ok(Some(head.to_string_lossy().into_owned()))
 }
 
-/// Returns whether the source has no branch and no tag. A clone of a single branch may have none of those that there are.
+/// Returns whether the source has no branch and no tag. A single-branch clone may lack those that exist.
 fn is_empty(git: &Git, run: &impl Fn(&Step) -> Result<String, RemoteError>) -> Result<bool, RemoteError> {
     if !git.run(&["for-each-ref", "--count=1", "refs/remotes"])?.is_empty() {
         return Ok(false);
@@ -238,7 +234,7 @@ fn is_empty(git: &Git, run: &impl Fn(&Step) -> Result<String, RemoteError>) -> R
     }
 }
 
-/// Returns facts that are no surprise to the program, and may be one to the user.
+/// Returns facts that the program expects, and that may surprise the user.
 fn told_beforehand(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice> {
     let mut notices = Vec::new();
     let mut tell = |code, text: &str| notices.push(Notice::new(code, text));
@@ -264,8 +260,8 @@ fn told_beforehand(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice
     notices
 }
 
-/// Returns whether the server honoured a property. Fails if it ignored a required one, and warns otherwise: a full clone in place of a partial one
-/// works, and costs the promised saving.
+/// Returns whether the server honoured a property. Fails if it ignored a required one, and otherwise warns: a full
+/// clone in place of a partial one works, and costs the promised saving.
 fn judge(
     options: &GitCloneOptions,
     property: Property,
@@ -290,7 +286,7 @@ fn judge(
     Ok(Some(false))
 }
 
-/// Replaces the place where the clone is made by `dst` in git's output. The user did not name that place, and it is gone.
+/// Replaces the staging path in git's output by `dst`: the user did not name it, and it is gone.
 fn in_words_of_the_user(mut error: RemoteError, tree: &Path, dst: &Path) -> RemoteError {
     if let RemoteError::Git { said, .. } = &mut error {
         *said = said.replace(&ShownPath(tree).to_string(), &ShownPath(dst).to_string());

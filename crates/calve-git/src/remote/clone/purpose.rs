@@ -1,16 +1,16 @@
 use strum::{Display, EnumString, VariantNames};
 
-/// The purpose of a clone, which decides how it is made: a word on the command line, and in the repository's configuration (`calve.purpose`).
+/// A clone's purpose, which decides how it is made: a word on the command line, kept in git's `calve.purpose` setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Purpose {
-    /// A developer's: it lives long, is fetched into often, and its history is read.
+    /// For a developer: it lives long, is fetched into often, and its history is read.
     Dev,
-    /// A build's that needs the files of one commit, and is thrown away.
+    /// For a build that needs the files of one commit. It is thrown away.
     Ci,
-    /// A build's that needs the history too (versions from tags, changed paths, merge bases), and is thrown away.
+    /// For a build that also needs history (versions from tags, changed paths, merge bases). It is thrown away.
     History,
-    /// A developer's, of a repository with many or large files, whose old versions are hardly ever looked at.
+    /// For a developer of a repository with many or large files, whose old versions are hardly ever read.
     Blobs,
 }
 

@@ -1,4 +1,4 @@
-//! Which `git clone` is the right one for a purpose. Pure: facts go in, commands come out.
+//! Chooses the `git clone` for a purpose. Pure: facts go in, commands come out.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,22 +15,22 @@ use crate::remote::error::RemoteError;
 use crate::remote::url::{RepositoryUrl, Transport};
 use crate::trust::is_object_id;
 
-/// The filter that leaves the contents of files on the server, until they are checked out.
+/// Leaves the contents of files on the server until they are checked out.
 const BLOBLESS: &str = "blob:none";
 
 #[derive(Debug, Clone)]
 pub struct GitCloneOptions {
     pub url: RepositoryUrl,
-    /// Exactly what will be there; an empty directory may be.
+    /// The exact destination: absent, or an empty directory.
     pub dst: PathBuf,
     pub purpose: Purpose,
-    /// The branch or tag to check out; with neither it nor `revision`, the commit that the repository's own HEAD names.
+    /// The branch or tag to check out. Without it and `revision`: the commit of the repository's own HEAD.
     pub branch: Option<String>,
-    /// The commit to check out, by its whole id.
+    /// The whole id of the commit to check out.
     pub revision: Option<String>,
-    /// The directories of the repository to check out; all when there are none.
+    /// Directories of the repository to check out; all if empty.
     pub sparse: Vec<String>,
-    /// The properties that must hold, or nothing is made.
+    /// Properties without which nothing is made.
     pub require: Vec<Property>,
     pub prompts: Prompts,
     pub cancel: CancelToken,
@@ -79,20 +79,19 @@ pub struct Recipe {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The git command, from the subcommand on.
     pub(crate) arguments: Vec<OsString>,
-    /// Whether it runs in the new repository instead of beside it.
+    /// Runs in the new repository instead of beside it.
     pub(crate) inside: bool,
     pub(crate) input: Vec<u8>,
 }
 
-/// Chooses the recipe. `is_shallow`: the source's history is cut off. In a partial clone of it, git would look for the rest without end.
+/// Chooses the recipe. `is_shallow`: the source's history is cut off, and a partial clone would search it without end.
 pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool, git: String) -> Result<PlannedClone, RemoteError> {
     check(wanted)?;
     let GitCloneOptions { url, dst, purpose, branch, revision, sparse, .. } = wanted.clone();
     let sparsely = !sparse.is_empty();
     let depth = (purpose == Purpose::Ci).then_some(1);
-    // With a depth git knows where the history ends.
+    // With a depth, git knows where the history ends.
     let may_be_partial = depth.is_some() || !is_shallow;
     let is_partial = sparsely || matches!(purpose, Purpose::History | Purpose::Blobs);
     let filter = (is_partial && may_be_partial).then_some(BLOBLESS);
@@ -145,7 +144,7 @@ fn check(wanted: &GitCloneOptions) -> Result<(), RemoteError> {
 }
 
 impl PlannedClone {
-    /// Returns the commands up to where nothing is checked out yet, with the repository to be made at `tree`.
+    /// Returns the commands that make the repository at `tree`, without a checkout.
     pub(crate) fn begin(&self, tree: &Path) -> Vec<Step> {
         if let (Some(id), Some(_)) = (&self.recipe.revision, self.recipe.depth) {
             return self.init_and_fetch(tree, id);
@@ -161,7 +160,7 @@ impl PlannedClone {
         vec![step.with("--").with(self.url.as_os_str()).with(tree)]
     }
 
-    /// Returns the commands that make a clone of one commit: git has an option for that only since 2.49.
+    /// Returns the commands that clone one commit: git has an option for that only since 2.49.
     fn init_and_fetch(&self, tree: &Path, id: &str) -> Vec<Step> {
         let format = if id.len() == 64 { "sha256" } else { "sha1" };
         let mut steps = vec![
@@ -174,31 +173,29 @@ impl PlannedClone {
             steps.push(Step::inside(["config", "remote.origin.partialclonefilter", filter]));
         }
         steps.push(self.limited(Step::inside(["fetch", "--no-tags"])).with("origin").with(id));
-        // A branch that is not there yet would be the only thing that names nothing.
+        // Otherwise HEAD would name a branch that does not exist yet.
         steps.push(Step::inside(["update-ref", "--no-deref", "HEAD"]).with(format!("{id}^{{commit}}")));
         steps
     }
 
-    /// Adds what the server is to leave out.
     fn limited(&self, step: Step) -> Step {
         let step = self.recipe.filter.iter().fold(step, |step, filter| step.with(format!("--filter={filter}")));
         self.recipe.depth.iter().fold(step, |step, depth| step.with(format!("--depth={depth}")))
     }
 
-    /// Returns the commands that check out, in the new repository.
     pub(crate) fn check_out(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         if !self.recipe.sparse.is_empty() {
             let mut set = Step::inside(["sparse-checkout", "set", "--stdin"]);
             for path in self.recipe.sparse.iter().map(|path| path.trim_matches('/')) {
-                // git would read a name in quotes as in C, and one with spaces at its ends as one without.
+                // git would unquote a name in quotes as in C, and trim spaces at its ends.
                 let is_other = path.starts_with(['"', ' ']) || path.ends_with(' ');
                 let line = if is_other { format!("/{path}/\n") } else { format!("{path}\n") };
                 set.input.extend_from_slice(line.as_bytes());
             }
             steps.extend([Step::inside(["sparse-checkout", "init", "--cone"]), set]);
         }
-        // Without `--force`, git ends well although it could not write a file.
+        // Without `--force`, git succeeds although it could not write a file.
         steps.push(match &self.recipe.revision {
             Some(id) => Step::inside(["checkout", "--force", "--detach"]).with(id),
             None => Step::inside(["checkout", "--force"]),
@@ -206,7 +203,7 @@ impl PlannedClone {
         steps
     }
 
-    /// Returns whether git links or copies the files of a repository on this machine, instead of asking a server.
+    /// Returns whether git links or copies a repository's files on this machine, instead of asking a server.
     pub(crate) fn is_local(&self) -> bool {
         self.url.kind == Transport::Local
     }
@@ -231,7 +228,6 @@ impl Step {
         self
     }
 
-    /// Returns the command as a user would type it.
     pub(crate) fn spoken(&self, directory: &Path) -> String {
         let mut words = vec!["git".to_owned()];
         if self.inside {
@@ -247,7 +243,7 @@ impl Step {
     }
 }
 
-/// Quotes a word for a shell, and for a terminal: what could drive it is escaped.
+/// Quotes a word for a shell, and for a terminal: characters that could drive it are escaped.
 fn quoted(word: &OsStr) -> String {
     let Some(text) = word.to_str().filter(|text| !text.contains(char::is_control)) else {
         return redact::word(&ansi_c(word.as_encoded_bytes()));

@@ -1,4 +1,4 @@
-//! Whether the server did what it was asked. git ends with 0 when it did not: it only warns, and has everything sent.
+//! Checks that the server did as it was asked. If not, git still exits with 0: it warns, and has everything sent.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,12 +14,11 @@ use crate::remote::clone::purpose::Property;
 use crate::remote::clone::recipe::Recipe;
 use crate::remote::error::RemoteError;
 
-/// The finding about one property of the recipe.
 pub(crate) enum Verdict {
     Honoured,
-    /// How it shows.
+    /// With the evidence.
     Ignored(String),
-    /// It was not asked, or there was nothing to tell it by: an empty repository.
+    /// Not asked, or without evidence: an empty repository.
     Untold,
 }
 
@@ -34,7 +33,7 @@ pub struct MissingObjects {
     pub counted: bool,
 }
 
-/// Looks at a new repository in which nothing has been checked out yet: later, a filter could not be told from its absence.
+/// Checks a new repository before its checkout, after which a filter could not be told from its absence.
 pub(crate) fn verify(property: Property, recipe: &Recipe, tree: &Path) -> Result<Verdict, RemoteError> {
     let git = Git::at(tree);
     match (property, recipe.depth, recipe.filter) {
@@ -50,7 +49,7 @@ fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {
     let most = format!("--max-count={}", u64::from(depth) + 1);
     let commits = git.line(&["rev-list", "--count", "--first-parent", &most, "HEAD"])?;
     let commits: u64 = commits.to_str().and_then(|digits| digits.parse().ok()).unwrap_or(0);
-    // A history that is no longer than the depth is not cut anywhere.
+    // A history no longer than the depth is not cut.
     if commits <= u64::from(depth) {
         return Ok(Verdict::Honoured);
     }
@@ -58,7 +57,7 @@ fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {
     Ok(Verdict::Ignored(format!("the repository is {state}: there are more than {depth} commits behind HEAD")))
 }
 
-/// Tells whether the filter was honoured: a partial clone in which nothing was checked out has no contents of files.
+/// Judges the filter: before its checkout, a partial clone has no contents of files.
 fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
     let listed = git.run(&["rev-list", "--objects", "--missing=print", "--max-count=1", "HEAD"])?;
     let missing = listed.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"?")).count();
@@ -75,7 +74,7 @@ fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
     )))
 }
 
-/// Counts what a partial clone has left on the server, for a few seconds at most.
+/// Counts the objects that a partial clone has left on the server, for a few seconds at most.
 pub(crate) fn count_missing(tree: &Path) -> Result<MissingObjects, RemoteError> {
     let git = Git::at(tree);
     let mut command = git.command();

@@ -1,7 +1,7 @@
-//! rustc's dep-info: a Makefile's rules, and comments with the variables that were read.
+//! rustc's dep-info: Makefile rules, and comments with the variables that were read.
 
 pub(super) struct DepInfo<'t> {
-    /// The files, as rustc was given them: relative to where it ran, or absolute.
+    /// As rustc was given them: relative to its working directory, or absolute.
     pub(super) files: Vec<Vec<u8>>,
     pub(super) variables: Vec<(&'t [u8], &'t [u8])>,
 }
@@ -15,7 +15,7 @@ impl<'t> DepInfo<'t> {
                 let end = variable.iter().position(|&byte| byte == b'=');
                 variables.extend(end.map(|end| (&variable[..end], &variable[end + 1..])));
             } else if !line.starts_with(b"#") {
-                // OUTPUT: FILE FILE. The output is in `target`, and says nothing of its contents.
+                // OUTPUT: FILE FILE. The output is in `target`, and says nothing about its contents.
                 if let Some(at) = memchr::memmem::find(line, b": ") {
                     words(&line[at + 2..], &mut files);
                 }
@@ -27,7 +27,6 @@ impl<'t> DepInfo<'t> {
     }
 }
 
-/// Splits a text into the words between spaces; a space in a word has a backslash before it.
 fn words(text: &[u8], words: &mut Vec<Vec<u8>>) {
     let mut word = Vec::new();
     let mut bytes = text.iter().copied().peekable();
@@ -47,13 +46,13 @@ fn words(text: &[u8], words: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Returns whether these sources ask for `OUT_DIR`, and only to include files from there.
+/// Returns whether these sources use `OUT_DIR`, and only to include files from there.
 pub(super) fn only_included(texts: &[Vec<u8>]) -> bool {
     let mut asked = false;
     for text in texts {
         for at in memchr::memmem::find_iter(text, b"OUT_DIR") {
             asked = true;
-            // Space and commas say nothing: rustfmt puts the arguments on lines of their own.
+            // Whitespace is ignored: rustfmt puts the arguments on lines of their own.
             let before: Vec<u8> =
                 text[..at].iter().rev().filter(|byte| !byte.is_ascii_whitespace()).take(40).copied().collect();
             let including =

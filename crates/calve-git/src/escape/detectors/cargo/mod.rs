@@ -1,9 +1,9 @@
-//! Cargo's `target`. Cargo takes a unit (one crate, compiled one way) for fresh when its sources are no newer, wherever it was compiled.
-//! So a copied unit stays, unless the path of the other tree is compiled into it: those are marked, and Cargo compiles them again.
+//! Cargo's `target`. Cargo considers a unit (one crate, compiled one way) fresh if its sources are no newer, wherever
+//! it was compiled. So a copied unit stays, unless the other tree's path is compiled into it: then it is marked, and
+//! Cargo compiles it again. A mark is the removal of its fingerprint, `.fingerprint/PACKAGE-HASH/KIND-NAME`.
 //!
-//! The sources of a unit are in its dep-info, `deps/NAME-HASH.d`: the files, and the variables that `env!` asked for
-//! (`# env-dep:`). Cargo itself does not track those that it sets, `CARGO_MANIFEST_DIR` among them. A unit is marked by removing its
-//! fingerprint, `.fingerprint/PACKAGE-HASH/KIND-NAME`.
+//! A unit's dep-info, `deps/NAME-HASH.d`, lists its source files and the variables that `env!` read (`# env-dep:`).
+//! Cargo does not track those that it sets itself, such as `CARGO_MANIFEST_DIR`.
 
 mod dep_info;
 mod fingerprints;
@@ -21,7 +21,7 @@ use crate::paths::path_of;
 use dep_info::DepInfo;
 use fingerprints::Fingerprints;
 
-/// Accepts the directory that marks a `target/PROFILE` or `target/TRIPLE/PROFILE`: Cargo keeps it there.
+/// Accepts the directory that Cargo keeps in each `target/PROFILE` and `target/TRIPLE/PROFILE`.
 pub(super) fn wants(entry: &EntryName<'_>) -> bool {
     entry.is_directory() && entry.name() == b".fingerprint"
 }
@@ -54,7 +54,6 @@ struct ProfileInspection<'a> {
 }
 
 impl ProfileInspection<'_> {
-    /// Marks the units whose dep-infos in a directory name another tree.
     fn units(&mut self, directory: &File) {
         for name in names_of(directory, FileType::RegularFile) {
             let Some(stem) = name.strip_suffix(b".d") else { continue };
@@ -68,7 +67,7 @@ impl ProfileInspection<'_> {
         }
     }
 
-    /// Returns the parts of another tree in the compiled unit, by its dep-info.
+    /// Returns the path of another tree that is compiled into a unit.
     fn compiled_in(&self, info: &DepInfo<'_>) -> Option<PathBuf> {
         let mut from_script = None;
         for (key, value) in &info.variables {
@@ -78,7 +77,7 @@ impl ProfileInspection<'_> {
             }
             from_script = Some(named);
         }
-        // Files that are generated into `target` have been copied with it, and Cargo knows them by their place in `target`.
+        // Files generated into `target` were copied with it, and Cargo knows them by their place in `target`.
         let generated = |path: &Path| path.components().any(|part| part.as_os_str() == "out");
         for file in &info.files {
             let Some(named) = self.trees.first_named(file) else { continue };
@@ -88,14 +87,14 @@ impl ProfileInspection<'_> {
             from_script.get_or_insert(named);
         }
         let from_script = from_script?;
-        // `include!(concat!(env!("OUT_DIR"), …))` takes in what the file holds, not its path.
+        // `include!(concat!(env!("OUT_DIR"), …))` takes the contents of the file, not its path.
         let sources = info.files.iter().filter(|file| self.trees.first_named(file).is_none());
         let texts: Option<Vec<_>> = sources.map(|file| self.source(file)).collect();
         let only_included = texts.is_some_and(|texts| dep_info::only_included(&texts));
         (!only_included).then_some(from_script)
     }
 
-    /// Reads a source file: relative to the workspace, which is above `target`, or somewhere else on the machine.
+    /// Reads a source file, which is relative to the workspace above `target`, or absolute.
     fn source(&self, file: &[u8]) -> Option<Vec<u8>> {
         let path = path_of(file);
         if path.is_absolute() {
@@ -108,10 +107,10 @@ impl ProfileInspection<'_> {
         })
     }
 
-    /// Marks the results of a build script that name another tree: `build/PACKAGE-HASH` with its output and the files that it made.
+    /// Marks a build script's results that name another tree: `build/PACKAGE-HASH` with its output and generated files.
     fn script_run(&mut self, directory: &File, name: &[u8]) {
         let Some(output) = read(directory, c"output", TEXT_BYTES) else { return };
-        // Cargo puts the new directory in place of this one when it reads the output.
+        // When Cargo reads the output, it replaces this directory by the new one.
         let own = read(directory, c"root-output", TEXT_BYTES).unwrap_or_default();
         let mut lines = output.split(|&byte| byte == b'\n').map(|line| match own.is_empty() {
             true => line.to_vec(),
@@ -129,7 +128,7 @@ impl ProfileInspection<'_> {
         }
     }
 
-    /// Plans to remove the fingerprints of a unit. It adds no finding where they are gone already.
+    /// Plans to remove a unit's fingerprints. Adds no finding if they are gone already.
     fn mark(&mut self, stem: &[u8], names: PathBuf, explanation: Explanation) {
         let folder = self.entry.path();
         for (unit, files) in self.fingerprints.units_of(stem) {
@@ -143,7 +142,7 @@ impl ProfileInspection<'_> {
         }
     }
 
-    /// Plans to rewrite the lists beside the programs, for other build tools: `target/debug/PROGRAM.d`.
+    /// Plans to rewrite the lists for other build tools, `target/debug/PROGRAM.d`.
     fn lists(&mut self, profile: &File) {
         for name in names_of(profile, FileType::RegularFile).filter(|name| name.ends_with(b".d")) {
             let Some(text) = read(profile, &name, TEXT_BYTES) else { continue };
