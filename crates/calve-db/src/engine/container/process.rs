@@ -46,7 +46,7 @@ impl ServerProcess {
     /// Kills the server, and removes its container.
     pub(crate) fn kill(&mut self) {
         let Some(container) = &self.container else { return self.server.process.signal(Signal::KILL) };
-        // The runtime ends with its container. While there is none yet, the runtime is killed first.
+        // The runtime ends with its container. Before that exists, the runtime is killed first.
         if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
             self.server.process.signal(Signal::KILL);
             self.ends_within(NOTICES_IN);
