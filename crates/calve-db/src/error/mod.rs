@@ -71,13 +71,7 @@ pub enum Error {
     NoProgram { program: String, places: Vec<PathBuf> },
     /// The program that made a template, or data from it, is gone, as after an upgrade of the system.
     #[error("`{}`, which made the template `{template}`, is gone: {version}", ShownPath(.program))]
-    ProgramGone {
-        program: PathBuf,
-        template: String,
-        version: String,
-        /// The image that the template was pulled from.
-        origin: Option<String>,
-    },
+    ProgramGone { program: PathBuf, template: String, version: String, origin: Option<String> },
     #[error("`{}` is {version}; supported: {supported}", ShownPath(.path))]
     Version { path: PathBuf, version: String, supported: String },
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
@@ -101,18 +95,12 @@ pub enum Error {
         full: Option<PathBuf>,
     },
     #[error("the server {how}{}", tail(.log))]
-    ServerFailed {
-        how: String,
-        log: String,
-        /// The path on a full disk, if that is the reason.
-        full: Option<PathBuf>,
-    },
+    ServerFailed { how: String, log: String, full: Option<PathBuf> },
     #[error("the command failed ({how}), so the template `{template}` was not made; the server's log is `{}`", ShownPath(.log))]
     Command {
         template: String,
         /// The exit code that Calve passes on.
         code: u8,
-        /// Its exit code or signal.
         how: String,
         log: PathBuf,
     },

@@ -18,7 +18,6 @@ const LOG_LINES: usize = 12;
 const LAST_BYTES: u64 = 64 << 10;
 /// Words in lines that tell a cause.
 const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", FULL];
-/// The words for a full disk.
 const FULL: &str = "No space left";
 
 pub(crate) fn path(slot: &Path) -> PathBuf {

@@ -29,7 +29,6 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     open_with(path, OFlags::RDWR)
 }
 
-/// Opens a file for appending, or creates it.
 pub(crate) fn append(path: &Path) -> Result<File> {
     open_with(path, OFlags::WRONLY | OFlags::APPEND)
 }

@@ -89,7 +89,6 @@ pub struct LargeFile {
 }
 
 impl LaunchReport {
-    /// Returns the strategy's name, or `init` if the files were made anew.
     pub fn strategy_name(&self) -> &'static str {
         self.strategy.map_or(INIT, Strategy::name)
     }

@@ -28,7 +28,6 @@ const BUILDING: &str = ".building-";
 /// Directories of data being cloned. No service has such a name.
 pub(crate) const NEW_SERVICE: &str = ".new-";
 
-/// Returns the template that is built in a slot of this name.
 pub(crate) fn built_template(slot: &str) -> Option<&str> {
     Some(slot.strip_prefix(BUILDING)?.rsplit_once('-')?.0)
 }
@@ -121,13 +120,11 @@ pub(crate) fn is_held(slot: &Path) -> bool {
     is_locked(&slot.join(LOCK))
 }
 
-/// The same, for the path of the lock itself.
 pub(crate) fn is_locked(path: &Path) -> bool {
     let Ok(lock) = fs::File::open(path) else { return false };
     matches!(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
 }
 
-/// Lists the slots, with and without a supervisor.
 pub(crate) fn slots(home: &Home) -> Result<Vec<PathBuf>> {
     let mut slots = directories(&home.servers)?;
     slots.retain(|slot| {

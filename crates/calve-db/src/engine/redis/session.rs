@@ -24,7 +24,6 @@ impl Session {
         Ok(session)
     }
 
-    /// Sends a command, and returns its simple answer.
     pub(super) fn ask(&mut self, words: &[&str]) -> Result<String, Refusal> {
         self.send(words)?;
         self.answer()?.ok_or(Refusal::NotYet)

@@ -75,7 +75,6 @@ impl DatabaseTemplate {
         format!("{} {} {}", self.key, self.made_unix_s, self.id)
     }
 
-    /// Returns the image of its servers' containers.
     pub fn image(&self) -> Option<&str> {
         self.image.as_ref().map(|image| image.name.as_str())
     }
@@ -182,7 +181,6 @@ pub(crate) fn put_aside(home: &Home, slot: &Path, name: &str) -> Result<()> {
     private::rename(slot, &aside(home, name)?)
 }
 
-/// Returns the lock that the builder of a template holds.
 pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
     home.templates.join(format!(".lock-{name}"))
 }
