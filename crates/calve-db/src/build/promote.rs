@@ -48,7 +48,6 @@ pub fn promote(
         let notifies = server.record.notifies;
         if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(&path))) {
             let lost = engine.lost_in_recovery(&found.data_directory())?;
-            // The template is incomplete then.
             position = position.take().filter(|_| lost.is_none());
             lost.into_iter().for_each(|what| say(BuildEvent::Unfinished(format!("the template lacks {what}"))));
         }

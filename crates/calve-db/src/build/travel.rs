@@ -85,7 +85,6 @@ pub struct ReceiveOptions {
     pub engine: String,
     /// The version of the server that made it, as that server prints it.
     pub version: String,
-    /// The processor architecture that it was made on.
     pub architecture: String,
     pub key: String,
     pub origin: ImageOrigin,
@@ -98,7 +97,6 @@ pub struct ReceiveOptions {
 pub struct ReceivePaths<'a> {
     /// The empty data directory.
     pub data: &'a Path,
-    /// A file of the caller's.
     pub index: &'a Path,
     /// The data directory and the file of the template that this one replaces.
     pub old: Option<(PathBuf, PathBuf)>,

@@ -50,8 +50,7 @@ impl Address {
         }
     }
 
-    /// Sets the variables by which the engines' own programs find these servers and no other. Leaves URLs alone, and
-    /// variables that several servers would set, such as two of one engine.
+    /// Sets the servers' variables for the engines' own programs, without URLs and those that several servers set.
     pub fn set_environment_of_all(servers: Vec<Self>, command: &mut Command) {
         let (mut all, mut several) = (BTreeMap::new(), BTreeSet::new());
         for (name, value) in servers.into_iter().flat_map(|server| server.environment) {

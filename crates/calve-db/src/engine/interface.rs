@@ -15,7 +15,6 @@ use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private;
 
-/// The variable by which programs find an SQL database.
 pub(crate) const URL_VARIABLE: &str = "DATABASE_URL";
 
 pub(crate) trait Engine: Sync {
@@ -228,7 +227,6 @@ impl Instance {
     }
 }
 
-/// Returns `NAME=VALUE`: a word of a command line, or a variable.
 pub(crate) fn setting(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> OsString {
     [name.as_ref(), value.as_ref()].join(OsStr::new("="))
 }

@@ -20,7 +20,7 @@ impl Program {
     }
 }
 
-/// Finds the server program: in `named` (a directory, or the program itself), else in `search` (PATH) and the usual places.
+/// Finds the server's program in `named` (its directory, or itself), else in `search` (PATH) and the usual places.
 pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]) -> Result<Program> {
     let name = engine.program();
     let places = match named {

@@ -68,7 +68,6 @@ pub(crate) fn leads_out(directory: &Directory, entry: &DirectoryEntry, below: &P
     Ok(false)
 }
 
-/// Returns the text of a link or a pointer file, for a message.
 fn target(directory: &Directory, entry: &DirectoryEntry) -> String {
     let text = match entry.kind {
         FileType::Symlink => directory.target(&entry.name).ok(),

@@ -45,8 +45,7 @@ pub(crate) fn contents(slot: &Path) -> Vec<u8> {
     open(slot).ok().and_then(|log| read(&log).ok()).unwrap_or_default()
 }
 
-/// Returns the last lines. If they tell of no error, the last ones that do come first, and likewise for a full disk:
-/// MySQL says much after that.
+/// Returns the last lines, led by earlier ones on an error or a full disk that they lack: MySQL says much after those.
 pub(crate) fn tail(slot: &Path) -> String {
     tail_of(&String::from_utf8_lossy(&contents(slot)))
 }

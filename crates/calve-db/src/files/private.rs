@@ -1,6 +1,5 @@
-//! Files and directories that only this user may change, read or lock, whatever the umask.
-//!
-//! Other users cannot redirect their paths, because they are in this user's directories.
+//! Files and directories that only this user may change, read or lock, whatever the umask. They are in directories of
+//! this user, so other users cannot redirect their paths.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -130,7 +129,6 @@ pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()
     set_mode(&what, &found, if is_directory { 0o710 } else { 0o640 }, path)
 }
 
-/// Writes a new file that a server's account may read.
 pub(crate) fn write_shared(directory: &Directory, name: &str, text: &str, account: Account) -> Result<PathBuf> {
     let path = directory.path.join(name);
     let mut file = directory.create_new(name, SECRET)?;

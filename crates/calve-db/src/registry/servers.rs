@@ -25,7 +25,6 @@ pub fn throwaway(home: &Home) -> Result<Vec<String>> {
     Ok(found.map(|(slot, record)| record.map_or(slot, |record| record.server.name)).collect())
 }
 
-/// Reads the records of ready servers, except waiting standbys. Returns them with the names of their slots.
 fn each(home: &Home) -> Result<Vec<(String, Result<Record>)>> {
     let named = slots(home)?.into_iter().filter_map(|slot| {
         let name = slot.file_name()?.to_string_lossy().into_owned();

@@ -1,6 +1,5 @@
-//! Servers without Calve's cloning, for `calve bench db` to compare with.
-//!
-//! A baseline server's slot is locked by this process. After a kill, the next command removes its container and files.
+//! Servers without Calve's cloning, for `calve bench db` to compare with. This process locks a baseline server's slot.
+//! After a kill, the next command removes its container and files.
 
 use std::fs::File;
 

@@ -54,7 +54,6 @@ impl Spec {
         self.record.isolated && self.container.is_none()
     }
 
-    /// Returns the directory of the server's data, temporary files and log.
     pub(crate) fn files(&self) -> &Path {
         self.durable.as_ref().unwrap_or(&self.slot)
     }
@@ -88,7 +87,6 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Returns the template's identity, or an empty text without a template.
     pub(crate) fn template_identity(&self) -> String {
         let Self::Template(slot) = self else { return String::new() };
         template::read(slot).ok().flatten().map(|template| template.identity()).unwrap_or_default()
@@ -168,7 +166,6 @@ pub(crate) enum Answer {
     Done,
     /// Another caller has the standby already.
     Taken,
-    /// The position of kept data, if known.
     Written(Option<String>),
     Copied(Option<Strategy>),
     Marked(Box<DatabaseTemplate>),

@@ -35,9 +35,8 @@ pub fn first_process(socket: &UnixStream) -> Option<u32> {
     sys::listener(socket)
 }
 
-/// A started server, with the connection to its supervisor.
-///
-/// With [`crate::Ownership::Caller`] the server ends when this is dropped, or when the process that has it ends in any way.
+/// A started server, with the connection to its supervisor. With [`crate::Ownership::Caller`] the server ends when this
+/// is dropped, or when its process ends in any way.
 #[derive(Debug)]
 pub struct OwnedServer {
     pub record: Record,
@@ -115,7 +114,7 @@ impl Starter<'_> {
             return Err(Error::io(Operation::Start, "", rustix::io::Errno::INVAL));
         };
         let (here, there) = UnixStream::pair().at(Operation::Start, program)?;
-        // Closes the child's end of the socket here on return. Otherwise the child's end would go unnoticed.
+        // Dropped on return, with its copy of the child's socket: that would hide the child's death.
         let mut command = Command::new(program);
         command.args(arguments).current_dir("/").stdin(input);
         command.stdout(Stdio::from(OwnedFd::from(there))).stderr(Stdio::null());
@@ -189,7 +188,6 @@ fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>)
     answered.map(|_| None)
 }
 
-/// Waits until the other side sends something, or hangs up.
 pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
     while talk.buffer().is_empty() && !sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
         unless_cancelled(cancel)?;

@@ -142,7 +142,6 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
 /// Fails unless a service's data can be cloned from the template.
 pub fn usable_template(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     let template = template_with_program(home, name)?;
-    // Keeps its files meanwhile.
     let _held = template::lock(&template.slot)?;
     template::check_files(&template.slot)?;
     Ok(template)

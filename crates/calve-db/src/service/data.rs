@@ -141,7 +141,6 @@ pub fn services_of(home: &Home, worktree_id: &str) -> Result<Vec<Service>> {
     Ok(found.into_iter().flatten().filter(|service| service.worktree.id == worktree_id).collect())
 }
 
-/// Finds a service by the name of its servers.
 pub fn find(home: &Home, name: &str) -> Result<Service> {
     name::check(name)?;
     read(&home.services.join(name))?.ok_or_else(|| Error::UnknownService(name.into()))

@@ -21,7 +21,6 @@ use crate::server::starter::{self, Starter};
 use crate::server::sweep::sweep;
 use crate::sys;
 
-/// How long killed processes may take to end.
 const ENDING: Duration = Duration::from_secs(60);
 const A_MOMENT: Duration = Duration::from_millis(500);
 

@@ -1,6 +1,5 @@
-//! The directories of servers, and servers prepared for a reset in such directories.
-//!
-//! A supervisor finds its own by its home's path. The home may be moved while it runs, and another may take its place.
+//! The directories of servers, and servers prepared for a reset in such directories. A supervisor finds its own by its
+//! home's path. The home may be moved while it runs, and another may take its place.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

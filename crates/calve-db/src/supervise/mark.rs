@@ -95,7 +95,6 @@ impl Supervisor<'_> {
         made.map_err(|error| {
             let _ = trash::remove(&staged, RemovalWait::Yes);
             match error {
-                // The server goes on.
                 Error::NotUsable { reason, .. } => {
                     let server = self.record.server.name.clone();
                     let text = format!("the server `{server}` cannot be marked: {reason}");

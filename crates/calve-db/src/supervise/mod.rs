@@ -1,6 +1,5 @@
-//! The supervisor: a process that starts one server, and removes it when its time has come.
-//!
-//! Its first thread starts the server, because the kernel ends the server with the thread that started it.
+//! The supervisor: a process that starts one server, and removes it when its time has come. Its first thread starts the
+//! server, because the kernel ends the server with the thread that started it.
 
 mod claim;
 mod directories;
@@ -40,7 +39,6 @@ use crate::sys::{self, ProcessHandle};
 const ORDERLY_END: Duration = Duration::from_secs(600);
 /// The longest time on a full disk, where MariaDB waits until there is space.
 const END_ON_A_FULL_DISK: Duration = Duration::from_secs(5);
-/// The longest time for a first connection to a standby.
 const WARM_IN: Duration = Duration::from_secs(2);
 /// The interval of looks at things without a descriptor.
 const TICK: Duration = Duration::from_secs(1);
@@ -123,7 +121,6 @@ struct Supervisor<'a> {
     port: Option<HeldPort>,
     /// The template that the present data was cloned from.
     origin: Origin,
-    /// The first ones, or those of a prepared server.
     directories: ServerDirectories<'a>,
     prepared: Preparations<'a>,
     reaper: trash::Reaper,
@@ -139,7 +136,6 @@ struct Supervisor<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PresentData {
-    /// As the server left it.
     Whole,
     Gone,
 }
@@ -519,7 +515,7 @@ impl<'a> Supervisor<'a> {
                 self.port = None;
                 let _ = trash::remove(&self.record.directory, RemovalWait::Yes);
                 let removed = self.launched.server.check_removed();
-                // Otherwise the next sweep keeps the ending, and removes the slot.
+                // If the home was moved, the next sweep keeps the ending, and removes the slot.
                 let spec = self.own.spec().ok();
                 if let Some(spec) = spec {
                     self.leave_slot(spec, &end, removed.is_ok());
@@ -537,7 +533,6 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Removes the slot, and keeps why the server ended.
     fn leave_slot(&self, spec: &Spec, end: &End, is_removed: bool) {
         if let End::Unasked(reason) = end
             && self.record.server.template.is_some()

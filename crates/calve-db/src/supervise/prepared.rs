@@ -21,8 +21,7 @@ use crate::server::standby;
 use crate::sys;
 
 impl<'a> Supervisor<'a> {
-    /// Prepares a server for the next reset if there is a pool and clones take no space. Ends one that idles for too
-    /// long.
+    /// Prepares a server for the next reset, if there is a pool and clones take no space. Ends it after long idleness.
     pub(super) fn prepare_next(&mut self) {
         let own = self.own.spec().ok();
         let pool = own.and_then(|spec| standby::settings(spec.pool.as_deref()?).ok().flatten());

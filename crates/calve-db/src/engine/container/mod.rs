@@ -1,6 +1,5 @@
-//! Servers in containers: an image's program on a data directory of this machine.
-//!
-//! A container has a random name, and labels with its home and slot. Calve removes only a container with all three.
+//! Servers in containers: the program of an image, on a data directory of this machine. A container has a random name,
+//! and labels with its home and slot. Calve removes only a container with all three.
 
 mod process;
 mod runtime;
@@ -39,7 +38,6 @@ const MADE_IN: Duration = Duration::from_secs(1);
 /// The longest time that it takes to remove a container that has ended.
 const REMOVED_IN: Duration = Duration::from_secs(10);
 
-/// The container of a slot, which has one at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Container {
     pub(crate) image: Image,

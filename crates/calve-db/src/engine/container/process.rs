@@ -43,7 +43,6 @@ impl ServerProcess {
         Ok(())
     }
 
-    /// Kills the server, and removes its container.
     pub(crate) fn kill(&mut self) {
         let Some(container) = &self.container else { return self.server.process.signal(Signal::KILL) };
         // The runtime ends with its container. Before that exists, the runtime is killed first.

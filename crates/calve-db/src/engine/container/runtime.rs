@@ -99,7 +99,6 @@ impl Image {
         self.identity(&self.id).err()
     }
 
-    /// Returns the first words of a command line.
     pub(super) fn program(&self) -> Vec<OsString> {
         let mut words = vec![self.runtime.clone().into()];
         words.extend(self.engine.iter().flat_map(|engine| ["--host".into(), engine.into()]));
@@ -198,7 +197,6 @@ fn elsewhere(runtime: &Path) -> Error {
     Error::failed(text, Remedy::UseLocalServer)
 }
 
-/// Writes a read-only mount as comma-separated fields.
 fn mounted(path: &Path) -> OsString {
     let path = path.to_string_lossy().replace('"', "\"\"");
     format!("type=bind,readonly,\"src={path}\",\"dst={path}\"").into()

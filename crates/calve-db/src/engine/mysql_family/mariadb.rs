@@ -12,7 +12,6 @@ pub(super) const LOG_SIZE: &str = "--innodb-log-file-size=32M";
 /// No waits for the disk. Commits are still written at once, and survive a crash or kill of the server.
 const FAST: &[&str] = &["--innodb-flush-log-at-trx-commit=2", "--skip-innodb-doublewrite", "--debug-no-sync"];
 
-/// Kept data is worth the wait.
 const DURABLE: &[&str] = &["--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite"];
 
 /// Native AIO is off: with many servers `io_setup` fails, after retrying for seconds. The last ones keep the server

@@ -39,7 +39,6 @@ const ACCOUNT: &str = "root@'127.0.0.1'";
 const DATABASE: &str = "test";
 const SOCKET: &str = "mysql.sock";
 const STANDARD_PORT: u16 = 3306;
-/// The wait for a greeting on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_GREETING: u64 = 4096;
 

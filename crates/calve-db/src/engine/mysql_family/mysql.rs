@@ -14,7 +14,6 @@ pub(super) const OLD_LOG_SIZE: &str = "--loose-innodb-log-file-size=16M";
 const FAST: &[&str] =
     &["--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync", "--innodb-doublewrite=OFF"];
 
-/// Kept data is worth the wait.
 const DURABLE: &[&str] =
     &["--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=fsync", "--innodb-doublewrite=ON"];
 
@@ -49,7 +48,6 @@ const FIXED: &[&str] = &[
 /// A template has its certificates and keys, so that none of its servers makes them.
 const KEYS_ARE_THERE: &[&str] = &["--auto-generate-certs=OFF", "--caching-sha2-password-auto-generate-rsa-keys=OFF"];
 
-/// Returns the first words of the command that fills a data directory.
 pub(super) fn init(program: &Path) -> Vec<OsString> {
     let mut command = vec![program.into(), "--no-defaults".into(), "--initialize-insecure".into()];
     command.extend(STORAGE.iter().chain(FAST).map(OsString::from));

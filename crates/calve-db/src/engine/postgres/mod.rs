@@ -24,14 +24,12 @@ pub(super) struct Postgres;
 const USER: &str = "postgres";
 const DATABASE: &str = "postgres";
 const STANDARD_PORT: u16 = 5432;
-/// The wait for Calve's own sessions on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The wait for samples of all tables of a database.
 const PATIENCE_TO_ANALYSE: Duration = Duration::from_secs(60);
 
-/// Settings that hold whatever a template says: the command line overrides `ALTER SYSTEM`, kept in the data directory.
-///
-/// Other dynamic shared memory leaves files in /dev/shm after a kill. The rest prevents contact with other machines.
+/// Settings that hold whatever a template says: the command line overrides `ALTER SYSTEM`. Other dynamic shared memory
+/// leaves files in /dev/shm after a kill. The rest prevents contact with other machines.
 const FIXED: &[&str] = &[
     "wal_level=minimal",
     "max_wal_senders=0",
@@ -72,10 +70,8 @@ const LACKING: &[(&str, &str, &str)] = &[
 const NEXT_TRANSACTION: &str = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
 const MAKE_SUPERUSER: &str = "psql -c 'ALTER ROLE postgres SUPERUSER LOGIN'";
 
-/// Settings for servers whose data goes with them. A template can change them by `ALTER SYSTEM`.
-///
-/// `synchronous_commit` stays on: without `fsync` it waits for no disk, and commits survive a crash or kill of the
-/// server, such as a mark that fails.
+/// Settings for servers whose data goes with them. A template can change them by `ALTER SYSTEM`. `synchronous_commit`
+/// stays on: without `fsync` it waits for no disk, and commits survive a killed server, as after a mark that fails.
 const FAST_SETTINGS: &str = "full_page_writes = off\n";
 
 /// Settings for small servers. A template can change them by `ALTER SYSTEM`.

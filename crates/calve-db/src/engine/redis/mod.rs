@@ -56,7 +56,6 @@ const STANDARD_PORT: u16 = 6379;
 const USER: &str = "default";
 /// Databases have numbers. This one always exists.
 const DATABASE: &str = "0";
-/// The wait for an answer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The wait for a write of all memory to a disk.
 const PATIENCE_TO_WRITE: Duration = Duration::from_secs(600);
@@ -261,8 +260,7 @@ impl Engine for Redis {
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
         let socket = runtime::sockets(directory).join(SOCKET);
         let path = socket.to_string_lossy().into_owned();
-        // The server treats its socket like TCP, so both need the password. Without the name, `redis-cli` 7 logs in as
-        // a user with an empty one.
+        // Its socket needs the password, as TCP does. Without the name, `redis-cli` 7 logs in as a user without one.
         let secret = password.map_or(String::new(), |password| format!("{USER}:{password}@"));
         let url = format!("unix://{secret}{}", in_query(&path));
         let mut variables = vec![(self.url_variable(), url.clone()), ("REDIS_SOCKET", path.clone())];

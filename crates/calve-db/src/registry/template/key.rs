@@ -64,7 +64,6 @@ impl Key {
         Ok(())
     }
 
-    /// Adds a data directory: its path, and its files' names, sizes and times.
     pub(crate) fn add_directory(&mut self, directory: &Path) -> Result<()> {
         self.add(directory.as_os_str().as_bytes());
         let mut files = Vec::new();

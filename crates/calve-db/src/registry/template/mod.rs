@@ -161,7 +161,6 @@ pub(crate) fn read_all(directory: &Path) -> Result<Vec<DatabaseTemplate>> {
     Ok(read_each(directory)?.into_iter().filter_map(|read| read.ok().flatten()).collect())
 }
 
-/// Returns the errors of unreadable templates or marks in a directory.
 pub(crate) fn faults(directory: &Path) -> Result<Vec<Error>> {
     Ok(read_each(directory)?.into_iter().filter_map(Result::err).collect())
 }

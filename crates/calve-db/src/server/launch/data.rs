@@ -39,7 +39,6 @@ pub(crate) fn milliseconds_since(started: Instant) -> f64 {
     (started.elapsed().as_secs_f64() * 1e5).round() / 100.0
 }
 
-/// Why no overlay can be mounted without a namespace.
 pub(super) const MAY_NOT_MOUNT: &str = "this process may not mount, and may not make a user namespace";
 
 /// Clones a data directory by the best strategy other than an overlay.
